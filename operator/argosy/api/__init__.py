@@ -1,0 +1,44 @@
+"""The three resources of `argosy.dev/v1alpha1`, their rules, and the CRDs generated from them.
+
+Pure: models, parsing of text that was already read, and JSON schemas. No file, network, cluster client or
+clock may live here, and no rule that spans resources (those are `argosy.fleet.admission`).
+"""
+
+from argosy.api.base import ApiModel, Fault, Rule
+from argosy.api.conditions import Condition, ConditionStatus, ConditionType, Reason
+from argosy.api.documents import KINDS, Resource, parse_body, parse_documents
+from argosy.api.ensemble import Ensemble, EnsembleSpec, Step
+from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
+from argosy.api.meta import API_VERSION, GROUP, VERSION, ObjectMeta
+from argosy.api.problems import Problem
+from argosy.api.servingpool import ServingPool, ServingPoolSpec
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
+
+__all__ = [
+    "API_VERSION",
+    "GROUP",
+    "VERSION",
+    "KINDS",
+    "Resource",
+    "InferenceModel",
+    "InferenceModelSpec",
+    "InferenceModelStatus",
+    "Ensemble",
+    "EnsembleSpec",
+    "EnsembleStatus",
+    "Step",
+    "ServingPool",
+    "ServingPoolSpec",
+    "ServingPoolStatus",
+    "ObjectMeta",
+    "Condition",
+    "ConditionStatus",
+    "ConditionType",
+    "Reason",
+    "Problem",
+    "parse_body",
+    "parse_documents",
+    "ApiModel",
+    "Fault",
+    "Rule",
+]

@@ -1,0 +1,118 @@
+"""Conditions: what is so about a resource, and why, in the form that kstatus reads."""
+
+from enum import StrEnum
+
+from pydantic import ConfigDict, Field
+
+from argosy.api.base import ApiModel, Int
+
+
+class ConditionType(StrEnum):
+    """What a condition is about. The first three are kstatus's, the others are the parts of Ready."""
+
+    READY = "Ready"
+    RECONCILING = "Reconciling"
+    STALLED = "Stalled"
+    VALID = "Valid"
+    PLACED = "Placed"
+    ENGINE_READY = "EngineReady"
+    ACCURACY_VERIFIED = "AccuracyVerified"
+    LOADED = "Loaded"
+    SCALING = "Scaling"
+
+
+class ConditionStatus(StrEnum):
+    """Whether it is so."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class Reason(StrEnum):
+    """Why a condition is what it is. A reason belongs to the part that it is listed under."""
+
+    # Ready, Reconciling, Stalled
+    SERVING = "Serving"
+    PROGRESSING = "Progressing"
+    SETTLED = "Settled"
+    ROLLING_OUT = "RollingOut"
+    ROLLED_BACK = "RolledBack"
+    PAUSED = "Paused"
+    SUSPENDED = "Suspended"
+    DELETING = "Deleting"
+    SCALED_TO_ZERO = "ScaledToZero"
+    NO_MODELS = "NoModels"
+    SERVERS_READY = "ServersReady"
+    SERVERS_NOT_READY = "ServersNotReady"
+    RECONCILE_FAILED = "ReconcileFailed"
+    # Valid
+    VALID = "Valid"
+    INVALID_SPEC = "InvalidSpec"
+    UNKNOWN_POOL = "UnknownPool"
+    NAME_CONFLICT = "NameConflict"
+    INVALID_GRAPH = "InvalidGraph"
+    STEP_INVALID = "StepInvalid"
+    SETTING_WITHOUT_EFFECT = "SettingWithoutEffect"
+    # Placed
+    PLACED = "Placed"
+    PENDING = "Pending"
+    PARTIALLY_PLACED = "PartiallyPlaced"
+    NO_NODES = "NoNodes"
+    NO_GPUS = "NoGpus"
+    COMPUTE_TOO_LARGE = "ComputeTooLarge"
+    GPU_TOO_SMALL = "GpuTooSmall"
+    TOO_FEW_GPUS_ON_A_NODE = "TooFewGpusOnANode"
+    NO_NVLINK = "NoNVLink"
+    SERVER_TOO_SMALL = "ServerTooSmall"
+    GROUP_TOO_LARGE = "GroupTooLarge"
+    SERVER_LIMIT = "ServerLimit"
+    REPLICAS_APART = "ReplicasApart"
+    NO_FREE_GPUS = "NoFreeGpus"
+    NO_ROOM = "NoRoom"
+    # EngineReady
+    ENGINE_NOT_NEEDED = "EngineNotNeeded"
+    ENGINE_BUILT = "EngineBuilt"
+    ENGINE_CACHED = "EngineCached"
+    BUILD_PENDING = "BuildPending"
+    BUILDING = "Building"
+    BUILD_FAILED = "BuildFailed"
+    # AccuracyVerified
+    ACCURACY_NOT_REQUIRED = "AccuracyNotRequired"
+    ACCURACY_VERIFIED = "AccuracyVerified"
+    ACCURACY_PENDING = "AccuracyPending"
+    ACCURACY_TOO_LOW = "AccuracyTooLow"
+    # Loaded
+    LOADED = "Loaded"
+    LOADING = "Loading"
+    PARTIALLY_LOADED = "PartiallyLoaded"
+    LOAD_FAILED = "LoadFailed"
+    DOWNLOAD_FAILED = "DownloadFailed"
+    DIGEST_MISMATCH = "DigestMismatch"
+    # Scaling
+    STEADY = "Steady"
+    SCALED_UP = "ScaledUp"
+    SCALED_DOWN = "ScaledDown"
+    AT_MINIMUM = "AtMinimum"
+    AT_MAXIMUM = "AtMaximum"
+    FIXED_REPLICAS = "FixedReplicas"
+    NO_SIGNALS = "NoSignals"
+
+
+class Condition(ApiModel):
+    """One statement about a resource, with its reason."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    type: ConditionType = Field(description="What the condition is about.")
+    status: ConditionStatus = Field(description="Whether it is so: True, False or Unknown.")
+    reason: Reason = Field(description="Why, in one CamelCase word.")
+    message: str = Field(
+        default="", max_length=32768, description="Why, with the field or the numbers, and what to do."
+    )
+    last_transition_time: str = Field(
+        default="",
+        description="When the status last changed, RFC 3339.",
+        json_schema_extra={"format": "date-time"},
+    )
+    observed_generation: Int = Field(default=0, ge=0, description="The spec's generation that this was found for.")

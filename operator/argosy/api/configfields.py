@@ -1,0 +1,147 @@
+"""The free `config` map, checked against ModelConfig's protobuf schema: every field, with its path.
+
+Values take the JSON form that `config.pbtxt` fields have in Triton's own APIs: snake_case names, enum values
+by name, lists for repeated fields, maps for maps.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from tritonclient.grpc.model_config_pb2 import DESCRIPTOR
+
+from argosy.api.base import Fault
+from argosy.api.nearest import did_you_mean
+
+GOVERNED = {
+    "name": "metadata.name",
+    "platform": "spec.modelFormat.name",
+    "backend": "spec.modelFormat.name",
+    "version_policy": "spec.versionPolicy",
+    "max_batch_size": "spec.maxBatchSize",
+    "input": "spec.inputs",
+    "output": "spec.outputs",
+    "dynamic_batching": "spec.batching",
+    "sequence_batching": "spec.sequence",
+    "ensemble_scheduling": "an Ensemble's spec.steps",
+    "instance_group": "spec.instances, spec.footprint and spec.parallelism",
+    "cc_model_filenames": "spec.engine",
+}
+"""ModelConfig's fields that a field of the spec already decides."""
+
+Path = tuple[str | int, ...]
+_INTEGERS = {
+    FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
+    FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
+    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
+    FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
+}
+
+
+def check_config(config: dict[str, Any]) -> list[Fault]:
+    """All that is wrong with `config`, each with its path in it."""
+    model_config = DESCRIPTOR.message_types_by_name["ModelConfig"]
+    governed = [
+        Fault(f"is decided by {GOVERNED[name]}; set that instead", (name,)) for name in config if name in GOVERNED
+    ]
+    free = {name: value for name, value in config.items() if name not in GOVERNED}
+    return [*governed, *_message(model_config, free, ())]
+
+
+def _message(schema: Descriptor, value: Any, path: Path) -> Iterator[Fault]:
+    if not isinstance(value, dict):
+        yield _expected("a map of fields", value, path)
+        return
+    for name, inner in value.items():
+        field = schema.fields_by_name.get(name)
+        if field is None:
+            yield Fault(_unknown(name, schema), (*path, name))
+        else:
+            yield from _field(field, inner, (*path, name))
+    yield from _one_of_each(schema, value, path)
+
+
+def _one_of_each(schema: Descriptor, value: dict[str, Any], path: Path) -> Iterator[Fault]:
+    for choice in schema.oneofs:
+        given = [field.name for field in choice.fields if field.name in value]
+        if len(given) > 1:
+            yield Fault(f"set only one of {', '.join(given)}", (*path, given[1]))
+
+
+def _unknown(name: str, schema: Descriptor) -> str:
+    known = [field for field in schema.fields_by_name if schema.name != "ModelConfig" or field not in GOVERNED]
+    return f"unknown field of {schema.name}{did_you_mean(name, known)}"
+
+
+def _field(field: FieldDescriptor, value: Any, path: Path) -> Iterator[Fault]:
+    kind = field.message_type
+    if kind is not None and kind.GetOptions().map_entry:
+        yield from _map(kind, value, path)
+    elif field.is_repeated:
+        yield from _list(field, value, path)
+    else:
+        yield from _single(field, value, path)
+
+
+def _map(entry: Descriptor, value: Any, path: Path) -> Iterator[Fault]:
+    if not isinstance(value, dict):
+        yield _expected("a map", value, path)
+        return
+    for key, inner in value.items():
+        yield from _single(entry.fields_by_name["value"], inner, (*path, key))
+
+
+def _list(field: FieldDescriptor, value: Any, path: Path) -> Iterator[Fault]:
+    if not isinstance(value, list | tuple):
+        yield _expected("a list", value, path)
+        return
+    for index, inner in enumerate(value):
+        yield from _single(field, inner, (*path, index))
+
+
+def _single(field: FieldDescriptor, value: Any, path: Path) -> Iterator[Fault]:
+    if field.message_type is not None:
+        yield from _message(field.message_type, value, path)
+    elif field.enum_type is not None:
+        yield from _enum(field.enum_type, value, path)
+    else:
+        yield from _scalar(field, value, path)
+
+
+def _enum(kind: EnumDescriptor, value: Any, path: Path) -> Iterator[Fault]:
+    names = list(kind.values_by_name)
+    if not isinstance(value, str) or value not in names:
+        yield Fault(f"{value!r} is no {kind.name}{did_you_mean(str(value), names)}", path)
+
+
+def _scalar(field: FieldDescriptor, value: Any, path: Path) -> Iterator[Fault]:
+    bounds = _INTEGERS.get(field.cpp_type)
+    if bounds is not None:
+        yield from _integer(bounds, value, path)
+        return
+    said, fits = _SCALARS[field.cpp_type]
+    if not fits(value):
+        yield _expected(said, value, path)
+
+
+def _integer(bounds: tuple[int, int], value: Any, path: Path) -> Iterator[Fault]:
+    if isinstance(value, bool) or not isinstance(value, int):
+        yield _expected("a whole number", value, path)
+    elif not bounds[0] <= value <= bounds[1]:
+        yield Fault(f"must be from {bounds[0]} to {bounds[1]}; found {value}", path)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+_SCALARS: dict[int, tuple[str, Callable[[Any], bool]]] = {
+    FieldDescriptor.CPPTYPE_BOOL: ("true or false", lambda value: isinstance(value, bool)),
+    FieldDescriptor.CPPTYPE_STRING: ("text", lambda value: isinstance(value, str)),
+    FieldDescriptor.CPPTYPE_FLOAT: ("a number", _is_number),
+    FieldDescriptor.CPPTYPE_DOUBLE: ("a number", _is_number),
+}
+
+
+def _expected(wanted: str, value: Any, path: Path) -> Fault:
+    return Fault(f"expected {wanted}; found {value!r}", path)

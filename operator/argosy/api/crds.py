@@ -1,0 +1,190 @@
+"""The CustomResourceDefinitions, generated from the models."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from argosy.api.ensemble import Ensemble, EnsembleSpec
+from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
+from argosy.api.meta import GROUP, VERSION, ApiResource
+from argosy.api.schema import Schema, structural_schema
+from argosy.api.servingpool import ServingPool, ServingPoolSpec
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, StatusPart
+
+HEADER = "# Generated from operator/argosy/api by `argosy crds`. Change the models, and generate it again.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `kubectl get`. A `priority` above 0 shows it only with `-o wide`."""
+
+    name: str
+    json_path: str
+    kind: str = "string"
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a CRD says beyond its schema. `replicas` is the spec's field that /scale writes."""
+
+    kind: type[ApiResource]
+    spec: type[Any]
+    status: type[StatusPart]
+    plural: str
+    short_name: str
+    replicas: str
+    columns: tuple[Column, ...]
+
+
+def _condition(kind: str, field: str = "status") -> str:
+    return f'.status.conditions[?(@.type=="{kind}")].{field}'
+
+
+_READY = Column("Ready", _condition("Ready"), description="Whether it serves what the spec says.")
+_REASON = Column("Reason", _condition("Ready", "reason"), description="Why, or why not.")
+_POOL = Column("Pool", ".spec.poolRef", description="The pool that serves it.")
+_URL = Column("URL", ".status.url", description="Where requests go.", priority=1)
+_MESSAGE = Column("Message", _condition("Ready", "message"), description="Why, in a sentence.", priority=1)
+_AGE = Column("Age", ".metadata.creationTimestamp", "date", "Time since its creation.")
+_VERSION = Column("Version", ".status.activeVersion", "integer", "The version that most requests reach.")
+_REPLICAS = Column("Replicas", ".status.replicas", "integer", "Servers that are to hold it.")
+_AVAILABLE = Column("Available", ".status.availableReplicas", "integer", "Servers on which it is loaded.")
+
+DEFINITIONS = (
+    Definition(
+        InferenceModel,
+        InferenceModelSpec,
+        InferenceModelStatus,
+        "inferencemodels",
+        "amodel",
+        ".spec.minReplicas",
+        (
+            _READY,
+            _REASON,
+            _POOL,
+            Column("Format", ".spec.modelFormat.name", description="The model's format."),
+            _VERSION,
+            _REPLICAS,
+            _AVAILABLE,
+            _URL,
+            _MESSAGE,
+            _AGE,
+        ),
+    ),
+    Definition(
+        Ensemble,
+        EnsembleSpec,
+        EnsembleStatus,
+        "ensembles",
+        "aens",
+        ".spec.minReplicas",
+        (_READY, _REASON, _POOL, _VERSION, _REPLICAS, _AVAILABLE, _URL, _MESSAGE, _AGE),
+    ),
+    Definition(
+        ServingPool,
+        ServingPoolSpec,
+        ServingPoolStatus,
+        "servingpools",
+        "apool",
+        ".spec.minServers",
+        (
+            _READY,
+            _REASON,
+            Column("Runtime", ".spec.runtime.name", description="The inference server."),
+            Column("Servers", ".status.replicas", "integer", "Servers there are."),
+            Column("Used", ".status.gpus.used", "integer", "GPUs that servers hold."),
+            Column("Free", ".status.gpus.free", "integer", "GPUs that no server holds."),
+            _URL,
+            _MESSAGE,
+            _AGE,
+        ),
+    ),
+)
+
+
+def crd(definition: Definition) -> Schema:
+    """The CustomResourceDefinition of one kind, as a plain object."""
+    kind = definition.kind.__name__
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{definition.plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": definition.plural,
+                "singular": kind.lower(),
+                "shortNames": [definition.short_name],
+                "categories": ["argosy"],
+            },
+            "versions": [_version(definition)],
+        },
+    }
+
+
+def _version(definition: Definition) -> Schema:
+    return {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": [_column(column) for column in definition.columns],
+        "subresources": {
+            "status": {},
+            "scale": {
+                "specReplicasPath": definition.replicas,
+                "statusReplicasPath": ".status.replicas",
+                "labelSelectorPath": ".status.selector",
+            },
+        },
+        "schema": {"openAPIV3Schema": _root(definition)},
+    }
+
+
+def _column(column: Column) -> Schema:
+    found: Schema = {
+        "name": column.name,
+        "type": column.kind,
+        "jsonPath": column.json_path,
+        "description": column.description,
+    }
+    return found | ({"priority": column.priority} if column.priority else {})
+
+
+def _root(definition: Definition) -> Schema:
+    described = {name: field.description for name, field in definition.kind.model_fields.items()}
+    spec = structural_schema(definition.spec) | {"description": described["spec"]}
+    status = structural_schema(definition.status, defaults=False) | {"description": described["status"]}
+    return {
+        "type": "object",
+        "description": definition.kind.__doc__,
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string", "description": described["api_version"]},
+            "kind": {"type": "string", "description": described["kind"]},
+            "metadata": {"type": "object"},  # the API server describes it, and takes no other words
+            "spec": spec,
+            "status": status,
+        },
+    }
+
+
+def crd_files() -> dict[str, str]:
+    """Every CRD's file name and text, a comment that says where it comes from first."""
+    return {
+        f"{GROUP}_{definition.plural}.yaml": HEADER
+        + yaml.dump(crd(definition), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)
+        for definition in DEFINITIONS
+    }
+
+
+class _PlainDumper(yaml.SafeDumper):
+    """Repeats what occurs twice: a CRD with YAML's anchors would be hard to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True

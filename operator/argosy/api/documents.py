@@ -1,0 +1,88 @@
+"""Text or bodies to resources: everything that is wrong comes back as problems, nothing is raised."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from argosy.api.ensemble import Ensemble
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.meta import API_VERSION
+from argosy.api.nearest import did_you_mean
+from argosy.api.problems import Problem, explain
+from argosy.api.servingpool import ServingPool
+from argosy.api.yamltext import YamlTextError, read_documents
+
+Resource = InferenceModel | Ensemble | ServingPool
+
+KINDS: dict[str, type[InferenceModel] | type[Ensemble] | type[ServingPool]] = {
+    "InferenceModel": InferenceModel,
+    "Ensemble": Ensemble,
+    "ServingPool": ServingPool,
+}
+"""The model class of each kind."""
+
+
+def parse_documents(text: str, source: str) -> tuple[list[Resource], list[Problem]]:
+    """The resources in a YAML text of any number of documents, `List`s unfolded, and all problems.
+
+    `source` is the file's name, as problems give it. A resource with a problem is not among the resources.
+    """
+    resources: list[Resource] = []
+    problems: list[Problem] = []
+    try:
+        for number, document in enumerate(read_documents(text), 1):
+            problems += [Problem(source, f"document {number}", "", str(fault)) for fault in document.repeated]
+            for label, body in _bodies(document.value, f"document {number}"):
+                found, wrong = parse_body(body, source, label)
+                problems += wrong
+                if found is not None and not document.repeated:
+                    resources.append(found)
+    except YamlTextError as fault:
+        problems.append(Problem(source, "", "", str(fault)))
+    return resources, problems
+
+
+def _bodies(value: Any, label: str) -> Iterator[tuple[str, Any]]:
+    is_list = isinstance(value, dict) and str(value.get("kind", "")).endswith("List")
+    if is_list and isinstance(value.get("items"), list):
+        for index, item in enumerate(value["items"]):
+            yield f"{label} items[{index}]", item
+    else:
+        yield label, value
+
+
+def parse_body(body: Any, source: str = "", label: str = "document") -> tuple[Resource | None, list[Problem]]:
+    """One resource from a plain body (a dict, as YAML or an API server gives it), or what is wrong."""
+    if not isinstance(body, dict):
+        return None, [
+            Problem(source, label, "", f"expected a resource, a map with apiVersion and kind; found {body!r}")
+        ]
+    identity = _identity(body, label)
+    wrong = list(_wrong_type(body, source, identity))
+    kind = KINDS.get(str(body.get("kind")))
+    if kind is None:
+        return None, wrong
+    try:
+        model = kind.model_validate(body, by_alias=True, by_name=False)
+    except ValidationError as error:
+        said = [Problem(source, identity, path, message) for path, message in explain(error, kind)]
+        known = {problem.path for problem in wrong}
+        return None, wrong + [problem for problem in said if problem.path not in known]
+    return (None, wrong) if wrong else (model, [])
+
+
+def _identity(body: dict[str, Any], label: str) -> str:
+    metadata, kind = body.get("metadata"), body.get("kind")
+    if not isinstance(metadata, dict) or not isinstance(kind, str) or not isinstance(metadata.get("name"), str):
+        return label
+    return f"{kind} {metadata.get('namespace') or 'default'}/{metadata['name']}"
+
+
+def _wrong_type(body: dict[str, Any], source: str, identity: str) -> Iterator[Problem]:
+    version, kind = body.get("apiVersion"), body.get("kind")
+    if version != API_VERSION:
+        said = f"found {version!r}" if version else "it is missing"
+        yield Problem(source, identity, "apiVersion", f"must be {API_VERSION}; {said}")
+    if str(kind) not in KINDS:
+        yield Problem(source, identity, "kind", f"{kind!r} is none of Argosy's kinds{did_you_mean(str(kind), KINDS)}")

@@ -1,0 +1,106 @@
+"""Ensemble: a DAG of models that answers as one."""
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from argosy.api.base import ApiModel, Fault, Int, Rule
+from argosy.api.meta import ApiResource, Name
+from argosy.api.scale import replicas_in_order
+from argosy.api.status import EnsembleStatus
+from argosy.api.tensors import BY_NAME, MAX_TENSORS, InputTensor, OutputTensor, unique_names
+from argosy.api.versions import Version
+
+TensorName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class Step(ApiModel):
+    """One model, and which tensors go in and come out."""
+
+    model: Name = Field(description="The InferenceModel or Ensemble to run, by name, in the same pool.")
+    version: Version | None = Field(
+        default=None, description="A version of the model to hold to. Default: the one it serves."
+    )
+    inputs: dict[TensorName, TensorName] = Field(
+        min_length=1,
+        max_length=MAX_TENSORS,
+        description="The ensemble's tensor for each of the model's inputs.",
+    )
+    outputs: dict[TensorName, TensorName] = Field(
+        min_length=1,
+        max_length=MAX_TENSORS,
+        description="The ensemble's tensor for each of the model's outputs used.",
+    )
+
+
+def _plain_tensors(spec: "EnsembleSpec") -> Iterator[Fault]:
+    for field, tensors in (("inputs", spec.inputs), ("outputs", spec.outputs)):
+        for index, tensor in enumerate(tensors):
+            if tensor.reshape is not None:
+                yield Fault(
+                    "an ensemble cannot reshape its tensors; reshape the step's model's",
+                    (field, index, "reshape"),
+                )
+
+
+class EnsembleSpec(ApiModel):
+    """What is asked for."""
+
+    pool_ref: Name = Field(description="The ServingPool that serves it, by name, in the same namespace.")
+    version: Version = Field(
+        default=1, description="The version to serve, 1 or more, of the ensemble as a whole. Default: 1."
+    )
+    inputs: tuple[InputTensor, ...] = Field(
+        min_length=1,
+        max_length=MAX_TENSORS,
+        description="The tensors a request brings.",
+        json_schema_extra=BY_NAME,
+    )
+    outputs: tuple[OutputTensor, ...] = Field(
+        min_length=1,
+        max_length=MAX_TENSORS,
+        description="The tensors a response brings.",
+        json_schema_extra=BY_NAME,
+    )
+    max_batch_size: Int = Field(
+        default=0,
+        ge=0,
+        le=2**31 - 1,
+        description="The largest batch. Default: 0, tensors have no batch dimension.",
+    )
+    min_replicas: Int = Field(
+        default=1, ge=0, le=10000, description="The fewest servers that hold all of it. Default: 1."
+    )
+    max_replicas: Int | None = Field(
+        default=None,
+        ge=1,
+        le=10000,
+        description="The most servers that hold all of it. Default: minReplicas, no scaling.",
+    )
+    steps: tuple[Step, ...] = Field(
+        min_length=1, max_length=64, description="The models to run; a step waits for the tensors it reads."
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        replicas_in_order("min_replicas", "max_replicas"),
+        unique_names("inputs", "inputs"),
+        unique_names("outputs", "outputs"),
+        Rule(("inputs", "outputs"), _plain_tensors),
+    )
+
+    @property
+    def most_replicas(self) -> int:
+        """`maxReplicas`, or `minReplicas` where it is not set."""
+        return self.min_replicas if self.max_replicas is None else self.max_replicas
+
+
+class Ensemble(ApiResource):
+    """A DAG of models that is placed on one server, and is versioned and answers as one."""
+
+    api_version: Literal["argosy.dev/v1alpha1"] = Field(
+        default="argosy.dev/v1alpha1", description="The API's group and version."
+    )
+    kind: Literal["Ensemble"] = Field(default="Ensemble", description="Ensemble.")
+    spec: EnsembleSpec = Field(description="What is asked for. The operator never writes here.")
+    status: EnsembleStatus | None = Field(default=None, description="What is so; written by the operator.")

@@ -1,0 +1,71 @@
+"""What every resource has: its API version, kind and metadata."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+
+from argosy.api.base import ApiModel, Int
+
+GROUP = "argosy.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+
+def _no_newline(value: str) -> str:
+    """The pattern's `$` also matches before a final newline; such a name is refused."""
+    if "\n" in value:
+        raise ValueError("must be one line")
+    return value
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=SUBDOMAIN), AfterValidator(_no_newline)]
+"""A resource's name: a DNS-1123 subdomain of at most 253 characters."""
+Namespace = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=LABEL), AfterValidator(_no_newline)]
+"""A namespace: a DNS-1123 label of at most 63 characters."""
+
+
+class ObjectMeta(ApiModel):
+    """The part of Kubernetes' ObjectMeta that Argosy reads; the rest, the API server's, is passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: Name = Field(description="The resource's name, unique for its kind in a namespace.")
+    namespace: Namespace = Field(default="default", description="The namespace it lives in.")
+    labels: dict[str, str] = Field(default_factory=dict, description="Labels to select it by.")
+    annotations: dict[str, str] = Field(default_factory=dict, description="Notes for people and tools.")
+    generation: Int = Field(default=0, description="Counts the spec's changes; set by the API server.")
+    uid: str = Field(default="", description="Unique over time; set by the API server.")
+    resource_version: str = Field(default="", description="The stored version; set by the API server.")
+    creation_timestamp: str | None = Field(default=None, description="When it was created, RFC 3339.")
+    deletion_timestamp: str | None = Field(default=None, description="When its deletion was asked for, RFC 3339.")
+    finalizers: tuple[str, ...] = Field(default=(), description="What must be done before it may go.")
+    owner_references: tuple[dict[str, Any], ...] = Field(default=(), description="The objects it goes with.")
+
+
+class ApiResource(ApiModel):
+    """A whole resource: type, metadata, spec and status."""
+
+    metadata: ObjectMeta = Field(description="The resource's name, namespace and labels.")
+
+    @property
+    def name(self) -> str:
+        """`metadata.name`."""
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """`metadata.namespace`."""
+        return self.metadata.namespace
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def identity(self) -> str:
+        """`Kind namespace/name`, as problems give it."""
+        return f"{type(self).__name__} {self.key}"

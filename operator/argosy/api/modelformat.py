@@ -1,0 +1,58 @@
+"""What a model is made of, and which backend runs it."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from argosy.api.base import ApiModel
+from argosy.api.nearest import did_you_mean
+
+BACKENDS = {
+    "onnx": "onnxruntime",
+    "pytorch": "pytorch",
+    "python": "python",
+    "huggingface": "transformers",
+    "tensorrt": "tensorrt",
+    "tensorrt_llm": "tensorrtllm",
+    "vllm": "vllm",
+}
+"""The backend that runs each model format."""
+
+
+_OTHERS = {backend: name for name, backend in BACKENDS.items()} | {
+    "transformers": "huggingface",
+    "torch": "pytorch",
+    "torchscript": "pytorch",
+    "trt": "tensorrt",
+}
+
+
+def backend_for(model_format: str) -> str:
+    """The backend's name, as `config.pbtxt` writes it. ValueError, with the formats, for an unknown one."""
+    if model_format not in BACKENDS:
+        hint = did_you_mean(_OTHERS.get(model_format, model_format), BACKENDS)
+        known = "" if hint.endswith(")") else f" (known: {', '.join(BACKENDS)})"
+        raise ValueError(f"{model_format!r} is no model format{hint}{known}")
+    return BACKENDS[model_format]
+
+
+def _known(name: str) -> str:
+    backend_for(name)
+    return name
+
+
+class ModelFormat(ApiModel):
+    """The kind of files a model comes as."""
+
+    name: Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(BACKENDS)})] = Field(
+        description="The format, which names the backend: onnx, pytorch, python, huggingface, "
+        "tensorrt, tensorrt_llm, vllm."
+    )
+    version: str | None = Field(
+        default=None, max_length=64, description="The format's own version, for people. Default: none."
+    )
+
+    @property
+    def backend(self) -> str:
+        """The backend's name, as `config.pbtxt` writes it."""
+        return BACKENDS[self.name]

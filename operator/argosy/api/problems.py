@@ -1,0 +1,140 @@
+"""A problem with a manifest: which file and resource, where in it, and what to do."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from argosy.api.meta import LABEL, SUBDOMAIN
+from argosy.api.nearest import did_you_mean
+from argosy.api.servingpool import CORES, VARIABLE, WEB
+from argosy.api.storage import DIGEST
+
+_SHOWN = 80
+PATTERNS = {
+    SUBDOMAIN: "a DNS name: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit",
+    LABEL: "a DNS label: lower-case letters, digits and '-', beginning and ending with a letter or digit",
+    DIGEST: "a digest: sha256: and 64 lower-case hexadecimal digits",
+    VARIABLE: "the name of an environment variable: letters, digits, '_', '-' and '.', and no digit first",
+    CORES: "a number of CPU cores, such as 4, 0.5 or 500m",
+    WEB: "a URL that begins with http:// or https://",
+}
+"""What text must be that fails a pattern."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """One thing that is wrong. `resource` is `Kind namespace/name`, or `document N` where none is read."""
+
+    file: str
+    resource: str
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}: {self.resource}" if self.resource else self.file
+        return f"{where}: {self.path}: {self.message}" if self.path else f"{where}: {self.message}"
+
+
+def field_path(location: Iterable[str | int]) -> str:
+    """A location as people write it: `spec.inputs[0].dims[1]`; keys with dots are quoted in brackets."""
+    path = ""
+    for part in location:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif part.replace("_", "").replace("-", "").isalnum():
+            path += f".{part}" if path else part
+        else:
+            path += f"[{part!r}]"
+    return path
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Each path and message of a failed validation of `model`, in the manifest's own names."""
+    for detail in error.errors(include_url=False):
+        location = tuple(part for part in detail["loc"] if part != "[key]")
+        yield field_path(location), _message(detail, location, model)
+
+
+def _message(detail: ErrorDetails, location: tuple[str | int, ...], model: type[BaseModel]) -> str:
+    kind, found = detail["type"], _shown(detail["input"])
+    context: dict[str, Any] = detail.get("ctx", {})
+    if kind in ("rule", "value", "value_error"):
+        return str(context.get("error", context.get("message", detail["msg"])))
+    if kind == "extra_forbidden":
+        return _unknown_field(location, model)
+    if kind == "enum":
+        names = re.findall(r"'([^']*)'", context["expected"])
+        return f"{found} is none of {', '.join(names)}{_hint(detail['input'], names)}"
+    if kind == "string_pattern_mismatch":
+        return f"{found} is not {PATTERNS[context['pattern']]}"
+    if kind in _SAID:
+        return _SAID[kind].format(found=found, **context)
+    return f"{detail['msg'][0].lower()}{detail['msg'][1:]}; found {found}"
+
+
+_SAID = {
+    "missing": "is required",
+    "int_type": "expected a whole number; found {found}",
+    "int_parsing": "expected a whole number; found {found}",
+    "int_from_float": "expected a whole number; found {found}",
+    "float_type": "expected a number; found {found}",
+    "bool_type": "expected true or false; found {found}",
+    "string_type": "expected text; found {found} (quote it to make it text)",
+    "tuple_type": "expected a list; found {found}",
+    "dict_type": "expected a map; found {found}",
+    "model_type": "expected a map of fields; found {found}",
+    "literal_error": "must be {expected}; found {found}",
+    "greater_than": "must be more than {gt}; found {found}",
+    "greater_than_equal": "must be {ge} or more; found {found}",
+    "less_than_equal": "must be {le} or less; found {found}",
+    "string_too_short": "must have {min_length} or more characters; found {found}",
+    "string_too_long": "must have at most {max_length} characters; found {found}",
+    "too_short": "must have {min_length} or more entries; found {actual_length}",
+    "too_long": "must have at most {max_length} entries; found {actual_length}",
+}
+
+
+def _hint(value: Any, names: list[str]) -> str:
+    hint = did_you_mean(value, names) if isinstance(value, str) else ""
+    return hint if hint.startswith(";") else ""
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _unknown_field(location: tuple[str | int, ...], model: type[BaseModel]) -> str:
+    parent = _model_at(location[:-1], model)
+    known = [field.alias or name for name, field in parent.model_fields.items()] if parent else []
+    return f"unknown field{did_you_mean(str(location[-1]), known) or '; this map takes none'}"
+
+
+def _model_at(location: tuple[str | int, ...], model: type[BaseModel]) -> type[BaseModel] | None:
+    """The model that stands at a location, followed through lists, maps and optional fields."""
+    at: Any = model
+    for part in location:
+        at = _bare(at)
+        if isinstance(at, type) and issubclass(at, BaseModel):
+            fields = {field.alias or name: field for name, field in at.model_fields.items()}
+            at = fields[part].annotation if part in fields else None
+        elif get_origin(at) is dict:
+            at = get_args(at)[1]
+        elif get_origin(at) is tuple:
+            at = get_args(at)[0]
+        else:
+            return None
+    at = _bare(at)
+    return at if isinstance(at, type) and issubclass(at, BaseModel) else None
+
+
+def _bare(annotation: Any) -> Any:
+    """The annotation without `Annotated` and without `| None`."""
+    while get_origin(annotation) in (Annotated, Union, UnionType):
+        annotation = next(part for part in get_args(annotation) if part is not NoneType)
+    return annotation

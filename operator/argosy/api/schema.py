@@ -1,0 +1,124 @@
+"""A model's structural schema: what Kubernetes takes of OpenAPI 3.0, from what pydantic says in JSON Schema."""
+
+from collections.abc import Iterator
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
+
+from argosy.api.base import ApiModel
+
+Schema = dict[str, Any]
+_KEPT = (
+    "type",
+    "description",
+    "format",
+    "enum",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "required",
+)
+
+
+def structural_schema(model: type[ApiModel], defaults: bool = True) -> Schema:
+    """The schema of a model with everything inlined: no references, unions or nulls.
+
+    With `defaults` plain values that are left out are filled in by the API server; objects never are.
+    """
+    source = model.model_json_schema(by_alias=True)
+    return _Converter(source.get("$defs", {}), _models(model), defaults).convert(source)
+
+
+class _Converter:
+    """Turns one JSON schema, whose definitions it knows, into a structural one."""
+
+    def __init__(self, definitions: Schema, models: dict[str, type[ApiModel]], defaults: bool) -> None:
+        self._definitions = definitions
+        self._models = models
+        self._defaults = defaults
+
+    def convert(self, source: Schema) -> Schema:
+        flat = self._flat(source)
+        found = {key: flat[key] for key in _KEPT if key in flat}
+        found |= {key: value for key, value in flat.items() if key.startswith("x-kubernetes-")}
+        if "const" in flat:
+            found["enum"] = [flat["const"]]
+        if "anyOf" in flat:
+            found["anyOf"] = flat["anyOf"]
+        found |= _bounds(flat)
+        if self._defaults and _is_plain(flat.get("default")):
+            found["default"] = flat["default"]
+        found |= self._children(flat)
+        return found | self._validations(flat)
+
+    def _children(self, flat: Schema) -> Schema:
+        found: Schema = {}
+        if "items" in flat:
+            found["items"] = self.convert(flat["items"])
+        if "properties" in flat:
+            found["properties"] = {name: self.convert(inner) for name, inner in flat["properties"].items()}
+        values = flat.get("additionalProperties")
+        if isinstance(values, dict) and "properties" not in flat:
+            found["additionalProperties"] = self.convert(values)
+        return found
+
+    def _flat(self, source: Schema) -> Schema:
+        """The schema with its reference and its `| null` resolved; what stands beside them wins."""
+        own = {key: value for key, value in source.items() if key != "$ref"}
+        if "$ref" in source:
+            definition = self._definitions[source["$ref"].removeprefix("#/$defs/")]
+            return self._flat(definition) | own
+        choices = [choice for choice in source.get("anyOf", ()) if choice.get("type") != "null"]
+        if len(choices) == 1:
+            del own["anyOf"]
+            return self._flat(choices[0]) | own
+        return own
+
+    def _validations(self, flat: Schema) -> Schema:
+        model = self._models.get(flat.get("title", ""))
+        rules = model.rules if model and flat.get("type") == "object" else ()
+        found = [{"rule": rule.cel, "message": rule.says} for rule in rules if rule.cel]
+        return {"x-kubernetes-validations": found} if found else {}
+
+
+def _bounds(flat: Schema) -> Schema:
+    """OpenAPI 3.0 says that a bound is exclusive with a flag beside it."""
+    found: Schema = {}
+    for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if exclusive in flat:
+            found |= {bound: flat[exclusive], exclusive: True}
+    if flat.get("type") == "integer":
+        found["format"] = "int64"
+    return found
+
+
+def _is_plain(value: Any) -> bool:
+    """Objects are not filled in, and empty texts mean what their absence means (some API servers refuse them)."""
+    return isinstance(value, str | int | float | bool) and value != ""
+
+
+def _models(model: type[ApiModel]) -> dict[str, type[ApiModel]]:
+    """Every model that is reached from one, by its name."""
+    found: dict[str, type[ApiModel]] = {}
+    waiting = [model]
+    while waiting:
+        current = waiting.pop()
+        if current.__name__ not in found:
+            found[current.__name__] = current
+            for field in current.model_fields.values():
+                waiting += _named(field.annotation)
+    return found
+
+
+def _named(annotation: Any) -> Iterator[type[ApiModel]]:
+    if get_origin(annotation) in (Annotated, Union, UnionType, dict, tuple):
+        for part in get_args(annotation):
+            if part not in (NoneType, Ellipsis):
+                yield from _named(part)
+    elif isinstance(annotation, type) and issubclass(annotation, ApiModel):
+        yield annotation

@@ -1,0 +1,265 @@
+"""ServingPool: servers on nodes, which models are packed on."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, StringConstraints
+
+from argosy.api.base import ApiModel, Fault, Flag, Int, Rule
+from argosy.api.meta import ApiResource, Name
+from argosy.api.quantity import Quantity, Share
+from argosy.api.scale import replicas_in_order
+from argosy.api.status import ServingPoolStatus
+from argosy.api.storage import StorageUri
+from argosy.api.tensors import BY_NAME
+
+VARIABLE = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"
+CORES = r"^[0-9]+(\.[0-9]{1,3}|m)?$"
+WEB = r"^https?://[^ ]+$"
+
+
+class RuntimeName(StrEnum):
+    """The inference server."""
+
+    ARGOSY = "argosy"
+    TRITON = "triton"
+
+
+class KeyReference(ApiModel):
+    """A key of a Secret or ConfigMap in the same namespace."""
+
+    name: Name = Field(description="The object's name.")
+    key: str = Field(min_length=1, max_length=253, description="The key in it.")
+
+
+def _one_reference(source: "EnvSource") -> Iterator[Fault]:
+    if (source.secret_key_ref is None) == (source.config_map_key_ref is None):
+        yield Fault("set exactly one of secretKeyRef and configMapKeyRef")
+
+
+class EnvSource(ApiModel):
+    """Where an environment variable's value is kept."""
+
+    secret_key_ref: KeyReference | None = Field(default=None, description="A key of a Secret.")
+    config_map_key_ref: KeyReference | None = Field(default=None, description="A key of a ConfigMap.")
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("secret_key_ref", "config_map_key_ref"),
+            _one_reference,
+            cel="has(self.secretKeyRef) != has(self.configMapKeyRef)",
+            says="set exactly one of secretKeyRef and configMapKeyRef",
+        ),
+    )
+
+
+def _one_value(variable: "EnvVar") -> Iterator[Fault]:
+    if variable.value is not None and variable.value_from is not None:
+        yield Fault("value and valueFrom exclude each other; keep one")
+
+
+class EnvVar(ApiModel):
+    """An environment variable of the server."""
+
+    name: Annotated[str, StringConstraints(pattern=VARIABLE, max_length=256)] = Field(
+        description="The variable's name."
+    )
+    value: str | None = Field(default=None, max_length=32768, description="Its value. Default: empty.")
+    value_from: EnvSource | None = Field(default=None, description="Where its value is kept instead.")
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("value", "value_from"),
+            _one_value,
+            cel="!(has(self.value) && has(self.valueFrom))",
+            says="value and valueFrom exclude each other; keep one",
+        ),
+    )
+
+
+class Resources(ApiModel):
+    """A server's CPU and host memory. Its GPUs come from gpusPerServer."""
+
+    cpu: Annotated[str, StringConstraints(pattern=CORES, max_length=16)] | None = Field(
+        default=None, description="CPU cores asked for, such as 4 or 500m. Default: no request."
+    )
+    memory: Quantity | None = Field(
+        default=None, description="Host memory, asked for and at most, such as 32Gi. Default: no limit."
+    )
+    shared_memory: Quantity | None = Field(
+        default=None, description="Size of /dev/shm, such as 1Gi. Default: the node's."
+    )
+
+
+class Runtime(ApiModel):
+    """The inference server that the pool runs."""
+
+    name: RuntimeName = Field(
+        default=RuntimeName.ARGOSY,
+        description="argosy, the bundled server, or triton, NVIDIA's. Default: argosy.",
+    )
+    image: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=512,
+        description="The container image. Default: the release's own for that runtime.",
+    )
+    env: tuple[EnvVar, ...] = Field(
+        default=(),
+        max_length=128,
+        description="Environment variables of the server. Default: none.",
+        json_schema_extra=BY_NAME,
+    )
+    resources: Resources = Field(default_factory=Resources, description="CPU and host memory. Default: no requests.")
+
+
+class Effect(StrEnum):
+    """What a taint does to Pods that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class TolerationOperator(StrEnum):
+    """How a toleration compares a taint's value."""
+
+    EXISTS = "Exists"
+    EQUAL = "Equal"
+
+
+def _existing_has_no_value(toleration: "Toleration") -> Iterator[Fault]:
+    if toleration.operator is TolerationOperator.EXISTS and toleration.value:
+        yield Fault("must be empty when operator is Exists", ("value",))
+    if not toleration.key and toleration.operator is not TolerationOperator.EXISTS:
+        yield Fault("is required unless operator is Exists", ("key",))
+
+
+class Toleration(ApiModel):
+    """A taint that the servers put up with."""
+
+    key: str = Field(
+        default="",
+        max_length=316,
+        description="The taint's key. Default: empty, every key, with operator Exists.",
+    )
+    operator: TolerationOperator = Field(
+        default=TolerationOperator.EQUAL, description="Exists or Equal. Default: Equal."
+    )
+    value: str = Field(default="", max_length=63, description="The taint's value, for Equal.")
+    effect: Effect | None = Field(default=None, description="The taint's effect. Default: every effect.")
+    toleration_seconds: Int | None = Field(
+        default=None, description="Seconds to stay under NoExecute. Default: for ever."
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("key", "operator", "value"),
+            _existing_has_no_value,
+            cel="self.operator == 'Exists' ? !has(self.value) || self.value == '' : has(self.key) && self.key != ''",
+            says="operator Exists takes no value, and Equal needs a key",
+        ),
+    )
+
+
+class ModelCache(ApiModel):
+    """Where servers keep the models they fetched."""
+
+    claim_name: Name | None = Field(
+        default=None,
+        description="A PersistentVolumeClaim that the servers share. Default: each has a folder of its own.",
+    )
+    size_limit: Quantity | None = Field(
+        default=None,
+        description="The most it may hold, such as 200Gi; unused models go first. Default: no limit.",
+    )
+
+
+class EngineCache(ApiModel):
+    """Where built engines are kept for all."""
+
+    storage_uri: StorageUri = Field(description="The folder of the engines: s3, gs, pvc or file.")
+
+
+class Storage(ApiModel):
+    """Where models and engines are kept, and who may read them."""
+
+    model_cache: ModelCache = Field(
+        default_factory=ModelCache, description="Fetched models. Default: a folder per server."
+    )
+    engine_cache: EngineCache | None = Field(
+        default=None, description="Built engines; required by models with spec.engine."
+    )
+    secret_name: Name | None = Field(
+        default=None, description="A Secret with the storage's credentials. Default: none."
+    )
+    service_account_name: Name | None = Field(
+        default=None, description="The servers' service account. Default: the pool's own."
+    )
+
+
+class Packing(ApiModel):
+    """How models are put on the servers."""
+
+    consolidate: Flag = Field(
+        default=True,
+        description="Whether a model that serves may be moved in order to free a GPU. Default: true.",
+    )
+
+
+class Monitoring(ApiModel):
+    """Where measurements come from."""
+
+    prometheus: Annotated[str, StringConstraints(pattern=WEB, max_length=2048)] | None = Field(
+        default=None,
+        description="Prometheus's URL, for autoscaling and canary analysis. Default: the servers are asked directly.",
+    )
+
+
+class ServingPoolSpec(ApiModel):
+    """What is asked for."""
+
+    runtime: Runtime = Field(default_factory=Runtime, description="The inference server. Default: argosy.")
+    node_selector: dict[str, str] = Field(
+        default_factory=dict, max_length=64, description="Labels that a node must have. Default: any node."
+    )
+    tolerations: tuple[Toleration, ...] = Field(
+        default=(), max_length=64, description="Taints to put up with. Default: none."
+    )
+    gpus_per_server: Int | None = Field(
+        default=None,
+        ge=0,
+        le=64,
+        description="GPUs of each server; 0 for CPU servers. Default: what its models need.",
+    )
+    min_servers: Int = Field(default=0, ge=0, le=10000, description="The fewest servers. Default: 0.")
+    max_servers: Int | None = Field(
+        default=None, ge=1, le=10000, description="The most servers. Default: as many as the nodes hold."
+    )
+    memory_headroom: Share = Field(
+        default=200,
+        description='The share of each GPU\'s memory that is kept free, as "20%". Default: "20%".',
+        json_schema_extra={"default": "20%"},
+    )
+    storage: Storage = Field(default_factory=Storage, description="Where models and engines are kept.")
+    packing: Packing = Field(default_factory=Packing, description="How models are put on the servers.")
+    monitoring: Monitoring = Field(default_factory=Monitoring, description="Where measurements come from.")
+    suspend: Flag = Field(
+        default=False, description="Whether all servers are stopped and their GPUs freed. Default: false."
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (replicas_in_order("min_servers", "max_servers"),)
+
+
+class ServingPool(ApiResource):
+    """A set of servers on nodes, which models are packed on."""
+
+    api_version: Literal["argosy.dev/v1alpha1"] = Field(
+        default="argosy.dev/v1alpha1", description="The API's group and version."
+    )
+    kind: Literal["ServingPool"] = Field(default="ServingPool", description="ServingPool.")
+    spec: ServingPoolSpec = Field(
+        default_factory=ServingPoolSpec, description="What is asked for. The operator never writes here."
+    )
+    status: ServingPoolStatus | None = Field(default=None, description="What is so; written by the operator.")

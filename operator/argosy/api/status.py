@@ -1,0 +1,229 @@
+"""What the operator reports on each resource. It alone writes here."""
+
+from enum import StrEnum
+
+from pydantic import ConfigDict, Field
+
+from argosy.api.base import ApiModel, Int, Number
+from argosy.api.conditions import Condition, ConditionStatus, ConditionType
+from argosy.api.quantity import MeasuredShare, Quantity
+
+
+class StatusPart(ApiModel):
+    """A part of a status. Fields that another release wrote are passed over."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class VersionState(StrEnum):
+    """Where a version is between its files and its traffic."""
+
+    PENDING = "Pending"
+    BUILDING = "Building"
+    LOADING = "Loading"
+    SERVING = "Serving"
+    DRAINING = "Draining"
+    FAILED = "Failed"
+
+
+class VersionStatus(StatusPart):
+    """One version of a model."""
+
+    version: Int = Field(ge=1, description="The version.")
+    state: VersionState = Field(description="Where it is between its files and its traffic.")
+    traffic_percent: Int = Field(
+        default=0, ge=0, le=100, description="Its share of the requests that name no version, in percent."
+    )
+    replicas: Int = Field(default=0, ge=0, description="Servers that are to hold it.")
+    available_replicas: Int = Field(default=0, ge=0, description="Servers on which it is loaded.")
+    reason: str = Field(default="", description="Why it is in that state, where that is no success.")
+
+
+class PlacementStatus(StatusPart):
+    """One replica's place."""
+
+    server: str = Field(description="The server.")
+    node: str = Field(default="", description="The server's node.")
+    version: Int = Field(default=1, ge=1, description="The version that is placed.")
+    gpus: tuple[Int, ...] = Field(default=(), description="GPUs it uses, by their index on the node; empty on the CPU.")
+    instances: Int = Field(default=1, ge=1, description="Copies on each of those devices.")
+
+
+class FootprintStatus(StatusPart):
+    """What one instance takes."""
+
+    gpu_memory: Quantity | None = Field(default=None, description="Memory on each GPU.")
+    compute: MeasuredShare | None = Field(default=None, description="The share of one GPU's compute.")
+    gpus: Int = Field(default=0, ge=0, description="Whole GPUs.")
+    measured: bool = Field(default=False, description="Whether it was measured on a server, or is the declared one.")
+
+
+class EngineStatus(StatusPart):
+    """An engine for one GPU architecture."""
+
+    compute_capability: str = Field(description='The GPU architecture, as "9.0".')
+    key: str = Field(description="What it is shared under: model digest, options, architecture and compiler.")
+    state: str = Field(description="Pending, Building, Verifying, Ready or Failed.")
+    storage_uri: str = Field(default="", description="Where it is kept.")
+    accuracy: Number | None = Field(default=None, description="What the accuracy gate measured.")
+    message: str = Field(default="", description="Why it failed.")
+
+
+class ScalingStatus(StatusPart):
+    """How many replicas there should be, and why."""
+
+    desired_replicas: Int = Field(default=0, ge=0, description="Replicas that are asked for.")
+    reason: str = Field(default="", description="Why that many.")
+    message: str = Field(default="", description="Why, with the numbers.")
+    metric: str = Field(default="", description="The measurement that decided.")
+    value: Number | None = Field(default=None, description="What it was.")
+    target: Number | None = Field(default=None, description="What it should be.")
+    last_scale_time: str | None = Field(default=None, description="When the number last changed, RFC 3339.")
+
+
+class BottleneckStatus(StatusPart):
+    """The stage that holds requests up the longest."""
+
+    stage: str = Field(description="queue, compute_input, compute_infer, compute_output, or a step's model.")
+    share: MeasuredShare = Field(description="Its share of a request's time.")
+    message: str = Field(default="", description="What that means, and what to do.")
+
+
+class ResourceStatus(StatusPart):
+    """What every status has."""
+
+    observed_generation: Int = Field(
+        default=0, ge=0, description="The spec's generation that this status was made for."
+    )
+    conditions: tuple[Condition, ...] = Field(
+        default=(),
+        description="What is so, and why: one condition of each type.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+    )
+    replicas: Int = Field(default=0, ge=0, description="Replicas that are placed; what kubectl scale reads.")
+    available_replicas: Int = Field(default=0, ge=0, description="Replicas that serve.")
+    selector: str = Field(default="", description="A label selector of the Pods, for autoscalers.")
+    url: str = Field(default="", description="Where requests go.")
+
+    def condition(self, kind: ConditionType) -> Condition | None:
+        """The condition of a type, if there is one."""
+        return next((condition for condition in self.conditions if condition.type is kind), None)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the Ready condition is True."""
+        condition = self.condition(ConditionType.READY)
+        return condition is not None and condition.status is ConditionStatus.TRUE
+
+
+class InferenceModelStatus(ResourceStatus):
+    """What is so about a model."""
+
+    versions: tuple[VersionStatus, ...] = Field(
+        default=(),
+        description="The versions, and their traffic.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]},
+    )
+    active_version: Int | None = Field(default=None, description="The version that most requests reach.")
+    placement: tuple[PlacementStatus, ...] = Field(default=(), description="Where its replicas sit.")
+    footprint: FootprintStatus | None = Field(
+        default=None, description="What one instance takes, measured where possible."
+    )
+    engines: tuple[EngineStatus, ...] = Field(
+        default=(), description="Its engines, one per GPU architecture in the pool."
+    )
+    scaling: ScalingStatus | None = Field(default=None, description="How many replicas there should be, and why.")
+    bottleneck: BottleneckStatus | None = Field(
+        default=None, description="The stage that holds requests up the longest."
+    )
+
+
+class StepStatus(StatusPart):
+    """One step of an ensemble."""
+
+    model: str = Field(description="The step's model.")
+    version: Int = Field(ge=1, description="The version that the ensemble runs.")
+    state: VersionState = Field(description="Where it is between its files and its traffic.")
+
+
+class EnsembleStatus(ResourceStatus):
+    """What is so about an ensemble."""
+
+    versions: tuple[VersionStatus, ...] = Field(
+        default=(),
+        description="The ensemble's versions, and their traffic.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]},
+    )
+    active_version: Int | None = Field(default=None, description="The version that most requests reach.")
+    steps: tuple[StepStatus, ...] = Field(
+        default=(), description="The steps' models, at the versions that this version runs."
+    )
+    placement: tuple[PlacementStatus, ...] = Field(default=(), description="Where its replicas sit.")
+    scaling: ScalingStatus | None = Field(default=None, description="How many replicas there should be, and why.")
+    bottleneck: BottleneckStatus | None = Field(
+        default=None, description="The step that holds requests up the longest."
+    )
+
+
+class GpuCount(StatusPart):
+    """GPUs of the pool's nodes."""
+
+    total: Int = Field(default=0, ge=0, description="GPUs of the selected nodes.")
+    used: Int = Field(default=0, ge=0, description="GPUs that servers hold.")
+    free: Int = Field(default=0, ge=0, description="GPUs that no server holds.")
+    one_per_model: Int = Field(
+        default=0, ge=0, description="GPUs that the same models would hold with one or more to each."
+    )
+
+
+class OccupantStatus(StatusPart):
+    """One model on one GPU."""
+
+    model: str = Field(description="The model.")
+    version: Int = Field(ge=1, description="Its version.")
+    gpu_memory: Quantity = Field(default=0, description="Memory it takes of this GPU.")
+    compute: MeasuredShare = Field(default=0, description="Compute it takes of this GPU.")
+    whole: bool = Field(default=False, description="Whether it has this GPU for itself.")
+
+
+class GpuPlacement(StatusPart):
+    """One GPU and what sits on it."""
+
+    server: str = Field(description="The server that holds it.")
+    node: str = Field(description="The node it is in.")
+    gpu: Int = Field(ge=-1, description="Its index on the node; -1 for the server's CPU.")
+    memory: Quantity = Field(default=0, description="Its memory.")
+    memory_used: Quantity = Field(default=0, description="Memory that its models take.")
+    models: tuple[OccupantStatus, ...] = Field(default=(), description="The models on it.")
+
+
+class ServerStatus(StatusPart):
+    """One server."""
+
+    name: str = Field(description="The server.")
+    node: str = Field(default="", description="The node it runs on.")
+    gpus: tuple[Int, ...] = Field(default=(), description="GPUs it holds, by their index on the node.")
+    ready: bool = Field(default=False, description="Whether it answers.")
+    models: Int = Field(default=0, ge=0, description="Models it is to hold.")
+    url: str = Field(default="", description="Where it answers.")
+
+
+class UnplacedStatus(StatusPart):
+    """A replica that fits nowhere."""
+
+    name: str = Field(description="The model or ensemble.")
+    reason: str = Field(description="Why, in one CamelCase word.")
+    message: str = Field(description="Why, with the numbers, and what to do.")
+
+
+class ServingPoolStatus(ResourceStatus):
+    """What is so about a pool."""
+
+    servers: tuple[ServerStatus, ...] = Field(
+        default=(),
+        description="The servers.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+    )
+    gpus: GpuCount | None = Field(default=None, description="GPUs of the pool's nodes: all, used and free.")
+    placement: tuple[GpuPlacement, ...] = Field(default=(), description="What sits on each GPU.")
+    unplaced: tuple[UnplacedStatus, ...] = Field(default=(), description="What fits nowhere, and why.")

@@ -1,0 +1,47 @@
+"""Where a model's files come from."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+SCHEMES = ("s3", "gs", "hf", "oci", "pvc", "http", "https", "file")
+URI_PATTERN = r"^((s3|gs|hf|oci|pvc|http|https)://.+|file:.+)$"
+
+
+def check_uri(uri: str) -> str:
+    """The URI itself, if it names a storage that Argosy reads. ValueError otherwise, saying how to write it.
+
+    `file:relative/path` is relative to the manifest's folder; every other scheme is followed by `//`.
+    """
+    scheme, colon, rest = uri.partition(":")
+    if not colon or scheme not in SCHEMES:
+        raise ValueError(f"{uri!r} does not begin with one of {', '.join(s + ':' for s in SCHEMES)}")
+    if not rest.strip("/") or any(ord(letter) <= 32 for letter in uri):
+        raise ValueError(f"{uri!r} names no path, or holds a space; write it like {scheme}:{_EXAMPLES[scheme]}")
+    if scheme != "file" and (not rest.startswith("//") or not urlsplit(uri).netloc):
+        raise ValueError(f"{uri!r} lacks its host, bucket or claim; write it like {scheme}:{_EXAMPLES[scheme]}")
+    return uri
+
+
+_EXAMPLES = {
+    "s3": "//bucket/models/embedder",
+    "gs": "//bucket/models/embedder",
+    "hf": "//organization/model",
+    "oci": "//registry.example.com/models/embedder:1",
+    "pvc": "//claim/models/embedder",
+    "http": "//example.com/model.onnx",
+    "https": "//example.com/model.onnx",
+    "file": "models/embedder",
+}
+
+StorageUri = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=2048),
+    AfterValidator(check_uri),
+    Field(json_schema_extra={"pattern": URI_PATTERN}),
+]
+"""An address of stored files, by one of the schemes."""
+DIGEST = r"^sha256:[0-9a-f]{64}$"
+Digest = Annotated[str, StringConstraints(pattern=DIGEST, max_length=71)]
+"""`sha256:` and 64 hexadecimal digits."""

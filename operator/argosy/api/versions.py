@@ -1,0 +1,62 @@
+"""Which of a model's versions are served."""
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from argosy.api.base import MAX_WHOLE, ApiModel, Fault, Int, Rule
+
+Version = Annotated[Int, Field(ge=1, le=MAX_WHOLE)]
+
+
+class Latest(ApiModel):
+    """The highest versions."""
+
+    num_versions: Int = Field(
+        default=1, ge=1, le=2**32 - 1, description="How many of the highest are served. Default: 1."
+    )
+
+
+class All(ApiModel):
+    """Every version there is."""
+
+
+class Specific(ApiModel):
+    """The versions that are listed."""
+
+    versions: tuple[Version, ...] = Field(min_length=1, max_length=64, description="The versions to serve.")
+
+
+def _exactly_one(policy: "VersionPolicy") -> Iterator[Fault]:
+    given = [name for name in ("latest", "all", "specific") if getattr(policy, name) is not None]
+    if len(given) != 1:
+        found = " and ".join(given) or "none of them"
+        yield Fault(f"set exactly one of latest, all and specific; found {found}")
+
+
+def _listed_once(policy: "VersionPolicy") -> Iterator[Fault]:
+    if policy.specific is None:
+        return
+    versions = policy.specific.versions
+    for index, version in enumerate(versions):
+        if version in versions[:index]:
+            yield Fault(f"version {version} is listed twice; list it once", ("specific", "versions", index))
+
+
+class VersionPolicy(ApiModel):
+    """Which versions are served: exactly one of its members is set."""
+
+    latest: Latest | None = Field(default=None, description="Serve the highest versions.")
+    all: All | None = Field(default=None, description="Serve every version in the model's folder.")
+    specific: Specific | None = Field(default=None, description="Serve the versions that are listed.")
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("latest", "all", "specific"),
+            _exactly_one,
+            cel="(has(self.latest) ? 1 : 0) + (has(self.all) ? 1 : 0) + (has(self.specific) ? 1 : 0) == 1",
+            says="set exactly one of latest, all and specific",
+        ),
+        Rule(("specific",), _listed_once),
+    )

@@ -1,0 +1,1 @@
+"""The `argosy` command: each module is one subcommand, which reads its arguments, delegates and prints."""

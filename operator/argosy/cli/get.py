@@ -1,0 +1,95 @@
+"""`argosy get`: what `argosy up` serves, printed as kubectl prints resources."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+import yaml
+
+from argosy.api.crds import DEFINITIONS, Definition
+from argosy.local.printing import definition_of, kinds, table
+from argosy.local.state import DEFAULT_STATE, StateFolder
+
+
+class Output(StrEnum):
+    """How resources are written."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    YAML = "yaml"
+    JSON = "json"
+
+
+def get(
+    kind: Annotated[
+        str | None, typer.Argument(help="inferencemodels, ensembles or servingpools. Default: all.")
+    ] = None,
+    name: Annotated[str | None, typer.Argument(help="One resource's name. Default: every one.")] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to write them.")] = Output.TABLE,
+    state: Annotated[Path, typer.Option(help="The state folder of `argosy up`.")] = DEFAULT_STATE,
+) -> None:
+    """Print what `argosy up` serves here, with its status."""
+    status = StateFolder(state).read_status()
+    if status is None:
+        _refuse(f"{state} holds no status: start `argosy up` here, or name its folder with --state")
+    found = _chosen(status["resources"], _wanted(kind), name)
+    if name is not None and not found:
+        _refuse(f"there is no {kind} {name!r}")
+    if output in (Output.TABLE, Output.WIDE):
+        _print_tables(found, output is Output.WIDE)
+    else:
+        sys.stdout.write(_written(found, output, alone=name is not None))
+
+
+def _wanted(kind: str | None) -> tuple[Definition, ...]:
+    if kind is None or kind == "all":
+        return DEFINITIONS
+    definition = definition_of(kind)
+    if definition is None:
+        _refuse(f"{kind!r} is no kind of resource; it is one of {', '.join(kinds())}")
+    return (definition,)
+
+
+def _chosen(
+    documents: Sequence[dict[str, Any]], wanted: Sequence[Definition], name: str | None
+) -> list[tuple[Definition, list[dict[str, Any]]]]:
+    found = []
+    for definition in wanted:
+        kind = definition.kind.__name__
+        mine = [each for each in documents if each["kind"] == kind and name in (None, each["metadata"]["name"])]
+        if mine:
+            found.append((definition, mine))
+    return found
+
+
+def _print_tables(found: Sequence[tuple[Definition, list[dict[str, Any]]]], wide: bool) -> None:
+    if not found:
+        typer.echo("No resources found.", err=True)
+    for number, (definition, documents) in enumerate(found):
+        if number:
+            typer.echo("")
+        for line in table(definition, documents, wide, datetime.now(UTC)):
+            typer.echo(line)
+
+
+def _written(found: Sequence[tuple[Definition, list[dict[str, Any]]]], output: Output, alone: bool) -> str:
+    items = [document for _, documents in found for document in documents]
+    whole: Mapping[str, Any] = items[0] if alone and len(items) == 1 else _list(items)
+    if output is Output.JSON:
+        return json.dumps(whole, indent=2) + "\n"
+    text: str = yaml.safe_dump(whole, sort_keys=False)
+    return text
+
+
+def _list(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(1)

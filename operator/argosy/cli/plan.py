@@ -1,0 +1,81 @@
+"""`argosy plan`: where models would sit on given nodes, without a cluster. The solver is the operator's own."""
+
+import json
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+import yaml
+from rich.console import Console
+
+from argosy.cli.nodes import NodesError, read_nodes
+from argosy.cli.plandocument import plan_document
+from argosy.cli.plantable import plan_table
+from argosy.fleet.admission import check_set
+from argosy.fleet.demand import fleet_facts
+from argosy.fleet.sharing import pack_fleet
+from argosy.local.manifests import read_manifests
+
+UNPLACED = 2
+_PIPE_WIDTH = 140
+_NO_NODES = (
+    "--nodes is required: a plan is made for nodes. Write them to a file with: kubectl get nodes -o yaml > nodes.yaml"
+)
+
+
+class Output(StrEnum):
+    """How the plan is written."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def plan(
+    filename: Annotated[Path, typer.Option("--filename", "-f", help="A manifest, or a folder of them.", exists=True)],
+    nodes: Annotated[
+        Path | None,
+        typer.Option("--nodes", help="The nodes, as `kubectl get nodes -o yaml` writes them."),
+    ] = None,
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to write the plan.")] = Output.TABLE,
+) -> None:
+    """Show where models would sit, how full each GPU would be, and what fits nowhere.
+
+    Exit status: 0 if everything has a place, 2 if something has none, 1 if the input is wrong.
+    """
+    if nodes is None:
+        _refuse([_NO_NODES])
+    problems: list[str] = []
+    manifests = read_manifests(filename)
+    problems += map(str, manifests.problems)
+    problems += map(str, () if manifests.problems else check_set(manifests.resources))
+    try:
+        machines = read_nodes(nodes)
+    except NodesError as error:
+        problems += error.problems
+    if problems:
+        _refuse(problems)
+    facts = fleet_facts(manifests.resources, machines)
+    fleet = pack_fleet(facts)
+    if output is Output.TABLE:
+        _console().print(plan_table(fleet, facts))
+    else:
+        document = plan_document(fleet, facts)
+        text = json.dumps(document, indent=2) if output is Output.JSON else yaml.safe_dump(document, sort_keys=False)
+        sys.stdout.write(text.rstrip("\n") + "\n")
+    if any(pool.unplaced for pool in fleet.pools):
+        raise typer.Exit(UNPLACED)
+
+
+def _console() -> Console:
+    terminal = Console()
+    return terminal if terminal.is_terminal else Console(width=_PIPE_WIDTH)
+
+
+def _refuse(problems: Iterable[str]) -> NoReturn:
+    for problem in problems:
+        typer.echo(problem, err=True)
+    raise typer.Exit(1)

@@ -1,0 +1,74 @@
+"""A plan as a document of plain values, for JSON and YAML."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from argosy.fleet.bounds import lower_bound
+from argosy.fleet.devices import gpus_of
+from argosy.fleet.facts import PoolFacts
+from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
+
+Document = dict[str, Any]
+
+
+def plan_document(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Document:
+    """The whole plan: totals, then pools, then what fits nowhere. Memory is in bytes, compute in thousandths
+    of a GPU.
+    """
+    total = gpus_total(facts)
+    return {
+        "gpusUsed": plan.gpus_used,
+        "gpusFree": total - plan.gpus_used,
+        "gpusTotal": total,
+        "gpusOnePerModel": plan.gpus_one_per_model,
+        "lowerBound": sum(lower_bound(each) for each in facts),
+        "pools": [_pool(pool) for pool in plan.pools],
+        "unplaced": [
+            {
+                "pool": pool.pool,
+                "group": each.group,
+                "models": list(each.models),
+                "reason": str(each.reason),
+                "message": each.message,
+            }
+            for pool in plan.pools
+            for each in pool.unplaced
+        ],
+    }
+
+
+def gpus_total(facts: Sequence[PoolFacts]) -> int:
+    """GPUs of all pools' nodes; one that several pools could take counts once."""
+    return len({(node.name, gpu.index) for each in facts for node in each.nodes for gpu in gpus_of(node)})
+
+
+def _pool(pool: PoolPlan) -> Document:
+    return {
+        "name": pool.pool,
+        "gpusUsed": pool.gpus_used,
+        "gpusTotal": pool.gpus_total,
+        "gpusOnePerModel": pool.gpus_one_per_model,
+        "servers": [_server(server) for server in pool.servers],
+    }
+
+
+def _server(server: ServerPlan) -> Document:
+    return {
+        "name": server.name,
+        "node": server.node,
+        "gpus": list(server.gpus),
+        "models": [_model(placement) for placement in server.placements],
+    }
+
+
+def _model(placement: Placement) -> Document:
+    return {
+        "model": placement.model,
+        "version": placement.version,
+        "group": placement.group,
+        "gpus": list(placement.gpus),
+        "instances": placement.instances,
+        "memory": placement.memory,
+        "compute": placement.compute,
+        "whole": placement.whole,
+    }

@@ -1,0 +1,68 @@
+"""`argosy render`: the model repositories of a plan, as folders that NVIDIA's server and Argosy's own can serve."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from argosy.cli.nodes import NodesError, read_nodes
+from argosy.fleet.facts import Node
+from argosy.local.export import NotOursError, export
+from argosy.local.machine import this_machine
+from argosy.local.manifests import for_this_machine, read_manifests
+from argosy.local.storage import StorageError
+from argosy.reconcile import Outcome, Previous, reconcile
+
+UNPLACED = 2
+
+
+def render(
+    filename: Annotated[Path, typer.Option("--filename", "-f", help="A manifest, or a folder of them.", exists=True)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write; made anew each time.")],
+    nodes: Annotated[
+        Path | None,
+        typer.Option("--nodes", help="Nodes from `kubectl get nodes -o yaml`. Default: this machine."),
+    ] = None,
+) -> None:
+    """Write a model repository for every server of the plan: config.pbtxt, and the files of each version.
+
+    Exit status: 0 if everything has a place, 2 if something has none, 1 if the input is wrong; then nothing is written.
+    """
+    try:
+        outcome = _outcome(filename, nodes)
+        export(outcome.repositories, output)
+    except (StorageError, NotOursError) as error:
+        _refuse(str(error))
+    for pool in outcome.plan.pools:
+        for server in pool.servers:
+            typer.echo(f"{server.name}: {len(server.placements)} models, in {output / server.name}")
+        for each in pool.unplaced:
+            typer.echo(f"{each.group}: {each.message}", err=True)
+    if any(pool.unplaced for pool in outcome.plan.pools):
+        raise typer.Exit(UNPLACED)
+
+
+def _outcome(filename: Path, nodes: Path | None) -> Outcome:
+    manifests = read_manifests(filename)
+    resources, machines = manifests.resources, _machines(nodes)
+    if nodes is None:
+        resources = for_this_machine(resources, sum(not gpu.is_cpu for gpu in machines[0].gpus))
+    outcome = reconcile(resources, machines, {}, Previous(), datetime.now(UTC), manifests.problems)
+    if outcome.problems:
+        _refuse("\n".join(map(str, outcome.problems)))
+    return outcome
+
+
+def _machines(nodes: Path | None) -> tuple[Node, ...]:
+    if nodes is None:
+        return (this_machine(),)
+    try:
+        return read_nodes(nodes)
+    except NodesError as error:
+        _refuse("\n".join(error.problems))
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(1)

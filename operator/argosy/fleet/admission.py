@@ -1,0 +1,109 @@
+"""Rules that span resources: what a set of them, each valid by itself, may not be together."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.api.base import Fault
+from argosy.api.nearest import did_you_mean
+from argosy.api.problems import field_path
+from argosy.fleet.graphs import Served, check_graph, nesting_cycle
+
+
+def check_set(
+    resources: Iterable[Resource], sources: Mapping[str, str] | None = None, invalid: Collection[str] = ()
+) -> list[Problem]:
+    """All problems between resources.
+
+    `sources` gives a resource's file by its identity (`Kind namespace/name`). `invalid` are identities of those
+    that exist but could not be read: to refer to one is no further problem.
+    """
+    given = list(resources)
+    files = sources or {}
+    checks = (
+        _repeated(given),
+        _shared_names(given),
+        _pools(given, invalid),
+        _graphs(given, invalid),
+        _nesting(given),
+    )
+    return [
+        Problem(files.get(resource.identity, ""), resource.identity, field_path(fault.path), fault.message)
+        for check in checks
+        for resource, fault in check
+    ]
+
+
+Found = Iterator[tuple[Resource, Fault]]
+
+
+def _repeated(resources: list[Resource]) -> Found:
+    seen: set[str] = set()
+    for resource in resources:
+        if resource.identity in seen:
+            message = f"there are two of {resource.identity}; rename one or remove it"
+            yield resource, Fault(message, ("metadata", "name"))
+        seen.add(resource.identity)
+
+
+def _shared_names(resources: list[Resource]) -> Found:
+    """A model and an ensemble of one pool are folders of one model repository, so they differ in name."""
+    models = {(model.key, model.spec.pool_ref) for model in resources if isinstance(model, InferenceModel)}
+    for ensemble in resources:
+        if isinstance(ensemble, Ensemble) and (ensemble.key, ensemble.spec.pool_ref) in models:
+            message = (
+                f"pool {ensemble.spec.pool_ref!r} also serves an InferenceModel {ensemble.name!r}, "
+                "and clients know both by this name; rename one"
+            )
+            yield ensemble, Fault(message, ("metadata", "name"))
+
+
+def _pools(resources: list[Resource], invalid: Collection[str]) -> Found:
+    pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
+    for resource in resources:
+        if isinstance(resource, ServingPool):
+            continue
+        name, namespace = resource.spec.pool_ref, resource.namespace
+        key = f"{namespace}/{name}"
+        if key in pools or f"ServingPool {key}" in invalid:
+            continue
+        known = sorted(pool.name for pool in pools.values() if pool.namespace == namespace)
+        hint = did_you_mean(name, known) or "; add one"
+        message = f"there is no ServingPool {name!r} in namespace {namespace!r}{hint}"
+        yield resource, Fault(message, ("spec", "poolRef"))
+
+
+def _graphs(resources: list[Resource], invalid: Collection[str]) -> Found:
+    for ensemble in resources:
+        if isinstance(ensemble, Ensemble):
+            models = _served(resources, ensemble.namespace)
+            for fault in check_graph(ensemble, models, _unread(invalid, ensemble.namespace)):
+                yield ensemble, fault
+
+
+def _served(resources: list[Resource], namespace: str) -> dict[str, Served]:
+    """A namespace's models and ensembles by name; of one name the model, which a step most likely means."""
+    served: dict[str, Served] = {}
+    for kind in (Ensemble, InferenceModel):
+        for resource in resources:
+            if isinstance(resource, kind) and resource.namespace == namespace:
+                served[resource.name] = resource
+    return served
+
+
+def _unread(invalid: Collection[str], namespace: str) -> Iterator[str]:
+    for identity in invalid:
+        kind, _, key = identity.partition(" ")
+        if kind in ("InferenceModel", "Ensemble") and key.startswith(f"{namespace}/"):
+            yield key.removeprefix(f"{namespace}/")
+
+
+def _nesting(resources: list[Resource]) -> Found:
+    for namespace in sorted({resource.namespace for resource in resources}):
+        ensembles = {
+            name: served for name, served in _served(resources, namespace).items() if isinstance(served, Ensemble)
+        }
+        cycle = nesting_cycle(ensembles)
+        if cycle:
+            named = " → ".join((*cycle, cycle[0]))
+            message = f"the ensembles hold each other: {named}; an ensemble may not reach itself"
+            yield ensembles[cycle[0]], Fault(message, ("spec", "steps"))

@@ -1,0 +1,23 @@
+"""How amounts are written in messages: bytes as GiB, thousandths of a GPU as per cent, counts with their
+noun.
+"""
+
+_GIB = 1 << 30
+_MIB = 1 << 20
+
+
+def gib(size: int) -> str:
+    """`70 GiB`, `1.5 GiB`; below one GiB, `512 MiB`."""
+    if size < _GIB:
+        return f"{size / _MIB:.4g} MiB"
+    return f"{round(size / _GIB, 1):g} GiB"
+
+
+def percent(thousandths: int) -> str:
+    """`12.5 %` of a GPU for 125."""
+    return f"{thousandths / 10:g} %"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 GPU`, `2 GPUs`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,52 @@
+"""Resources and nodes become the facts of each pool: what the solver is asked."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.fleet.facts import CurrentServer, Node, PoolFacts
+from argosy.fleet.grouping import groups_of
+from argosy.fleet.selection import selected
+
+
+def fleet_facts(
+    resources: Iterable[Resource],
+    nodes: Sequence[Node],
+    current: Mapping[str, Sequence[CurrentServer]] | None = None,
+) -> tuple[PoolFacts, ...]:
+    """The facts of every pool, by key (`namespace/name`). `current` maps a pool's key to the servers that run
+    now.
+
+    Resources are taken to be valid; a model or ensemble whose pool is not among them is left out.
+    """
+    known = list(resources)
+    pools = sorted((each for each in known if isinstance(each, ServingPool)), key=lambda pool: pool.key)
+    return tuple(pool_facts(pool, known, nodes, (current or {}).get(pool.key, ())) for pool in pools)
+
+
+def pool_facts(
+    pool: ServingPool,
+    resources: Iterable[Resource],
+    nodes: Sequence[Node],
+    current: Sequence[CurrentServer] = (),
+) -> PoolFacts:
+    """The facts of one pool. Groups and models go by their bare names: a pool's are all in its namespace."""
+    known = list(resources)
+    models = [each for each in known if isinstance(each, InferenceModel) and belongs(each, pool)]
+    ensembles = [each for each in known if isinstance(each, Ensemble) and belongs(each, pool)]
+    spec = pool.spec
+    return PoolFacts(
+        pool=pool.key,
+        nodes=selected(pool, nodes),
+        groups=groups_of(models, ensembles),
+        headroom=spec.memory_headroom,
+        gpus_per_server=spec.gpus_per_server,
+        min_servers=spec.min_servers,
+        max_servers=spec.max_servers,
+        suspended=spec.suspend,
+        current=tuple(current),
+    )
+
+
+def belongs(member: InferenceModel | Ensemble, pool: ServingPool) -> bool:
+    """Whether the model or ensemble asks for this pool."""
+    return member.namespace == pool.namespace and member.spec.pool_ref == pool.name

@@ -1,0 +1,51 @@
+"""What a pool's devices can hold: usable memory, and what room is left on each GPU."""
+
+from dataclasses import dataclass
+
+from argosy.fleet.facts import Footprint, Gpu, Node, PoolFacts
+
+FULL_COMPUTE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is left on one GPU. `empty`: nothing sits on it, so a whole-GPU model may take it."""
+
+    memory: int  # bytes
+    compute: int  # thousandths
+    empty: bool = True
+
+    def takes(self, need: Footprint) -> bool:
+        """Whether a shared model fits here beside the others."""
+        return need.memory <= self.memory and need.compute <= self.compute
+
+    def less(self, need: Footprint) -> "Room":
+        """The room left once `need` sits here; a whole-GPU model leaves none."""
+        if need.whole:
+            return Room(0, 0, empty=False)
+        return Room(self.memory - need.memory, self.compute - need.compute, empty=False)
+
+
+def usable_memory(gpu: Gpu, headroom: int) -> int:
+    """Bytes of `gpu` that models may take when `headroom` thousandths stay free."""
+    return gpu.memory * (FULL_COMPUTE - headroom) // FULL_COMPUTE
+
+
+def gpus_of(node: Node) -> tuple[Gpu, ...]:
+    """The node's real GPUs, without its CPU slots."""
+    return tuple(gpu for gpu in node.gpus if not gpu.is_cpu)
+
+
+def cpu_memory_of(node: Node, headroom: int) -> int:
+    """Usable bytes of the node's CPU slots."""
+    return sum(usable_memory(gpu, headroom) for gpu in node.gpus if gpu.is_cpu)
+
+
+def cpus_stand_in(facts: PoolFacts) -> bool:
+    """Whether CPU slots serve what asks for a GPU: only in a pool that has no GPU, such as a laptop's."""
+    return not any(gpus_of(node) for node in facts.nodes) and any(node.gpus for node in facts.nodes)
+
+
+def link_group(node: Node, index: int) -> int:
+    """The position of the NVLink group that holds the device, or -1 for a device that is joined to none."""
+    return next((at for at, joined in enumerate(node.nvlink) if index in joined), -1)

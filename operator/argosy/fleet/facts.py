@@ -1,0 +1,135 @@
+"""What is known when a plan is made: a frozen snapshot of nodes and of what people declared.
+
+Memory is in bytes, compute in thousandths of one GPU. Names are `namespace/name` keys where several
+namespaces can meet.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One device of a node. A CPU slot (a node that serves without GPUs) is a `Gpu` with `is_cpu`."""
+
+    index: int
+    memory: int
+    uuid: str = ""
+    is_cpu: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine: its devices, and the groups of device indexes that NVLink joins."""
+
+    name: str
+    gpus: tuple[Gpu, ...]
+    product: str = ""
+    compute_capability: str = ""
+    nvlink: tuple[frozenset[int], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Mapping[str, str], ...] = ()
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What one replica's one instance set needs.
+
+    A shared model (`gpus` 0) takes `memory` and `compute` of one GPU. A whole-GPU model takes `gpus` GPUs
+    alone, each with at least `memory`, joined by NVLink where `gpus` > 1. Both zero: it runs on the CPU
+    beside the others.
+    """
+
+    memory: int = 0
+    compute: int = 0
+    gpus: int = 0
+
+    @property
+    def whole(self) -> bool:
+        """Whether it takes GPUs for itself."""
+        return self.gpus > 0
+
+    @property
+    def on_cpu(self) -> bool:
+        """Whether it needs no GPU at all."""
+        return self.gpus == 0 and self.memory == 0 and self.compute == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """One model to place: `replicas` copies on different servers, `instances` per device (already in
+    `footprint`).
+    """
+
+    model: str
+    version: int
+    footprint: Footprint
+    replicas: int = 1
+    instances: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Demands that must share a server: an ensemble's models, or one model alone. `replicas` copies, apart."""
+
+    name: str
+    demands: tuple[Demand, ...]
+    replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PoolFacts:
+    """One pool: its nodes (already selected), its groups and its limits. `headroom` is thousandths of memory
+    kept free.
+    """
+
+    pool: str
+    nodes: tuple[Node, ...]
+    groups: tuple[Group, ...]
+    headroom: int = 200
+    gpus_per_server: int | None = None
+    min_servers: int = 0
+    max_servers: int | None = None
+    suspended: bool = False
+    current: tuple["CurrentServer", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentServer:
+    """Where things sit now, so that a new plan moves only what it must. `placed` maps model → device indexes."""
+
+    name: str
+    node: str
+    gpus: tuple[int, ...]
+    placed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+
+class LoadState(StrEnum):
+    """A model version's state on one server, as the repository index says it."""
+
+    LOADING = "LOADING"
+    READY = "READY"
+    UNAVAILABLE = "UNAVAILABLE"
+    UNLOADING = "UNLOADING"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """What a server reports of one model version; `reason` says why it is unavailable."""
+
+    model: str
+    version: int
+    state: LoadState
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerReport:
+    """What is observed of one running server."""
+
+    name: str
+    ready: bool
+    models: tuple[LoadedModel, ...] = ()
+    url: str = ""

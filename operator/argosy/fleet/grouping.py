@@ -1,0 +1,92 @@
+"""What must share a server: the models of an ensemble, and of every ensemble that shares a model with it."""
+
+from collections.abc import Iterable, Sequence
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.fleet.facts import Demand, Group
+from argosy.fleet.footprint import footprint_of
+
+
+def groups_of(models: Sequence[InferenceModel], ensembles: Sequence[Ensemble]) -> tuple[Group, ...]:
+    """The groups of one pool, by name; models in the order of the steps that use them.
+
+    A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
+    after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
+    `ensembles` joins nothing.
+    """
+    by_name = {model.name: model for model in models}
+    members = _members(by_name, ensembles)
+    root = {name: name for name in by_name}
+    for names in members.values():
+        for name in names[1:]:
+            _join(root, names[0], name)
+    together: dict[str, list[str]] = {}
+    for name in _in_step_order(by_name, members):
+        together.setdefault(_find(root, name), []).append(name)
+    groups = [_group([by_name[name] for name in names], ensembles, members) for names in together.values()]
+    return tuple(sorted(groups, key=lambda group: group.name))
+
+
+def models_of(ensemble: str, ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
+    """The models that an ensemble runs, those of its inner ensembles in their place, each once, in step
+    order.
+    """
+    steps = {each.name: [step.model for step in each.spec.steps] for each in ensembles}
+    found: dict[str, None] = {}
+    _collect(ensemble, steps, found, frozenset())
+    return tuple(found)
+
+
+def _collect(name: str, steps: dict[str, list[str]], found: dict[str, None], above: frozenset[str]) -> None:
+    if name in above:
+        return
+    if name not in steps:
+        found.setdefault(name)
+        return
+    for step in steps[name]:
+        _collect(step, steps, found, above | {name})
+
+
+def _members(models: Iterable[str], ensembles: Sequence[Ensemble]) -> dict[str, tuple[str, ...]]:
+    known = set(models)
+    every = {each.name: models_of(each.name, ensembles) for each in sorted(ensembles, key=lambda each: each.name)}
+    return {name: names for name, names in every.items() if names and known >= set(names)}
+
+
+def _in_step_order(models: Iterable[str], members: dict[str, tuple[str, ...]]) -> dict[str, None]:
+    used = {name: None for names in members.values() for name in names}
+    return used | dict.fromkeys(sorted(models))
+
+
+def _group(
+    models: Sequence[InferenceModel], ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]
+) -> Group:
+    names = {model.name for model in models}
+    users = [each for each in ensembles if names & set(members.get(each.name, ()))]
+    demands = tuple(
+        Demand(
+            model=model.name,
+            version=model.spec.version,
+            footprint=footprint_of(model),
+            replicas=_replicas(model, [each for each in users if model.name in members[each.name]]),
+            instances=model.spec.instances,
+        )
+        for model in models
+    )
+    name = min((each.name for each in users), default=models[0].name)
+    return Group(name, demands, max(demand.replicas for demand in demands))
+
+
+def _replicas(model: InferenceModel, users: Sequence[Ensemble]) -> int:
+    return max([model.spec.min_replicas, *(each.spec.min_replicas for each in users)])
+
+
+def _find(root: dict[str, str], name: str) -> str:
+    while root[name] != name:
+        name = root[name]
+    return name
+
+
+def _join(root: dict[str, str], one: str, other: str) -> None:
+    first, second = sorted((_find(root, one), _find(root, other)))
+    root[second] = first

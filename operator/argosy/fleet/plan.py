@@ -1,0 +1,72 @@
+"""What is decided: which servers there are, and which models sit on which of their devices."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One replica of a model on a server. `gpus` are device indexes of the node; empty means the server's
+    CPU.
+    """
+
+    model: str
+    version: int
+    group: str
+    gpus: tuple[int, ...]
+    instances: int
+    memory: int  # bytes on each of `gpus`
+    compute: int  # thousandths on each of `gpus`
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """One runtime process: its node, the devices it holds, and what it serves."""
+
+    name: str
+    node: str
+    gpus: tuple[int, ...]
+    placements: tuple[Placement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A group's replica that fits nowhere: an enum-like `reason` and a message with the numbers and the way
+    out.
+    """
+
+    group: str
+    models: tuple[str, ...]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """One pool's plan. `gpus_one_per_model` is what the same replicas would take with a GPU (or more) to each
+    model.
+    """
+
+    pool: str
+    servers: tuple[ServerPlan, ...]
+    unplaced: tuple[Unplaced, ...]
+    gpus_total: int
+    gpus_used: int
+    gpus_one_per_model: int
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """Every pool's plan."""
+
+    pools: tuple[PoolPlan, ...]
+
+    @property
+    def gpus_used(self) -> int:
+        """GPUs held by servers, over all pools."""
+        return sum(pool.gpus_used for pool in self.pools)
+
+    @property
+    def gpus_one_per_model(self) -> int:
+        """GPUs that one model per GPU would take, over all pools."""
+        return sum(pool.gpus_one_per_model for pool in self.pools)

@@ -1,0 +1,53 @@
+"""Conditions over time: a condition's time is that of the last change of its status."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from argosy.api import Condition, ConditionStatus, ConditionType, Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is so about one part now; `None` for unknown."""
+
+    type: ConditionType
+    so: bool | None
+    reason: Reason
+    message: str = ""
+
+    @property
+    def status(self) -> ConditionStatus:
+        """As a condition's status."""
+        if self.so is None:
+            return ConditionStatus.UNKNOWN
+        return ConditionStatus.TRUE if self.so else ConditionStatus.FALSE
+
+
+def conditions(
+    before: Sequence[Condition], findings: Iterable[Finding], generation: int, now: datetime
+) -> tuple[Condition, ...]:
+    """The findings as conditions, each with the time of `before` where its status is the same."""
+    known = {condition.type: condition for condition in before}
+    return tuple(
+        Condition(
+            type=finding.type,
+            status=finding.status,
+            reason=finding.reason,
+            message=finding.message,
+            last_transition_time=_since(known.get(finding.type), finding, now),
+            observed_generation=generation,
+        )
+        for finding in findings
+    )
+
+
+def timestamp(now: datetime) -> str:
+    """RFC 3339 in UTC, to the second, as Kubernetes writes times. `now` must have a time zone."""
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _since(before: Condition | None, finding: Finding, now: datetime) -> str:
+    if before is not None and before.status is finding.status and before.last_transition_time:
+        return before.last_transition_time
+    return timestamp(now)

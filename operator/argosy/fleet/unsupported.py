@@ -1,0 +1,45 @@
+"""Settings that this release accepts and does not act on. Each is said in a condition, never passed over."""
+
+from collections.abc import Callable, Mapping
+
+from argosy.api import InferenceModel, ServingPool
+
+_MODEL: Mapping[str, tuple[Callable[[InferenceModel], bool], str]] = {
+    "spec.sequence": (
+        lambda model: model.spec.sequence is not None,
+        "sequence batching is not done; requests are scheduled one by one",
+    ),
+    "spec.rollout": (
+        lambda model: model.spec.rollout is not None,
+        "a new version takes all traffic once it is loaded, without canary steps or analysis",
+    ),
+}
+_SCALING: Mapping[str, tuple[Callable[[InferenceModel], bool], str]] = {
+    "spec.slo": (lambda model: model.spec.slo is not None, "nothing scales"),
+    "spec.maxReplicas": (lambda model: model.spec.most_replicas > model.spec.min_replicas, "nothing scales"),
+}
+_POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
+    "spec.storage.engineCache": (
+        lambda pool: pool.spec.storage.engine_cache is not None,
+        "no engines are built",
+    ),
+    "spec.monitoring.prometheus": (
+        lambda pool: pool.spec.monitoring.prometheus is not None,
+        "nothing is measured for scaling",
+    ),
+}
+
+
+def unused_model_settings(model: InferenceModel) -> str:
+    """What of the spec has no effect, in words; empty if all has."""
+    return "; ".join(f"{field}: {says}" for field, (given, says) in _MODEL.items() if given(model))
+
+
+def unused_scaling_settings(model: InferenceModel) -> str:
+    """Which scaling settings have no effect, in words; empty if none is set."""
+    return "; ".join(f"{field}: {says}" for field, (given, says) in _SCALING.items() if given(model))
+
+
+def unused_pool_settings(pool: ServingPool) -> str:
+    """What of the pool's spec has no effect, in words; empty if all has."""
+    return "; ".join(f"{field}: {says}" for field, (given, says) in _POOL.items() if given(pool))

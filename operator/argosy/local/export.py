@@ -1,0 +1,59 @@
+"""Rendered repositories written out once, whole: beside, then renamed."""
+
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from argosy.render.repository import RenderedRepository
+
+from .repository import place_model
+from .storage import Storage
+
+MARKER = ".argosy-rendered"
+"""A file that tells a folder which may be written again from one that may not."""
+
+
+class NotOursError(Exception):
+    """The folder holds something else."""
+
+    def __init__(self, output: Path) -> None:
+        super().__init__(
+            f"{output} is not empty and was not written by argosy render: name another folder, or empty it"
+        )
+
+
+def export(repositories: Mapping[str, Sequence[RenderedRepository]], output: Path) -> None:
+    """Write `<output>/<server>/<model>/…` with each version's files, in place of what an earlier export wrote.
+
+    Raises NotOursError, StorageError; then `output` is as it was.
+    """
+    output = output.absolute()
+    if output.exists() and not (output / MARKER).is_file() and (not output.is_dir() or any(output.iterdir())):
+        raise NotOursError(output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
+    try:
+        _write(repositories, beside)
+        _swap(beside / "new", output, beside / "old")
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _write(repositories: Mapping[str, Sequence[RenderedRepository]], beside: Path) -> None:
+    cache, new = beside / "cache", beside / "new"
+    cache.mkdir()
+    new.mkdir()
+    (new / MARKER).write_text("Written by argosy render, which replaces this folder as a whole.\n")
+    storage = Storage(cache)
+    for repository in (each for every in repositories.values() for each in every):
+        (new / repository.server).mkdir()
+        for model in repository.models:
+            files = {v: storage.fetch(s.uri, s.digest) for v, s in model.versions.items() if s.uri}
+            place_model(model, files, new / repository.server / model.name)
+
+
+def _swap(new: Path, output: Path, old: Path) -> None:
+    if output.exists():
+        output.rename(old)
+    new.rename(output)

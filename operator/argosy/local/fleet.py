@@ -1,0 +1,192 @@
+"""All servers of this machine, made what the plan says."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from argosy.fleet.facts import CurrentServer, Node, ServerReport
+from argosy.fleet.plan import ServerPlan
+from argosy.reconcile import Outcome
+from argosy.render.repository import RenderedRepository
+
+from .control import Tally
+from .managed import ManagedServer
+from .ports import Ports, next_free
+from .server import PROGRAM, Command, ServerProcess, stop
+from .state import StateFolder, read_json, write_json
+from .storage import Storage
+from .view import ServerRow
+
+Key = tuple[str, str]
+"""Pool and server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where the first server listens; others take the next free ports."""
+
+    host: str
+    ports: Ports
+
+
+class LocalFleet:
+    """Starts, converges and stops servers. Times are seconds of one steady clock."""
+
+    def __init__(
+        self, state: StateFolder, node: Node, listening: Listening, program: tuple[str, ...] = PROGRAM
+    ) -> None:
+        self._state, self._node, self._listening, self._program = state, node, listening, program
+        self._storage = Storage(state.cache)
+        self._servers: dict[Key, ManagedServer] = {}
+        self._swept = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is under way: a server that starts, a model that is fetched or loaded."""
+        return any(server.agent.busy or not (server.live or server.trouble) for server in self._servers.values())
+
+    @property
+    def progressing(self) -> bool:
+        """Whether anything is under way that has not failed before."""
+        return any(s.agent.progressing or not (s.live or s.trouble) for s in self._servers.values())
+
+    @property
+    def failing(self) -> bool:
+        """Whether a server does not stay up, or a model does not load."""
+        return any(server.trouble or server.agent.failures for server in self._servers.values())
+
+    def remembered(self) -> dict[str, tuple[CurrentServer, ...]]:
+        """The servers of the last plan, by pool: they may still run, and keep their places."""
+        record = read_json(self._state.root / "plan.json") or {}
+        return {pool: tuple(map(_current, servers)) for pool, servers in record.items()}
+
+    async def observe(self, now: float) -> dict[str, list[ServerReport]]:
+        """Keep the servers running, and ask each what it says of itself. By pool. Raises PortInUseError."""
+        reports: dict[str, list[ServerReport]] = {}
+        for (pool, _), server in self._servers.items():
+            await server.keep(now)
+            reports.setdefault(pool, []).append(await server.observe())
+        return reports
+
+    async def converge(self, outcome: Outcome, now: float) -> None:
+        """One step towards the plan. Raises PortInUseError where a server's ports cannot be had."""
+        plans = {(pool.pool, server.name): server for pool in outcome.plan.pools for server in pool.servers}
+        self._remember(outcome)
+        await self._retire(plans)
+        for key, plan in plans.items():
+            if key not in self._servers:
+                self._servers[key] = self._managed(key, plan)
+                await self._servers[key].keep(now)
+        for pool, repositories in outcome.repositories.items():
+            for repository in repositories:
+                await self._servers[pool, repository.server].converge(repository)
+        self._storage.keep(self._kept())
+
+    def loaded(self) -> dict[str, list[RenderedRepository]]:
+        """What each server last loaded, by pool."""
+        found: dict[str, list[RenderedRepository]] = {}
+        for (pool, name), server in self._servers.items():
+            models = tuple(target.model for target in server.agent.applied.values())
+            found.setdefault(pool, []).append(RenderedRepository(name, models))
+        return found
+
+    def doing(self) -> dict[str, str]:
+        """What is under way, by model."""
+        return {model: said for server in self._servers.values() for model, said in server.agent.doing.items()}
+
+    async def tallies(self) -> dict[str, tuple[Tally, ...]]:
+        """What every server's models have done."""
+        return {f"{pool}/{name}": await server.tallies() for (pool, name), server in self._servers.items()}
+
+    def rows(self) -> list[ServerRow]:
+        """Every server, for people."""
+        host = self._listening.host
+        return [
+            ServerRow(
+                server.name,
+                server.url,
+                f"{host}:{server.command.ports.grpc}",
+                f"http://{host}:{server.command.ports.metrics}/metrics",
+                server.live,
+                server.trouble,
+            )
+            for server in self._servers.values()
+        ]
+
+    async def stop(self) -> None:
+        """Drain and end every server, all at once."""
+        self._storage.stop()
+        await asyncio.gather(*(server.stop() for server in self._servers.values()))
+        self._servers.clear()
+
+    def kill(self) -> None:
+        """End every server now."""
+        for server in self._servers.values():
+            server.kill()
+
+    async def _retire(self, plans: Mapping[Key, ServerPlan]) -> None:
+        """Stop servers that the plan does not have, or has on other devices.
+
+        Once, also those that were left here.
+        """
+        for key, server in list(self._servers.items()):
+            if key not in plans or server.command.devices != self._devices(plans[key]):
+                await server.stop()
+                del self._servers[key]
+        if self._swept:
+            return
+        self._swept = True
+        wanted = {self._folder(key).name for key in plans}
+        for folder in self._state.servers.iterdir():
+            left = ServerProcess.left(folder) if folder.name not in wanted else None
+            if left is not None:
+                await asyncio.to_thread(stop, left)
+
+    def _managed(self, key: Key, plan: ServerPlan) -> ManagedServer:
+        folder = self._folder(key)
+        folder.mkdir(parents=True, exist_ok=True)
+        command = Command(
+            repository=folder / "repository",
+            host=self._listening.host,
+            ports=self._ports(key),
+            devices=self._devices(plan),
+            program=self._program,
+        )
+        return ManagedServer(plan.name, command, folder, self._storage)
+
+    def _folder(self, key: Key) -> Path:
+        namespace, _, _ = key[0].partition("/")
+        name = key[1] if namespace == "default" else f"{namespace}.{key[1]}"
+        return self._state.server(name)
+
+    def _ports(self, key: Key) -> Ports:
+        first = self._listening.ports
+        taken = {port for server in self._servers.values() for port in server.command.ports.flags().values()}
+        if first.http not in taken:
+            return first
+        return ServerProcess.left_ports(self._folder(key)) or next_free(self._listening.host, first, taken)
+
+    def _devices(self, plan: ServerPlan) -> tuple[str, ...]:
+        uuids = {gpu.index: gpu.uuid for gpu in self._node.gpus}
+        return tuple(uuids[gpu] or str(gpu) for gpu in plan.gpus)
+
+    def _kept(self) -> set[str]:
+        return {key for server in self._servers.values() for key in server.agent.copies()}
+
+    def _remember(self, outcome: Outcome) -> None:
+        record = {pool: [_plain(server) for server in servers] for pool, servers in outcome.servers.items()}
+        if record != read_json(self._state.root / "plan.json"):
+            write_json(self._state.root / "plan.json", record)
+
+
+def _plain(server: CurrentServer) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(server)))
+    return plain
+
+
+def _current(record: Mapping[str, Any]) -> CurrentServer:
+    placed = {model: tuple(gpus) for model, gpus in record["placed"].items()}
+    return CurrentServer(record["name"], record["node"], tuple(record["gpus"]), placed)

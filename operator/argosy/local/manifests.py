@@ -1,0 +1,113 @@
+"""Manifests from a folder: every resource, and everything that is wrong, at once."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from argosy.api.documents import KINDS, Resource, parse_body
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.meta import GROUP
+from argosy.api.problems import Problem
+from argosy.api.servingpool import ServingPool
+from argosy.api.yamltext import YamlTextError, read_documents
+
+from .storage import is_file, local_path
+
+SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What a folder declares. With problems the resources are not all there, and should not be acted upon."""
+
+    resources: tuple[Resource, ...]
+    problems: tuple[Problem, ...]
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Each resource's file, by its identity."""
+
+
+def read_manifests(path: Path) -> Manifests:
+    """The resources in a file, or in every .yaml and .yml below a folder; hidden folders are passed over.
+
+    Other kinds of Kubernetes objects are passed over too. A relative `file:` URI becomes absolute: it is
+    relative to the manifest that has it.
+    """
+    resources: list[Resource] = []
+    problems: list[Problem] = []
+    sources: dict[str, str] = {}
+    for file in _files(path):
+        try:
+            found, wrong = _read(file)
+        except (OSError, UnicodeDecodeError) as error:
+            found, wrong = [], [Problem(str(file), "", "", f"cannot be read: {error}")]
+        resources += found
+        problems += wrong
+        sources.update((resource.identity, str(file)) for resource in found)
+    if not resources and not problems:
+        problems.append(Problem(str(path), "", "", f"holds no {GROUP} resources ({', '.join(KINDS)})"))
+    return Manifests(tuple(resources), tuple(problems), sources)
+
+
+def for_this_machine(resources: Iterable[Resource], gpus: int) -> tuple[Resource, ...]:
+    """The same resources as one machine can serve them.
+
+    It is every pool's node, with a replica per GPU at most.
+    """
+    return tuple(_for_this_machine(resource, max(1, gpus)) for resource in resources)
+
+
+def _for_this_machine(resource: Resource, copies: int) -> Resource:
+    if isinstance(resource, ServingPool):
+        return resource.model_copy(update={"spec": resource.spec.model_copy(update={"node_selector": {}})})
+    fewest = min(max(1, resource.spec.min_replicas), copies)
+    update = {"min_replicas": fewest, "max_replicas": None}
+    if isinstance(resource, InferenceModel):
+        return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
+    return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if not path.is_dir():
+        yield path
+        return
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(folder) / name for name in sorted(names) if name.endswith(SUFFIXES))
+
+
+def _read(file: Path) -> tuple[list[Resource], list[Problem]]:
+    resources: list[Resource] = []
+    problems: list[Problem] = []
+    try:
+        for number, document in enumerate(read_documents(file.read_text()), 1):
+            for label, body in _bodies(document.value, f"document {number}"):
+                found, wrong = parse_body(body, str(file), label)
+                problems += [Problem(str(file), label, "", str(fault)) for fault in document.repeated]
+                problems += wrong
+                if found is not None:
+                    resources.append(_anchored(found, file))
+    except YamlTextError as fault:
+        problems.append(Problem(str(file), "", "", str(fault)))
+    return resources, problems
+
+
+def _bodies(value: Any, label: str) -> Iterator[tuple[str, Any]]:
+    """The bodies in a document that are Argosy's, or might have been meant to be: a `List`'s items each."""
+    if not isinstance(value, dict):
+        yield label, value
+    elif str(value.get("kind", "")).endswith("List") and isinstance(value.get("items"), list):
+        for index, item in enumerate(value["items"]):
+            yield from _bodies(item, f"{label} items[{index}]")
+    elif value.get("kind") in KINDS or str(value.get("apiVersion", GROUP)).partition("/")[0] == GROUP:
+        yield label, value
+
+
+def _anchored(resource: Resource, file: Path) -> Resource:
+    """The resource with its `file:` URI made absolute."""
+    if not isinstance(resource, InferenceModel) or not is_file(resource.spec.storage_uri):
+        return resource
+    path = (file.parent / local_path(resource.spec.storage_uri)).resolve()
+    spec = resource.spec.model_copy(update={"storage_uri": path.as_uri()})
+    return resource.model_copy(update={"spec": spec})

@@ -1,0 +1,60 @@
+"""Which ports a server takes, and a clear word where one is taken."""
+
+import socket
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+class PortInUseError(Exception):
+    """Another program listens on a port that was asked for."""
+
+    def __init__(self, flag: str, port: int, host: str) -> None:
+        super().__init__(f"port {port} on {host} is in use by another program: pass another one with {flag}")
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The three ports of one server."""
+
+    http: int
+    grpc: int
+    metrics: int
+
+    def flags(self) -> dict[str, int]:
+        """Each port under the flag of `argosy up` that sets it."""
+        return {"--http-port": self.http, "--grpc-port": self.grpc, "--metrics-port": self.metrics}
+
+
+def free(host: str, port: int) -> bool:
+    """Whether a server could listen there now."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def check_free(host: str, ports: Ports) -> None:
+    """Raise PortInUseError for the first port that is taken."""
+    for flag, port in ports.flags().items():
+        if not free(host, port):
+            raise PortInUseError(flag, port, host)
+
+
+def next_free(host: str, first: Ports, taken: Collection[int]) -> Ports:
+    """The nearest free ports above `first`, none of them in `taken`.
+
+    For a second server and those after it.
+    """
+    used = set(taken)
+
+    def above(port: int) -> int:
+        found = next(each for each in range(port + 1, 65536) if each not in used and free(host, each))
+        used.add(found)
+        return found
+
+    used.update((first.http, first.grpc, first.metrics))
+    return Ports(above(first.http), above(first.grpc), above(first.metrics))

@@ -1,0 +1,74 @@
+"""Resources as kubectl prints them: the CRDs' own columns, evaluated here."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from argosy.api.crds import DEFINITIONS, Column, Definition
+
+NONE = "<none>"
+_PART = re.compile(r"\.(\w+)(?:\[\?\(@\.(\w+)==\"([^\"]*)\"\)\])?")
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60))
+
+
+def definition_of(kind: str) -> Definition | None:
+    """The kind that a word means, as kubectl takes it: `InferenceModel`, `inferencemodels`, `amodel`, in any case."""
+    word = kind.lower()
+    names = {
+        name: definition
+        for definition in DEFINITIONS
+        for name in (definition.kind.__name__.lower(), definition.plural, definition.short_name)
+    }
+    return names.get(word)
+
+
+def kinds() -> list[str]:
+    """The words for every kind."""
+    return [definition.plural for definition in DEFINITIONS]
+
+
+def table(definition: Definition, documents: Sequence[Mapping[str, Any]], wide: bool, now: datetime) -> Iterator[str]:
+    """The lines of a table: the columns padded with spaces, three between them. `now` has a time zone."""
+    columns = [column for column in definition.columns if wide or not column.priority]
+    namespaces = len({_namespace(document) for document in documents}) > 1
+    heading = [*(["NAMESPACE"] if namespaces else []), "NAME", *(column.name.upper() for column in columns)]
+    lines = [heading]
+    for document in documents:
+        cells = [cell(document, column, now) for column in columns]
+        lines.append([*([_namespace(document)] if namespaces else []), document["metadata"]["name"], *cells])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        yield "   ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+
+
+def cell(document: Mapping[str, Any], column: Column, now: datetime) -> str:
+    """One column of one resource."""
+    value = find(document, column.json_path)
+    if value in (None, ""):
+        return NONE
+    if column.kind == "date":
+        return age(now - datetime.fromisoformat(str(value)))
+    return str(value)
+
+
+def find(document: Any, path: str) -> Any:
+    """What stands at a JSONPath of fields and `[?(@.field=="value")]` filters; None where nothing does."""
+    for field, key, wanted in _PART.findall(path):
+        document = document.get(field) if isinstance(document, Mapping) else None
+        if key:
+            document = next((each for each in document or () if each.get(key) == wanted), None)
+    return document
+
+
+def age(span: timedelta) -> str:
+    """A time span in its largest unit, as kubectl has it: 42s, 7m, 3h, 12d."""
+    seconds = max(0, int(span.total_seconds()))
+    for unit, size in _UNITS:
+        if seconds >= 2 * size or (unit == "d" and seconds >= size):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _namespace(document: Mapping[str, Any]) -> str:
+    return str(document["metadata"].get("namespace", "default"))

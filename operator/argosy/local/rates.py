@@ -1,0 +1,74 @@
+"""What models do per second, from two readings of their statistics."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from .control import Tally
+
+NS_PER_MS = 1e6
+Key = tuple[str, str, int]
+"""Server, model, version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Requests per second.
+
+    Milliseconds that one of them waited, and was worked on (0 where there was none).
+    """
+
+    requests: float = 0.0
+    failures: float = 0.0
+    queue_ms: float = 0.0
+    compute_ms: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Every tally at one time, in seconds."""
+
+    at: float = 0.0
+    tallies: Mapping[Key, Tally] = field(default_factory=dict)
+
+
+def reading(at: float, tallies: Mapping[str, Iterable[Tally]]) -> Reading:
+    """A reading of the servers' tallies, by server."""
+    return Reading(at, {(server, t.model, t.version): t for server, every in tallies.items() for t in every})
+
+
+def rates(before: Reading, after: Reading) -> dict[str, Rate]:
+    """Each model's rate between two readings, its servers and versions together."""
+    seconds = after.at - before.at
+    models = sorted({model for _, model, _ in after.tallies})
+    if seconds <= 0:
+        return dict.fromkeys(models, Rate())
+    return {model: _rate(_done(before, after, model), seconds) for model in models}
+
+
+def _done(before: Reading, after: Reading, model: str) -> list[Tally]:
+    return [_less(tally, before.tallies.get(key)) for key, tally in after.tallies.items() if key[1] == model]
+
+
+def _less(now: Tally, then: Tally | None) -> Tally:
+    """What was done since; a server that began anew counts from zero."""
+    if then is None or now.requests < then.requests or now.failures < then.failures:
+        return now
+    return Tally(
+        now.model,
+        now.version,
+        now.requests - then.requests,
+        now.failures - then.failures,
+        now.queue_ns - then.queue_ns,
+        now.compute_ns - then.compute_ns,
+    )
+
+
+def _rate(done: list[Tally], seconds: float) -> Rate:
+    requests = sum(each.requests for each in done)
+    per_request = NS_PER_MS * max(requests, 1)
+    return Rate(
+        requests=requests / seconds,
+        failures=sum(each.failures for each in done) / seconds,
+        queue_ms=sum(each.queue_ns for each in done) / per_request,
+        compute_ms=sum(each.compute_ns for each in done) / per_request,
+    )

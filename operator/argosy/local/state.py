@@ -1,0 +1,107 @@
+"""The one folder in which `argosy up` keeps everything: a cache, a folder per server, the statuses, a lock.
+
+lock               held by the running `argosy up`; holds its process id
+status.json        every resource with its status, as `argosy get` prints it
+cache/<key>/       verified copies of model files
+servers/<name>/    repository/, process.json, applied.json, server.log
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DEFAULT_STATE = Path(".argosy")
+
+
+class StateInUseError(Exception):
+    """Another `argosy up` works on this state folder."""
+
+    def __init__(self, root: Path, pid: str) -> None:
+        super().__init__(f"argosy up already runs on {root} (pid {pid or 'unknown'}): stop it, or pass another --state")
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """Paths below one root, and what is read and written whole."""
+
+    root: Path
+
+    @property
+    def cache(self) -> Path:
+        """Verified copies of model files, one folder each."""
+        return self.root / "cache"
+
+    @property
+    def servers(self) -> Path:
+        """One folder per server."""
+        return self.root / "servers"
+
+    @property
+    def status_file(self) -> Path:
+        """Every resource with its status."""
+        return self.root / "status.json"
+
+    def server(self, name: str) -> Path:
+        """The folder of the server `name`."""
+        return self.servers / name
+
+    def create(self) -> None:
+        """Make the folders; they keep themselves out of git."""
+        for folder in (self.cache, self.servers):
+            folder.mkdir(parents=True, exist_ok=True)
+        ignore = self.root / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for this process.
+
+        Raises StateInUseError with the holder's pid; the dead hold nothing.
+        """
+        self.root.mkdir(parents=True, exist_ok=True)
+        path = self.root / "lock"
+        with path.open("a+") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StateInUseError(self.root, path.read_text().strip()) from None
+            lock.truncate(0)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
+            yield
+            lock.truncate(0)
+
+    def write_status(self, status: Mapping[str, Any]) -> None:
+        """Replace status.json at once."""
+        write_json(self.status_file, status)
+
+    def read_status(self) -> dict[str, Any] | None:
+        """What the last `argosy up` wrote, or None."""
+        return read_json(self.status_file)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a file at once: written beside, then renamed."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Replace a JSON file at once."""
+    write_text(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """A JSON object, or None where there is no such file or it is not one."""
+    try:
+        value = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None

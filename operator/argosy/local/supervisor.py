@@ -1,0 +1,178 @@
+"""The loop of `argosy up`: read the manifests, decide, make it so, say how it stands, wait, again."""
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from watchfiles import Change, awatch
+
+from argosy.api.problems import Problem
+from argosy.fleet.admission import check_set
+from argosy.fleet.facts import Node
+from argosy.reconcile import Outcome, Previous, reconcile
+
+from .fleet import LocalFleet
+from .manifests import SUFFIXES, Manifests, for_this_machine, read_manifests
+from .rates import Reading, rates, reading
+from .snapshot import all_ready, any_stalled, documents, remembered, rows, stamped
+from .state import StateFolder
+from .view import View
+
+ROUND_S = 1.0
+"""How often everything is looked at, edits apart: models' files, servers' health and statistics."""
+BUSY_ROUND_S = 0.2
+"""The same while something is being brought up."""
+QUIET_ROUNDS = 3
+"""Rounds without any progress after which what is stalled is taken to stay so (`--once`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """When `run` ends by itself.
+
+    Never, or (`once`) when everything is Ready, or it cannot be, or it takes too long.
+    """
+
+    once: bool = False
+    timeout_s: float | None = None
+
+
+class InvalidManifestsError(Exception):
+    """The manifests to start from are wrong; nothing was started."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+class Supervisor:
+    """`argosy up`, between the reading of its flags and its exit code."""
+
+    def __init__(self, path: Path, state: StateFolder, node: Node, fleet: LocalFleet, view: View) -> None:
+        self._path, self._state, self._node, self._fleet, self._view = path.resolve(), state, node, fleet, view
+        self._resources = remembered(state.read_status())
+        self._previous = Previous(
+            servers=fleet.remembered(),
+            statuses={each.identity: each.status for each in self._resources if each.status is not None},
+        )
+        self._reading = Reading()
+        self._edited = True
+        self._quiet = 0
+        self._wake = asyncio.Event()
+        self._stopping = False
+
+    async def run(self, goal: Goal) -> int:
+        """Serve until a signal comes or the goal is reached. The exit code. Nothing it started is left running.
+
+        Raises InvalidManifestsError before anything is started, PortInUseError after everything is stopped.
+        """
+        self._read(first=True)
+        self._catch_signals()
+        began = time.monotonic()
+        watcher = asyncio.create_task(self._watch())
+        try:
+            return await self._loop(goal, began)
+        finally:
+            self._stopping = True
+            watcher.cancel()
+            await asyncio.gather(watcher, return_exceptions=True)
+            await self._fleet.stop()
+            self._view.close()
+
+    async def _loop(self, goal: Goal, began: float) -> int:
+        while not self._stopping:
+            if self._edited:
+                self._read()
+            outcome = await self._round()
+            code = self._verdict(goal, outcome, began)
+            if code is not None:
+                return code
+            self._wake.clear()
+            with suppress(TimeoutError):
+                wait = BUSY_ROUND_S if self._fleet.busy else ROUND_S
+                await asyncio.wait_for(self._wake.wait(), wait)
+        return 0
+
+    async def _round(self) -> Outcome:
+        now = time.monotonic()
+        reports = await self._fleet.observe(now)
+        before = replace(self._previous, repositories=self._fleet.loaded())
+        here = for_this_machine(self._resources, sum(not gpu.is_cpu for gpu in self._node.gpus))
+        outcome = reconcile(here, [self._node], reports, before, datetime.now(UTC))
+        self._previous = replace(before, servers=outcome.servers, statuses=outcome.statuses)
+        await self._fleet.converge(outcome, now)
+        await self._show(outcome, now)
+        return outcome
+
+    async def _show(self, outcome: Outcome, now: float) -> None:
+        self._state.write_status({"pid": os.getpid(), "resources": documents(self._resources, outcome.statuses)})
+        latest = reading(now, await self._fleet.tallies())
+        shown = rows(self._resources, outcome.statuses, self._fleet.doing())
+        self._view.update(shown, self._fleet.rows(), rates(self._reading, latest))
+        self._reading = latest
+
+    def _verdict(self, goal: Goal, outcome: Outcome, began: float) -> int | None:
+        if not goal.once:
+            return None
+        if all_ready(self._resources, outcome.statuses):
+            return 0
+        stuck = any_stalled(outcome.statuses.values()) or self._fleet.failing
+        self._quiet = self._quiet + 1 if stuck and not self._fleet.progressing else 0
+        if self._quiet >= QUIET_ROUNDS:
+            return 1
+        if goal.timeout_s is not None and time.monotonic() - began > goal.timeout_s:
+            self._view.note(f"not everything is Ready after {goal.timeout_s:.0f} s")
+            return 1
+        return None
+
+    def _read(self, first: bool = False) -> None:
+        """Take over the manifests if all of them are right.
+
+        Else say what is not, and go on with those from before.
+        """
+        self._edited = False
+        manifests = checked(read_manifests(self._path))
+        if manifests.problems and first:
+            raise InvalidManifestsError(manifests.problems)
+        self._view.problems(manifests.problems)
+        if manifests.problems:
+            self._view.note("the manifests have problems; what they said before is still served")
+        else:
+            self._resources = stamped(manifests.resources, self._resources, datetime.now(UTC))
+
+    async def _watch(self) -> None:
+        is_folder = self._path.is_dir()
+        root = self._path if is_folder else self._path.parent
+
+        def concerns(change: Change, path: str) -> bool:
+            """Whether a change may concern the manifests; those of a state folder below them, being hidden, do not."""
+            inside = Path(path).relative_to(root)
+            return path.endswith(SUFFIXES) and not any(part.startswith(".") for part in inside.parts[:-1])
+
+        async for _ in awatch(root, watch_filter=concerns, recursive=is_folder, step=100):
+            self._edited = True
+            self._wake.set()
+
+    def _catch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._signalled)
+
+    def _signalled(self) -> None:
+        """The first signal drains the servers, the second ends them."""
+        if self._stopping:
+            self._fleet.kill()
+        self._stopping = True
+        self._wake.set()
+
+
+def checked(manifests: Manifests) -> Manifests:
+    """The manifests with the problems between their resources."""
+    if manifests.problems:
+        return manifests
+    return replace(manifests, problems=tuple(check_set(manifests.resources, manifests.sources)))

@@ -1,0 +1,101 @@
+"""An InferenceModel and its place become a ModelConfig: what `config.pbtxt` says."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from google.protobuf import json_format
+from tritonclient.grpc import model_config_pb2 as pb
+
+from argosy.api.batching import Batching, QueuePolicy
+from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
+
+from .sequence import sequence_batching
+from .tensors import tensor_input, tensor_output
+
+ACROSS_GPUS = frozenset({"vllm", "tensorrtllm"})
+"""Backends whose one instance takes the model's GPUs by itself, and wants no group per GPU."""
+GPU_DEVICES = "gpu_device_ids"
+"""The parameter that tells such a backend which of the server's GPUs are the model's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Where a model sits in its server. `gpus` count from 0 among the server's own; empty means its CPU."""
+
+    gpus: tuple[int, ...] = ()
+    instances: int = 1
+
+
+def model_config(model: InferenceModel, devices: Devices, versions: Collection[int]) -> pb.ModelConfig:
+    """The whole config of one model that serves `versions`.
+
+    `spec.config` has the last word, field by field.
+    """
+    spec = model.spec
+    config = pb.ModelConfig(
+        name=model.name,
+        backend=spec.model_format.backend,
+        max_batch_size=spec.max_batch_size,
+        version_policy=specific(versions),
+        input=[tensor_input(tensor) for tensor in spec.inputs],
+        output=[tensor_output(tensor) for tensor in spec.outputs],
+    )
+    if spec.batching is not None:
+        config.dynamic_batching.CopyFrom(_batching(spec.batching))
+    if spec.sequence is not None:
+        config.sequence_batching.CopyFrom(sequence_batching(spec.sequence))
+    _place(config, spec, devices)
+    overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
+    return config
+
+
+def specific(versions: Collection[int]) -> pb.ModelVersionPolicy:
+    """The policy that serves exactly these versions."""
+    return pb.ModelVersionPolicy(specific=pb.ModelVersionPolicy.Specific(versions=sorted(versions)))
+
+
+def overlay(config: pb.ModelConfig, more: pb.ModelConfig) -> None:
+    """Lay what `more` sets over `config`: lists are replaced, messages and maps merged, the rest set."""
+    for field, _ in more.ListFields():
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        if field.is_repeated and not is_map:
+            config.ClearField(field.name)
+    config.MergeFrom(more)
+
+
+def _batching(batching: Batching) -> pb.ModelDynamicBatching:
+    rendered = pb.ModelDynamicBatching(
+        preferred_batch_size=batching.preferred_batch_sizes,
+        max_queue_delay_microseconds=batching.max_queue_delay_microseconds,
+        preserve_ordering=batching.preserve_ordering,
+        priority_levels=batching.priority_levels,
+        default_priority_level=batching.default_priority_level,
+        priority_queue_policy={
+            level: _queue_policy(policy) for level, policy in batching.priority_queue_policies.items()
+        },
+    )
+    if batching.queue_policy is not None:
+        rendered.default_queue_policy.CopyFrom(_queue_policy(batching.queue_policy))
+    return rendered
+
+
+def _queue_policy(policy: QueuePolicy) -> pb.ModelQueuePolicy:
+    return pb.ModelQueuePolicy(
+        timeout_action=pb.ModelQueuePolicy.TimeoutAction.Value(policy.timeout_action),
+        default_timeout_microseconds=policy.default_timeout_microseconds,
+        allow_timeout_override=policy.allow_timeout_override,
+        max_queue_size=policy.max_queue_size,
+    )
+
+
+def _place(config: pb.ModelConfig, spec: InferenceModelSpec, devices: Devices) -> None:
+    """One instance group: on each GPU, on the CPU, or one that spans its GPUs itself."""
+    group = config.instance_group.add(count=devices.instances)
+    if not devices.gpus:
+        group.kind = pb.ModelInstanceGroup.KIND_CPU
+    elif len(devices.gpus) > 1 or spec.model_format.backend in ACROSS_GPUS:
+        group.kind = pb.ModelInstanceGroup.KIND_MODEL
+        config.parameters[GPU_DEVICES].string_value = ",".join(map(str, devices.gpus))
+    else:
+        group.kind = pb.ModelInstanceGroup.KIND_GPU
+        group.gpus.extend(devices.gpus)

@@ -1,0 +1,102 @@
+"""A server's plan becomes its model repository."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from argosy.api.ensemble import Ensemble
+from argosy.api.inferencemodel import InferenceModel
+from argosy.fleet.plan import Placement, ServerPlan
+
+from .ensemble_config import ensemble_config
+from .model_config import Devices, model_config
+from .repository import RenderedModel, RenderedRepository, VersionSource, config_text, in_load_order
+from .rollover import ServerState, settled_ensemble, versions_beside
+
+MODEL_FILES = {
+    "onnxruntime": (".onnx",),
+    "python": (".py",),
+    "pytorch": (".pt", ".pt2"),
+    "tensorrt": (".plan",),
+}
+"""The suffixes of the one file that a version may consist of, by backend; it is placed as `model<suffix>`."""
+
+
+def server_repository(
+    server: ServerPlan,
+    models: Mapping[str, InferenceModel],
+    ensembles: Sequence[Ensemble],
+    state: ServerState | None = None,
+) -> RenderedRepository:
+    """What `server` should hold next: its plan's models, and the ensembles all of whose steps sit there.
+
+    `models` are by the keys that placements use; `state` is what the server has now, so that what serves is
+    kept until its successor is ready.
+    """
+    state = state or ServerState(RenderedRepository(server.name))
+    placed = {models[each.model].name: (models[each.model], each) for each in server.placements}
+    pins = _pins(ensembles, {name: model.spec.version for name, (model, _) in placed.items()})
+    rendered = [_model(model, placement, server, pins, state) for model, placement in placed.values()]
+    for ensemble in ensembles:
+        if ensemble.name in pins:
+            own = pins[ensemble.name]
+            rendered.append(settled_ensemble(ensemble, own, rendered_ensemble(ensemble, own), state))
+    return RenderedRepository(server.name, in_load_order(tuple(rendered)))
+
+
+def rendered_model(model: InferenceModel, devices: Devices, versions: Mapping[int, VersionSource]) -> RenderedModel:
+    """One model's folder with these versions."""
+    return RenderedModel(model.name, config_text(model_config(model, devices, tuple(versions))), dict(versions))
+
+
+def rendered_ensemble(ensemble: Ensemble, pins: Mapping[str, int]) -> RenderedModel:
+    """One ensemble's folder: a config and an empty version."""
+    text = config_text(ensemble_config(ensemble, pins))
+    return RenderedModel(ensemble.name, text, {ensemble.spec.version: VersionSource()}, dict(pins))
+
+
+def source_of(model: InferenceModel) -> VersionSource:
+    """Where the declared version's files come from, and the name of a lone file."""
+    spec = model.spec
+    return VersionSource(spec.storage_uri, spec.digest or "", _file_name(spec.storage_uri, model))
+
+
+def local_devices(placement: Placement, server: ServerPlan) -> Devices:
+    """The placement's GPUs as the server counts them: CUDA_VISIBLE_DEVICES leaves it its own, from 0."""
+    return Devices(tuple(server.gpus.index(gpu) for gpu in placement.gpus), placement.instances)
+
+
+def _model(
+    model: InferenceModel,
+    placement: Placement,
+    server: ServerPlan,
+    pins: Mapping[str, Mapping[str, int]],
+    state: ServerState,
+) -> RenderedModel:
+    wanted = {steps[model.name] for steps in pins.values() if model.name in steps}
+    versions = versions_beside(model, source_of(model), wanted, state)
+    return rendered_model(model, local_devices(placement, server), versions)
+
+
+def _pins(ensembles: Sequence[Ensemble], versions: Mapping[str, int]) -> dict[str, dict[str, int]]:
+    """The step versions of each ensemble that can be here whole, by ensemble and model.
+
+    Ensembles may use ensembles.
+    """
+    there = dict(versions)
+    pins: dict[str, dict[str, int]] = {}
+    waiting = list(ensembles)
+    while whole := [each for each in waiting if all(step.model in there for step in each.spec.steps)]:
+        for ensemble in whole:
+            pins[ensemble.name] = {step.model: step.version or there[step.model] for step in ensemble.spec.steps}
+            there[ensemble.name] = ensemble.spec.version
+        waiting = [each for each in waiting if each.name not in pins]
+    return pins
+
+
+def _file_name(uri: str, model: InferenceModel) -> str:
+    suffix = PurePosixPath(unquote(urlsplit(uri).path)).suffix
+    backend = model.spec.model_format.backend
+    if suffix not in MODEL_FILES.get(backend, ()):
+        return ""
+    return str(model.spec.config.get("default_model_filename") or f"model{suffix}")

@@ -1,0 +1,74 @@
+"""Which versions stand side by side on one server while a new one takes over.
+
+A new version loads beside those that serve; they go when it is ready there and no ensemble runs them any
+more. An ensemble moves to new versions of its steps in one step: when all of them are ready beside it.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from argosy.api.ensemble import Ensemble
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.versions import VersionPolicy
+
+from .repository import RenderedModel, RenderedRepository, VersionSource
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """What one server has: the repository it last loaded, and the (model, version) pairs that are ready."""
+
+    repository: RenderedRepository
+    ready: Collection[tuple[str, int]] = ()
+
+    def serves(self, model: str, version: int) -> bool:
+        """Whether requests are answered by this version now."""
+        loaded = self.repository.model(model)
+        return loaded is not None and version in loaded.versions and (model, version) in self.ready
+
+    def pinned(self, model: str) -> set[int]:
+        """The model's versions that a loaded ensemble runs."""
+        return {each.steps[model] for each in self.repository.models if model in each.steps}
+
+
+def versions_beside(
+    model: InferenceModel, source: VersionSource, wanted: Collection[int], state: ServerState
+) -> dict[int, VersionSource]:
+    """The versions this server should have: the declared one, and those it has that are still needed.
+
+    `wanted` are versions that the ensembles to come name.
+    """
+    spec = model.spec
+    before = state.repository.model(model.name)
+    known = dict(before.versions) if before else {}
+    known[spec.version] = source
+    kept = retained(spec.version, spec.version_policy, known) | (set(wanted) & set(known))
+    kept |= state.pinned(model.name) & set(known)
+    if not state.serves(model.name, spec.version):
+        kept |= set(known)
+    return {version: known[version] for version in sorted(kept)}
+
+
+def retained(version: int, policy: VersionPolicy | None, known: Collection[int]) -> set[int]:
+    """The versions of `known` that the policy serves when all is settled; `version` is always one of them."""
+    others = sorted(set(known) - {version}, reverse=True)
+    if policy is None:
+        return {version}
+    if policy.specific is not None:
+        return {version} | (set(others) & set(policy.specific.versions))
+    if policy.latest is not None:
+        return {version, *others[: policy.latest.num_versions - 1]}
+    return set(known)
+
+
+def settled_ensemble(
+    ensemble: Ensemble, pins: Mapping[str, int], rendered: RenderedModel, state: ServerState
+) -> RenderedModel:
+    """The new form of an ensemble where all its steps are ready on this server.
+
+    Until then the one that serves.
+    """
+    before = state.repository.model(ensemble.name)
+    if before is None or all(state.serves(step, version) for step, version in pins.items()):
+        return rendered
+    return before

@@ -1,0 +1,47 @@
+"""The ONNX Runtime backend: `model.onnx`, or a folder of that name that holds one beside its external data.
+
+What may live here: session options from a configuration, what an ONNX file says of itself, and running it.
+Config parameters are those of Triton's backend: `intra_op_thread_count`, `inter_op_thread_count`,
+`execution_mode` (0 or 1), `enable_mem_arena`, `enable_mem_pattern`, `memory.enable_memory_arena_shrinkage`,
+any `session.*` entry, and for GPUs `gpu_mem_limit`, `arena_extend_strategy`, `cudnn_conv_algo_search`,
+`do_copy_in_default_stream`; `optimization.graph.level` and `optimization.execution_accelerators` (`cuda`,
+`tensorrt`; `openvino` on the CPU) are honoured.
+"""
+
+from pathlib import Path
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
+
+from . import autofill, session, validation
+from .instance import OnnxInstance
+
+ISOLATION = Isolation.THREAD
+
+
+def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
+    """A copy of `config` with inputs, outputs, max_batch_size and dynamic_batching as the file says.
+
+    Raises ServingError: UNAVAILABLE without the file, INTERNAL where it cannot be read, INVALID_ARG where
+    it cannot batch but the configuration says so.
+    """
+    if (config.input or config.batch_input) and config.output:
+        return config
+    path = session.model_file(config, version_dir, config.name)
+    signature = session.signature(session.open_session(config, path, "KIND_CPU", 0, config.name))
+    return autofill.completed(config, signature)
+
+
+def load(spec: InstanceSpec, host: Host) -> OnnxInstance:
+    """One session.
+
+    Raises ServingError, as `complete_config` does and where configuration and file disagree.
+    """
+    path = session.model_file(spec.config, spec.version_dir, spec.name)
+    opened = session.open_session(spec.config, path, spec.kind, spec.device_id, spec.name)
+    validation.check(spec.config, session.signature(opened))
+    return OnnxInstance(spec, opened)
+
+
+__all__ = ["ISOLATION", "complete_config", "load"]

@@ -1,0 +1,128 @@
+"""Session options and execution providers from a model's configuration."""
+
+from collections.abc import Callable, Mapping
+
+import onnxruntime as ort
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends.parameters import Parameters
+from argosy_runtime.errors import invalid
+
+Provider = tuple[str, dict[str, str]]
+
+CUDA = "CUDAExecutionProvider"
+TENSORRT = "TensorrtExecutionProvider"
+OPENVINO = "OpenVINOExecutionProvider"
+CPU = "CPUExecutionProvider"
+SHRINKAGE = "memory.enable_memory_arena_shrinkage"
+
+_LEVELS = {
+    -1: ort.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    1: ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    2: ort.GraphOptimizationLevel.ORT_DISABLE_ALL,
+}
+_PRECISIONS = {"FP32": "", "FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable", "INT8": "trt_int8_enable"}
+_TENSORRT_NAMES = {
+    "max_workspace_size_bytes": "trt_max_workspace_size",
+    "int8_calibration_table_name": "trt_int8_calibration_table_name",
+    "int8_use_native_calibration_table": "trt_int8_use_native_calibration_table",
+}
+_CUDNN_SEARCH = {"0": "EXHAUSTIVE", "1": "HEURISTIC", "2": "DEFAULT"}
+_ARENA_STRATEGIES = {"0": "kNextPowerOfTwo", "1": "kSameAsRequested"}
+
+
+def session_options(config: ModelConfig) -> ort.SessionOptions:
+    """Threads, execution mode, graph optimization, memory and custom operators.
+
+    Raises ServingError (INVALID_ARG).
+    """
+    options = ort.SessionOptions()
+    parameters = Parameters(config)
+    level = config.optimization.graph.level
+    options.graph_optimization_level = _LEVELS.get(level, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
+    options.execution_mode = _execution_mode(parameters)
+    options.intra_op_num_threads = max(parameters.integer("intra_op_thread_count", 0), 0)
+    options.inter_op_num_threads = max(parameters.integer("inter_op_thread_count", 0), 0)
+    options.enable_cpu_mem_arena = parameters.flag("enable_mem_arena", True)
+    options.enable_mem_pattern = parameters.flag("enable_mem_pattern", True)
+    for name, value in parameters.starting_with("session.").items():
+        options.add_session_config_entry(name, value)
+    for library in config.model_operations.op_library_filename:
+        options.register_custom_ops_library(library)
+    return options
+
+
+def run_options(config: ModelConfig) -> ort.RunOptions | None:
+    """Options of every run, None where the defaults will do."""
+    shrinkage = Parameters(config).text(SHRINKAGE)
+    if not shrinkage:
+        return None
+    options = ort.RunOptions()
+    options.add_run_config_entry(SHRINKAGE, shrinkage)
+    return options
+
+
+def providers(config: ModelConfig, kind: str, device_id: int) -> list[Provider]:
+    """What runs the graph, most wanted first; the CPU always comes last.
+
+    Raises ServingError (INVALID_ARG).
+    """
+    accelerators = config.optimization.execution_accelerators
+    wanted: list[Provider] = []
+    if kind == "KIND_GPU":
+        cuda: dict[str, str] = {}
+        for accelerator in accelerators.gpu_execution_accelerator:
+            if accelerator.name == "tensorrt":
+                wanted.append((TENSORRT, _tensorrt(accelerator.parameters, device_id)))
+            elif accelerator.name == "cuda":
+                cuda.update(accelerator.parameters)
+            else:
+                raise _unknown(accelerator.name)
+        wanted.append((CUDA, {**_cuda(Parameters(config)), **cuda, "device_id": str(device_id)}))
+    for accelerator in accelerators.cpu_execution_accelerator:
+        if accelerator.name != "openvino":
+            raise _unknown(accelerator.name)
+        wanted.append((OPENVINO, {"device_type": "CPU", **accelerator.parameters}))
+    return [*wanted, (CPU, {})]
+
+
+def _execution_mode(parameters: Parameters) -> ort.ExecutionMode:
+    mode = parameters.integer("execution_mode", 0)
+    if mode not in (0, 1):
+        raise invalid(
+            f"Invalid configuration value provided. Expected values for  execution_mode are 0 or 1 but got {mode} ."
+        )
+    return ort.ExecutionMode.ORT_PARALLEL if mode else ort.ExecutionMode.ORT_SEQUENTIAL
+
+
+def _unknown(name: str) -> Exception:
+    return invalid(f"unknown Execution Accelerator '{name}' is requested")
+
+
+def _tensorrt(given: Mapping[str, str], device_id: int) -> dict[str, str]:
+    options = {"device_id": str(device_id)}
+    for name, value in given.items():
+        if name != "precision_mode":
+            options[_TENSORRT_NAMES.get(name, name)] = value
+        elif value not in _PRECISIONS:
+            raise invalid(f"unsupported precision mode '{value}' is requested")
+        elif _PRECISIONS[value]:
+            options[_PRECISIONS[value]] = "1"
+    return options
+
+
+def _cuda(parameters: Parameters) -> dict[str, str]:
+    """CUDA options as model parameters, their older place."""
+    choices: dict[str, Callable[[str], str]] = {
+        "cudnn_conv_algo_search": lambda value: _chosen("cudnn_conv_algo_search", value, _CUDNN_SEARCH),
+        "arena_extend_strategy": lambda value: _chosen("arena_extend_strategy", value, _ARENA_STRATEGIES),
+        "gpu_mem_limit": str,
+        "do_copy_in_default_stream": str,
+    }
+    return {name: read(parameters.text(name)) for name, read in choices.items() if name in parameters}
+
+
+def _chosen(name: str, value: str, choices: Mapping[str, str]) -> str:
+    if value not in choices:
+        raise invalid(f"unsupported {name} value '{value}' is requested")
+    return choices[value]

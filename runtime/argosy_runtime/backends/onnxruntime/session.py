@@ -1,0 +1,88 @@
+"""Opening an ONNX file: finding it, choosing what runs it, and saying clearly why it cannot be opened."""
+
+import re
+from pathlib import Path
+
+import onnxruntime as ort
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import ServingError, internal, unavailable
+
+from . import options
+from .signature import Signature, tensor_info
+
+_ORT_MESSAGE = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTALL)
+
+
+def model_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
+    """The file: default_model_filename or `model.onnx`; inside, where that is a folder.
+
+    Raises ServingError without it.
+    """
+    path = version_dir / (config.default_model_filename or "model.onnx")
+    if path.is_dir():
+        path = path / "model.onnx"
+    if not path.is_file():
+        raise unavailable(f"unable to find '{path}' for model instance '{instance}'")
+    return path
+
+
+def open_session(config: ModelConfig, path: Path, kind: str, device_id: int, instance: str) -> ort.InferenceSession:
+    """A session with the providers the configuration asks for, and no silent fallback to others.
+
+    Raises ServingError: UNAVAILABLE where a provider is missing, INTERNAL where the file cannot be read.
+    """
+    wanted = options.providers(config, kind, device_id)
+    _check_installed(wanted, instance, kind)
+    try:
+        settings = options.session_options(config)
+        session = ort.InferenceSession(str(path), settings, providers=wanted)
+    except ServingError:
+        raise
+    except Exception as error:
+        raise internal(f"failed to load '{path}' for model instance '{instance}': {explained(error)}") from error
+    _check_used(wanted, session, instance, kind)
+    return session
+
+
+def signature(session: ort.InferenceSession) -> Signature:
+    """What the open file says of itself."""
+    sides = (session.get_inputs(), session.get_outputs(), session.get_overridable_initializers())
+    inputs, outputs, overridable = (
+        {tensor.name: tensor_info(tensor.type, tensor.shape) for tensor in side} for side in sides
+    )
+    return Signature(inputs, outputs, overridable)
+
+
+def explained(error: Exception) -> str:
+    """An ONNX Runtime error in Triton's words; any other as it is."""
+    found = _ORT_MESSAGE.match(str(error))
+    return f"onnx runtime error {found[1]}: {found[2]}" if found else str(error)
+
+
+def _check_installed(wanted: list[options.Provider], instance: str, kind: str) -> None:
+    installed = ort.get_available_providers()
+    for name, _ in wanted:
+        if name not in installed:
+            raise unavailable(
+                f"model instance '{instance}' ({kind}) needs ONNX Runtime's {name}, but the installed build "
+                f"has "
+                f"{', '.join(installed)}; {_advice(name)}"
+            )
+
+
+def _check_used(wanted: list[options.Provider], session: ort.InferenceSession, instance: str, kind: str) -> None:
+    used = session.get_providers()
+    for name, _ in wanted:
+        if name not in used:
+            raise unavailable(
+                f"model instance '{instance}' ({kind}) needs ONNX Runtime's {name}, which could not be "
+                f"started; "
+                "its libraries or the device are missing"
+            )
+
+
+def _advice(provider: str) -> str:
+    if provider == options.OPENVINO:
+        return "install onnxruntime-openvino, or drop the accelerator"
+    return "install onnxruntime-gpu, or give the model an instance group of KIND_CPU"

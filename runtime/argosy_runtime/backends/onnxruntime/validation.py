@@ -1,0 +1,123 @@
+"""Whether a configuration and an ONNX file agree, in Triton's words."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
+
+from argosy_runtime.errors import internal, invalid
+from argosy_runtime.modelconfig import datatypes
+from argosy_runtime.modelconfig.shapes import full_shape, shape_text
+
+from .signature import Signature, TensorInfo
+
+
+def check(config: ModelConfig, signature: Signature) -> None:
+    """Raise ServingError, naming the tensor, what the model has and what the configuration says, where they
+    differ.
+    """
+    _check_count(config, signature)
+    known = {**signature.inputs, **signature.overridable}
+    for given in config.input:
+        if given.optional and config.max_batch_size != 0:
+            raise invalid(
+                f"unable to load model '{config.name}', optional input '{given.name}' "
+                "is not supported for models that support batching"
+            )
+        if given.allow_ragged_batch:
+            raise internal(
+                f"unable to load model '{config.name}', input '{given.name}' asks for ragged batches, "
+                "which this backend does not join; pad the input, or set max_batch_size to 0"
+            )
+        info = _known(given.name, known, "input")
+        _check_datatype(config, given, info, "input")
+        _check_shape(config, given, info, exact=False)
+    for output in config.output:
+        info = _known(output.name, signature.outputs, "output")
+        _check_datatype(config, output, info, "output")
+        _check_shape(config, output, info, exact=True)
+
+
+def control_inputs(config: ModelConfig) -> list[str]:
+    """The inputs a sequence scheduler feeds: controls and implicit states."""
+    batching = config.sequence_batching
+    controls = [given.name for given in batching.control_input]
+    return [*controls, *(state.input_name for state in batching.state)]
+
+
+def _check_count(config: ModelConfig, signature: Signature) -> None:
+    required = sum(not given.optional for given in config.input)
+    expected = required + len(config.batch_input) + len(control_inputs(config))
+    if len(signature.inputs) != expected:
+        raise invalid(
+            f"unable to load model '{config.name}', configuration expects {expected} inputs, "
+            f"model provides {len(signature.inputs)}"
+        )
+    for name in control_inputs(config):
+        if name not in signature.inputs:
+            raise internal(f"configuration specified sequence control '{name}', but model does not provide that input")
+
+
+def _known(name: str, infos: Mapping[str, TensorInfo], side: str) -> TensorInfo:
+    if name not in infos:
+        raise invalid(f"unexpected inference {side} '{name}', allowed {side}s are: {_listed(infos)}")
+    return infos[name]
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _check_datatype(config: ModelConfig, given: ModelInput | ModelOutput, info: TensorInfo, side: str) -> None:
+    name = datatypes.config_name(given.data_type)
+    if name == "TYPE_INVALID":
+        raise internal(f"unsupported datatype {name} for {side} '{given.name}' for model '{config.name}'")
+    if info.datatype is None or datatypes.config_type(info.datatype) != given.data_type:
+        raise invalid(
+            f"unable to load model '{config.name}', configuration expects datatype {name} for {side} "
+            f"'{given.name}', model provides {f'TYPE_{info.datatype}' if info.datatype else info.onnx_type}"
+        )
+
+
+def _check_shape(config: ModelConfig, given: ModelInput | ModelOutput, info: TensorInfo, *, exact: bool) -> None:
+    dims = list(given.reshape.shape if given.HasField("reshape") else given.dims)
+    if not info.shape:
+        _check_scalar(config, given.name, dims)
+        return
+    about = f"model '{config.name}', tensor '{given.name}': "
+    batched = config.max_batch_size > 0
+    if batched and not info.has_variable_first:
+        raise invalid(
+            f"{about}for the model to support batching the shape should have at least 1 dimension and the "
+            f"first "
+            f"dimension must be -1; but shape expected by the model is {shape_text(info.shape)}"
+        )
+    full = full_shape(dims, config.max_batch_size)
+    if _agrees(info.shape, full, exact=exact):
+        return
+    note = (
+        f" dimensions (an initial batch dimension because max_batch_size > 0 followed by the explicit tensor "
+        f"shape, "
+        f"making complete shape {shape_text(full)})"
+        if batched
+        else f" dimensions (shape {shape_text(full)})"
+    )
+    raise invalid(
+        f"{about}the model expects {len(info.shape)} dimensions (shape {shape_text(info.shape)}) "
+        f"but the model configuration specifies {len(full)}{note}"
+    )
+
+
+def _agrees(model: Sequence[int], configured: Sequence[int], *, exact: bool) -> bool:
+    return len(model) == len(configured) and all(
+        left == right or (left == -1 and not exact) for left, right in zip(model, configured, strict=True)
+    )
+
+
+def _check_scalar(config: ModelConfig, name: str, dims: Sequence[int]) -> None:
+    if any(dim != 1 for dim in dims):
+        raise invalid(
+            f"unable to load model '{config.name}', scalar tensor '{name}', should only provide 1 in the "
+            f"model "
+            f"configuration when the model doesn't support batching. Model configuration provided: "
+            f"{shape_text(dims)}."
+        )

@@ -1,0 +1,97 @@
+"""The Python backend: runs a version's `model.py` through Triton's `triton_python_backend_utils`.
+
+What may live here: that module and the classes behind it, importing a model's code, and the instance that
+calls it. Config parameters: `EXECUTION_ENV_PATH` (a folder or conda-pack archive), `ISOLATION` (process or
+thread). Tensors stay in host memory, so `FORCE_CPU_ONLY_INPUT_TENSORS` always holds. A model in a process
+of its own may import what lies beside it by name; in a thread it uses relative imports, because `sys.path`
+belongs to everyone there.
+"""
+
+import threading
+from pathlib import Path
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig as ModelConfigProto
+
+from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
+from argosy_runtime.errors import ServingError, internal, invalid
+from argosy_runtime.modelconfig import ConfigError
+
+from . import configuration, context, environment, loader
+from .autocomplete import ModelConfig
+from .failure import describe
+from .instance import PythonInstance
+
+ISOLATION = Isolation.PROCESS
+
+_completing = threading.Lock()  # completing borrows sys.path, which the whole process shares
+
+
+def complete_config(model_dir: Path, version_dir: Path, config: ModelConfigProto) -> ModelConfigProto:
+    """A copy of `config` after the model's own `auto_complete_config`, where it has one.
+
+    Raises ServingError: NOT_FOUND without a model file, INVALID_ARG for what the model asks for in
+    contradiction to its configuration, INTERNAL for anything else its code raises.
+    """
+    path = loader.model_file(config, version_dir)
+    folders = _folders(config, model_dir, version_dir)
+    running = context.ModelContext(context.NoHost(), version_dir)
+    with _completing, loader.borrowed_path(folders), context.entered(running):
+        try:
+            return _completed(config, path)
+        except ServingError:
+            raise
+        except (ValueError, ConfigError) as error:
+            raise invalid(describe(error)) from error
+        except Exception as error:
+            raise internal(describe(error)) from error
+
+
+def load(spec: InstanceSpec, host: Host) -> PythonInstance:
+    """Import and initialize the model.
+
+    Raises ServingError, with the model's own message and frames where its code fails.
+    """
+    path = loader.model_file(spec.config, spec.version_dir)
+    folders = _folders(spec.config, spec.model_dir, spec.version_dir)
+    if _isolation(spec.config) is Isolation.PROCESS:
+        loader.extend_path(folders)
+    running = context.ModelContext(host, spec.version_dir)
+    try:
+        with context.entered(running):
+            loaded = loader.LoadedModel(spec.name, path)
+        return PythonInstance(spec, host, loaded)
+    except ServingError:
+        raise
+    except Exception as error:
+        raise internal(describe(error)) from error
+
+
+def _completed(config: ModelConfigProto, path: Path) -> ModelConfigProto:
+    loaded = loader.LoadedModel(config.name, path)
+    try:
+        if not hasattr(loaded.model_class, "auto_complete_config"):
+            return config
+        completed = loaded.model_class.auto_complete_config(ModelConfig(configuration.as_text(config)))
+    finally:
+        loaded.unload()
+    if not isinstance(completed, ModelConfig):
+        raise internal(
+            f"auto_complete_config function in model '{config.name}' must return a valid pb.ModelConfig object."
+        )
+    return configuration.merge_completed(config, completed.as_dict())
+
+
+def _folders(config: ModelConfigProto, model_dir: Path, version_dir: Path) -> list[Path]:
+    brought = environment.site_packages(config, model_dir)
+    return [version_dir, model_dir, *([brought] if brought else [])]
+
+
+def _isolation(config: ModelConfigProto) -> Isolation:
+    given = config.parameters["ISOLATION"].string_value if "ISOLATION" in config.parameters else ""
+    try:
+        return Isolation(given.lower()) if given else ISOLATION
+    except ValueError as error:
+        raise invalid(f"model '{config.name}': ISOLATION is '{given}'; it can be 'process' or 'thread'") from error
+
+
+__all__ = ["ISOLATION", "complete_config", "load"]

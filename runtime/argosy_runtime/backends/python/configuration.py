@@ -1,0 +1,31 @@
+"""What a model's `auto_complete_config` may change of its configuration."""
+
+import json
+from typing import Any
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.modelconfig import parse_json, to_json
+
+
+def as_text(config: ModelConfig) -> str:
+    """Triton's JSON form, which Python models read."""
+    return json.dumps(to_json(config))
+
+
+def merge_completed(config: ModelConfig, completed: dict[str, Any]) -> ModelConfig:
+    """A copy of `config` with the parts that may be filled in.
+
+    Raises ConfigError where they do not fit the schema.
+    """
+    parsed = parse_json(json.dumps(completed))
+    result = ModelConfig()
+    result.CopyFrom(config)
+    result.max_batch_size = parsed.max_batch_size
+    for field in ("input", "output"):
+        result.ClearField(field)
+        getattr(result, field).extend(getattr(parsed, field))
+    for field in ("dynamic_batching", "model_transaction_policy"):
+        if parsed.HasField(field):
+            getattr(result, field).CopyFrom(getattr(parsed, field))
+    return result

@@ -1,0 +1,68 @@
+"""EXECUTION_ENV_PATH: packages a Python model brings along, as a folder or a conda-pack archive."""
+
+import hashlib
+import os
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import ServingError, invalid, not_found
+
+PARAMETER = "EXECUTION_ENV_PATH"
+_MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
+
+
+def site_packages(config: ModelConfig, model_dir: Path) -> Path | None:
+    """The site-packages folder of the model's environment, unpacked if need be; None where the model names
+    none.
+
+    Raises ServingError where it does not exist or was made for another Python.
+    """
+    given = config.parameters[PARAMETER].string_value if PARAMETER in config.parameters else ""
+    if not given:
+        return None
+    path = Path(given.replace(_MODEL_DIRECTORY, str(model_dir)))
+    if not path.exists():
+        raise not_found(f"model '{config.name}': {PARAMETER} '{path}' does not exist")
+    root = path if path.is_dir() else _unpacked(config.name, path)
+    return _packages_of(config.name, path, root)
+
+
+def _packages_of(model: str, given: Path, root: Path) -> Path:
+    running = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    found = root / "lib" / running / "site-packages"
+    if found.is_dir():
+        return found
+    others = sorted(folder.name for folder in (root / "lib").glob("python3.*"))
+    raise invalid(
+        f"model '{model}': {PARAMETER} '{given}' holds {', '.join(others) or 'no Python'}, "
+        f"but this server runs {running}"
+    )
+
+
+def _unpacked(model: str, archive: Path) -> Path:
+    """The archive's contents, in a folder named after its path, size and time so that it is unpacked once."""
+    stat = archive.stat()
+    key = hashlib.sha256(f"{archive.resolve()}:{stat.st_size}:{stat.st_mtime_ns}".encode()).hexdigest()[:24]
+    target = Path(tempfile.gettempdir()) / f"argosy-env-{os.getuid()}-{key}"
+    if target.is_dir():
+        return target
+    beside = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+    try:
+        with tarfile.open(archive) as contents:
+            contents.extractall(beside, filter="data")
+    except (tarfile.TarError, OSError) as error:
+        raise _bad_archive(model, archive, error) from error
+    try:
+        beside.rename(target)
+    except OSError as error:
+        if not target.is_dir():
+            raise _bad_archive(model, archive, error) from error
+    return target
+
+
+def _bad_archive(model: str, archive: Path, error: Exception) -> ServingError:
+    return invalid(f"model '{model}': {PARAMETER} '{archive}' cannot be unpacked: {error}")

@@ -1,0 +1,21 @@
+"""How an exception in a model's code is told to the client: Triton's words, with the frames of the model
+only.
+"""
+
+import traceback
+
+_INTERNAL = __name__.rpartition(".")[0]
+
+
+def describe(error: BaseException) -> str:
+    """`Type: message`, then the frames of the traceback, innermost first, without this package's own."""
+    head = f"{type(error).__name__}: {error}"
+    frames = [
+        (frame.f_code.co_filename, number, frame.f_code.co_name)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+        if not str(frame.f_globals.get("__name__", "")).startswith(_INTERNAL)
+    ]
+    if not frames:
+        return head
+    lines = "".join(f"  {file}({line}): {function}\n" for file, line, function in reversed(frames))
+    return f"{head}\n\nAt:\n{lines}"

@@ -1,0 +1,116 @@
+"""Importing a model's `model.py` under a name of its own, so that many models can live in one interpreter."""
+
+import importlib
+import importlib.util
+import itertools
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import not_found
+
+from . import triton_python_backend_utils
+from .errors import TritonModelException
+
+UTILS = "triton_python_backend_utils"
+_counter = itertools.count()
+
+
+def model_file(config: ModelConfig, version_dir: Path) -> Path:
+    """The file to import: config's default_model_filename, else `model.py`.
+
+    Raises ServingError where there is none.
+    """
+    path = version_dir / (config.default_model_filename or "model.py")
+    if not path.is_file():
+        raise not_found(f"Python model file not found in '{path}'")
+    if path.suffix != ".py":
+        raise TritonModelException(f"Model name must end with '.py'. Model name is \"{path.name}\".")
+    return path
+
+
+class LoadedModel:
+    """A model's module, imported under a package of its own whose folder is the version's, so relative
+    imports work.
+    """
+
+    def __init__(self, name: str, path: Path) -> None:
+        self._package = f"_argosy_model_{re.sub(r'[^0-9A-Za-z]', '_', name)}_{next(_counter)}"
+        register_utils()
+        package = ModuleType(self._package)
+        package.__path__ = [str(path.parent)]
+        sys.modules[self._package] = package
+        try:
+            self.module = _import_file(f"{self._package}.model", path)
+            self.model_class = self._find_class(path)
+        except BaseException:
+            self.unload()
+            raise
+
+    def _find_class(self, path: Path) -> Any:
+        found = getattr(self.module, "TritonPythonModel", None)
+        if found is None:
+            raise TritonModelException(f"Python model file '{path}' does not define the class 'TritonPythonModel'.")
+        return found
+
+    def unload(self) -> None:
+        """Forget the module and what it imported from its own folder."""
+        for name in [name for name in sys.modules if name == self._package or name.startswith(self._package + ".")]:
+            del sys.modules[name]
+
+
+class _SourceOnly(SourceFileLoader):
+    """Compiles the file as it is now: cached bytecode is trusted by the second, and a reload can be faster
+    than that.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _import_file(name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceOnly(name, str(path)))
+    if spec is None or spec.loader is None:
+        raise TritonModelException(f"Python model file '{path}' cannot be imported.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def register_utils() -> None:
+    """Make `import triton_python_backend_utils` find this package's module."""
+    sys.modules.setdefault(UTILS, triton_python_backend_utils)
+    sys.modules.setdefault("c_python_backend_utils", triton_python_backend_utils)
+
+
+def extend_path(folders: list[Path]) -> None:
+    """Let a model that has the process to itself import what lies beside it."""
+    sys.path.extend(str(folder) for folder in folders if str(folder) not in sys.path)
+    importlib.invalidate_caches()
+
+
+@contextmanager
+def borrowed_path(folders: list[Path]) -> Iterator[None]:
+    """`extend_path` for the time of the block. What was imported from `folders` is forgotten afterwards."""
+    before, modules = list(sys.path), set(sys.modules)
+    extend_path(folders)
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+        for name in set(sys.modules) - modules:
+            if any(_lies_in(sys.modules[name], folder) for folder in folders):
+                del sys.modules[name]
+
+
+def _lies_in(module: ModuleType, folder: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).is_relative_to(folder)

@@ -1,0 +1,175 @@
+"""`InferenceResponseSender`: how a model answers a request from any thread, during `execute` or after it."""
+
+import queue
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from argosy_runtime.backends.contract import Responder
+from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.messages import InferRequest, InferResponse
+
+from .errors import TritonModelException
+
+if TYPE_CHECKING:
+    from .inference import InferenceResponse
+
+TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
+
+
+class ResponseChannel:
+    """The server's end of one request: counts what was sent, and answers for a model that lets go without
+    answering.
+    """
+
+    def __init__(
+        self,
+        request: InferRequest,
+        index: int,
+        responder: Responder,
+        version: str,
+        *,
+        decoupled: bool,
+        wanted: frozenset[str],
+    ) -> None:
+        self._request = request
+        self._index = index
+        self._responder = responder
+        self._version = version
+        self._decoupled = decoupled
+        self._wanted = wanted
+        self._lock = threading.Lock()
+        self._sent = 0
+        self._closed = False  # the model may send nothing more
+        self._answered = False  # the client has its last response
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the client has its last response."""
+        with self._lock:
+            return self._answered
+
+    def is_cancelled(self) -> bool:
+        """Whether the client no longer waits."""
+        return self._responder.is_cancelled(self._index)
+
+    def admit(self, response: "InferenceResponse | None", final: bool) -> None:
+        """Count a response that is about to be sent.
+
+        Raises TritonModelException, and counts nothing, where it may not be.
+        """
+        with self._lock:
+            if not self._decoupled:
+                self._check_single(response, final)
+            if self._closed:
+                raise TritonModelException("Unable to send response. Response sender has been closed.")
+            self._closed = final
+            self._sent += 1
+
+    def _check_single(self, response: "InferenceResponse | None", final: bool) -> None:
+        if response is not None and self._sent > 0:
+            raise TritonModelException(
+                "Unable to send response. Non-decoupled model cannot send more than one response."
+            )
+        if response is None and final and self._sent == 0:
+            raise TritonModelException(
+                "Unable to send response. Non-decoupled model cannot send complete final before sending a response."
+            )
+
+    def deliver(self, response: "InferenceResponse | None", final: bool) -> None:
+        """Send what `admit` let through. The only response of a model that is not decoupled is its last."""
+        last = final or not self._decoupled
+        if response is not None:
+            message = response.to_message(self._request, self._version, self._wanted, last)
+        elif self._decoupled:
+            message = self._bare()
+        else:
+            return
+        with self._lock:
+            self._answered = self._answered or last
+        self._responder.send(self._index, message)
+
+    def fail(self, error: ServingError) -> None:
+        """Close, and tell the client why, unless it already has its last response."""
+        if self._end():
+            self._responder.send(self._index, self._bare(error))
+
+    def release(self) -> None:
+        """Close without an answer: the request comes again."""
+        self._end()
+
+    def abandon(self) -> None:
+        """The model let go of the request. A stream is ended; a client that got nothing is told so."""
+        if self._end():
+            error = None if self._sent else internal(_unanswered(self._request.model_name))
+            self._responder.send(self._index, self._bare(error))
+
+    def _end(self) -> bool:
+        """Close. Whether the client still waits for its last response, which the caller now sends."""
+        with self._lock:
+            waiting = not self._answered
+            self._closed = self._answered = True
+        return waiting
+
+    def _bare(self, error: ServingError | None = None) -> InferResponse:
+        return InferResponse(self._request.model_name, self._version, self._request.id, error=error)
+
+
+def _unanswered(model: str) -> str:
+    return f"Python model '{model}' released its request without sending a response."
+
+
+class InferenceResponseSender:
+    """What `get_response_sender` returns. Safe in any thread."""
+
+    def __init__(self, channel: ResponseChannel, reaper: "Reaper") -> None:
+        self._channel = channel
+        weakref.finalize(self, reaper.put, channel).atexit = False
+
+    def send(self, response: "InferenceResponse | None" = None, flags: int = 0) -> None:
+        """Send a response, the final flag (TRITONSERVER_RESPONSE_COMPLETE_FINAL), or both at once."""
+        if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):
+            raise TritonModelException("Unable to send response. Unsupported flag provided.")
+        if flags == 0 and response is None:
+            raise TritonModelException(
+                "Inference Response object must be provided when the response flags is set to zero."
+            )
+        _check_type(response)
+        final = flags == TRITONSERVER_RESPONSE_COMPLETE_FINAL
+        self._channel.admit(response, final)
+        self._channel.deliver(response, final)
+
+    def is_cancelled(self) -> bool:
+        """Whether the client no longer waits."""
+        return self._channel.is_cancelled()
+
+
+class Reaper:
+    """Answers for senders that were let go, on a thread of its own.
+
+    A sender may be collected at any point of any thread, also where that thread holds the lock its answer
+    would need.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._abandoned: queue.SimpleQueue[ResponseChannel | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=f"{name}-senders", daemon=True)
+        self._thread.start()
+
+    def put(self, channel: ResponseChannel) -> None:
+        """`channel` has no sender any more. Safe in a finalizer."""
+        self._abandoned.put(channel)
+
+    def close(self) -> None:
+        """Answer for what was let go so far, and stop."""
+        self._abandoned.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (channel := self._abandoned.get()) is not None:
+            channel.abandon()
+
+
+def _check_type(response: Any) -> None:
+    if response is not None and not hasattr(response, "to_message"):
+        raise TypeError(f"send() takes an InferenceResponse, not {type(response).__name__}")

@@ -1,0 +1,144 @@
+"""`pb_utils.Tensor`: a named numpy array that other frameworks can look at through DLPack."""
+
+import importlib
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from argosy_runtime import messages
+from argosy_runtime.messages import Array
+
+from . import datatypes
+from .errors import TritonModelException
+
+_CPU_DEVICES = (1, 3, 11, 13)  # kDLCPU, and host memory that CUDA or ROCm has pinned or manages
+_BF16 = 14
+
+
+class Tensor:
+    """A tensor a model reads or answers with.
+
+    `numpy_array` keeps its shape; the batch comes first where there is one.
+    """
+
+    __slots__ = ("_array", "_name", "_number")
+
+    def __init__(self, name: str, numpy_array: Array) -> None:
+        if name == "":
+            raise TritonModelException("Tensor name cannot be an empty string.")
+        array = np.asarray(numpy_array)
+        number = datatypes.numpy_to_triton_type(array.dtype)
+        if number is None:
+            raise TritonModelException(
+                f"NumPy dtype is not supported. Tensor '{name}' has dtype '{array.dtype}'; "
+                "strings must be an object array of bytes or str."
+            )
+        self._name = name
+        self._number = number
+        self._array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+    def name(self) -> str:
+        """The tensor's name in the model's configuration."""
+        return self._name
+
+    def as_numpy(self) -> Array:
+        """The data, not copied. BYTES are an object array of bytes, BF16 is `ml_dtypes.bfloat16`."""
+        return self._array
+
+    def triton_dtype(self) -> int:
+        """The TRITONSERVER_DataType number."""
+        return self._number
+
+    def shape(self) -> list[int]:
+        """The dimensions."""
+        return list(self._array.shape)
+
+    def is_cpu(self) -> bool:
+        """Always true: tensors travel through host memory."""
+        return True
+
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule over the same memory. Raises TritonModelException for BYTES."""
+        return self.__dlpack__()
+
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        if self._array.dtype == np.object_ or self._array.dtype.kind == "S":
+            raise TritonModelException("DLPack does not have support for string tensors.")
+        if self._number == _BF16:
+            torch = importlib.import_module("torch")
+            bits = torch.from_numpy(_writable(self._array.view(np.int16)))
+            return bits.view(torch.bfloat16).__dlpack__()
+        exported: Any = _writable(self._array)
+        return exported.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    @staticmethod
+    def from_dlpack(name: str, tensor: Any) -> "Tensor":
+        """A tensor over what `tensor` holds: a capsule, or anything with `__dlpack__`; GPU memory is copied
+        to the host.
+        """
+        if name == "":
+            raise TritonModelException("Tensor name cannot be an empty string.")
+        return Tensor(name, _array_of(tensor))
+
+
+def from_message(tensor: messages.Tensor) -> Tensor:
+    """What a request carries, as a model sees it."""
+    return Tensor(tensor.name, tensor.array)
+
+
+def to_message(tensor: Tensor) -> messages.Tensor:
+    """What a model answers, as the server sees it: BYTES become an object array of bytes."""
+    array = tensor.as_numpy()
+    datatype = datatypes.wire_name(tensor.triton_dtype())
+    return messages.Tensor(tensor.name(), datatype, _bytes_array(array) if datatype == "BYTES" else array)
+
+
+def _bytes_array(array: Array) -> Array:
+    converted = np.empty(array.size, dtype=np.object_)
+    converted[:] = [datatypes.element_bytes(element) for element in array.ravel(order="C").tolist()]
+    return converted.reshape(array.shape)
+
+
+def _writable(array: Array) -> Array:
+    """DLPack has no notion of read-only memory, so numpy refuses to export it."""
+    return array if array.flags.writeable else array.copy()
+
+
+class _Capsule:
+    """A bare capsule with the two methods numpy asks for."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def _array_of(tensor: Any) -> Array:
+    if type(tensor).__name__ == "PyCapsule":
+        return np.from_dlpack(_Capsule(tensor))
+    if not (hasattr(tensor, "__dlpack__") and hasattr(tensor, "__dlpack_device__")):
+        raise TritonModelException(
+            "Provided tensor is not supported. Tensor must be a DLPack capsule "
+            "or have `__dlpack__` and `__dlpack_device__` attributes"
+        )
+    device, _ = tensor.__dlpack_device__()
+    if device not in _CPU_DEVICES:
+        tensor = _on_host(tensor)
+    if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":
+        int16 = importlib.import_module("torch").int16
+        return np.from_dlpack(tensor.view(int16)).view(ml_dtypes.bfloat16)
+    return np.from_dlpack(tensor)
+
+
+def _on_host(tensor: Any) -> Any:
+    if not hasattr(tensor, "cpu"):
+        raise TritonModelException("The tensor lies in GPU memory; copy it to the host first.")
+    return tensor.cpu()

@@ -1,0 +1,130 @@
+"""The library's continuous batching, with an answer for every request whatever becomes of the batch."""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
+
+OnTokens = Callable[[Sequence[int], bool], None]
+"""Called with all tokens so far, and whether they are the last."""
+
+SWEEP_SECONDS = 0.05
+
+
+@dataclass(slots=True)
+class Ticket:
+    """A request in the batch."""
+
+    on_tokens: OnTokens
+    on_error: Callable[[ServingError], None]
+    is_cancelled: Callable[[], bool]
+
+
+class Engine:
+    """Runs a `ContinuousBatchingManager` and hands its outputs to whoever asked for them.
+
+    One thread of ours reads the outputs, looks for clients that have gone, and notices when the manager's
+    own thread has died; then every request fails with the reason and so does each later one.
+    """
+
+    def __init__(self, name: str, manager: Any) -> None:
+        self._name = name
+        self._manager = manager
+        self._numbers = itertools.count()
+        self._tickets: dict[str, Ticket] = {}
+        self._lock = threading.Lock()
+        self._work = threading.Event()
+        self._stopping = False
+        manager.start()
+        self._thread = threading.Thread(target=self._run, name=f"{name}-outputs", daemon=True)
+        self._thread.start()
+
+    def submit(self, ticket: Ticket, input_ids: list[int], **settings: Any) -> None:
+        """Let a request join the batch. Raises ServingError (UNAVAILABLE) where the batch has ended."""
+        key = f"{self._name}-{next(self._numbers)}"
+        with self._lock:
+            self._tickets[key] = ticket
+        try:
+            accepted = self._manager.add_request(input_ids, request_id=key, **settings)
+        except Exception as error:
+            self._take(key)
+            raise internal(f"model instance '{self._name}' could not queue the request: {error}") from error
+        if accepted is None:
+            if self._take(key) is not None:
+                raise self._ended()
+            return
+        self._work.set()
+
+    def close(self) -> None:
+        """Stop at once. Requests still in the batch fail."""
+        self._stopping = True
+        self._manager.stop(block=True, hard_stop=True)
+        self._work.set()
+        self._thread.join()
+        self._fail_all()
+        self._manager.destroy()
+
+    def _run(self) -> None:
+        swept = time.monotonic()
+        while not self._stopping:
+            if not self._tickets:
+                self._work.wait()
+                self._work.clear()
+                continue
+            output = self._manager.get_result(timeout=SWEEP_SECONDS)
+            if output is not None:
+                self._deliver(output)
+            elif not self._manager.is_running():
+                self._fail_all()
+            if time.monotonic() - swept >= SWEEP_SECONDS:
+                swept = time.monotonic()
+                self._drop_cancelled()
+
+    def _deliver(self, output: Any) -> None:
+        finished = output.is_finished()
+        ticket = self._take(output.request_id) if finished else self._tickets.get(output.request_id)
+        if ticket is None:
+            return
+        try:
+            if output.error is not None:
+                ticket.on_error(self._failed(output.error))
+            else:
+                ticket.on_tokens(output.generated_tokens, finished)
+        except Exception as error:
+            self._take(output.request_id)
+            self._manager.cancel_request(output.request_id)
+            ticket.on_error(internal(f"model instance '{self._name}' could not answer: {error}"))
+
+    def _drop_cancelled(self) -> None:
+        with self._lock:
+            waiting = list(self._tickets.items())
+        for key, ticket in waiting:
+            if ticket.is_cancelled() and self._take(key) is not None:
+                self._manager.cancel_request(key)
+                ticket.on_error(ServingError(ErrorKind.CANCELLED, "request was cancelled", FailureReason.CANCELED))
+
+    def _fail_all(self) -> None:
+        with self._lock:
+            lost = list(self._tickets.values())
+            self._tickets.clear()
+        for ticket in lost:
+            ticket.on_error(self._ended())
+
+    def _take(self, key: str) -> Ticket | None:
+        with self._lock:
+            return self._tickets.pop(key, None)
+
+    def _failed(self, reason: str) -> ServingError:
+        if self._stopping:
+            return self._ended()
+        return internal(f"model instance '{self._name}' failed while generating: {reason}")
+
+    def _ended(self) -> ServingError:
+        if self._stopping:
+            return unavailable(f"model instance '{self._name}' is being unloaded")
+        cause = self._manager.background_thread_status.fatal_error or "its thread ended"
+        return unavailable(f"model instance '{self._name}' no longer generates: {cause}", FailureReason.BACKEND)

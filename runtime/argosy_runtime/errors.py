@@ -1,0 +1,71 @@
+"""What can go wrong while serving, said once.
+
+Every front end maps an `ErrorKind` to its own status in one table; domain code never names an HTTP or gRPC code.
+
+    ServingError
+     ├─ kind     which of Triton's error codes it is (TRITONSERVER_Error_Code)
+     ├─ message  what the client reads
+     └─ reason   the `reason` label of nv_inference_request_failure
+"""
+
+from enum import StrEnum
+
+
+class ErrorKind(StrEnum):
+    """Triton's error codes, by name."""
+
+    UNKNOWN = "unknown"
+    INTERNAL = "internal"
+    NOT_FOUND = "not_found"
+    INVALID_ARG = "invalid_arg"
+    UNAVAILABLE = "unavailable"
+    UNSUPPORTED = "unsupported"
+    ALREADY_EXISTS = "already_exists"
+    CANCELLED = "cancelled"
+
+
+class FailureReason(StrEnum):
+    """Why a request failed, as the metrics label it."""
+
+    REJECTED = "REJECTED"
+    CANCELED = "CANCELED"
+    BACKEND = "BACKEND"
+    OTHER = "OTHER"
+
+
+class ServingError(Exception):
+    """An error a client or an operator is told of, with its kind."""
+
+    def __init__(self, kind: ErrorKind, message: str, reason: FailureReason = FailureReason.OTHER) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type["ServingError"], tuple[ErrorKind, str, FailureReason]]:
+        return (ServingError, (self.kind, self.message, self.reason))
+
+
+def invalid(message: str) -> ServingError:
+    """The client's request or configuration is wrong."""
+    return ServingError(ErrorKind.INVALID_ARG, message)
+
+
+def not_found(message: str) -> ServingError:
+    """No such model, version or path."""
+    return ServingError(ErrorKind.NOT_FOUND, message)
+
+
+def unavailable(message: str, reason: FailureReason = FailureReason.OTHER) -> ServingError:
+    """It exists but cannot answer now."""
+    return ServingError(ErrorKind.UNAVAILABLE, message, reason)
+
+
+def unsupported(message: str) -> ServingError:
+    """Well-formed, but this server does not do it."""
+    return ServingError(ErrorKind.UNSUPPORTED, message)
+
+
+def internal(message: str, reason: FailureReason = FailureReason.BACKEND) -> ServingError:
+    """The model or the server failed while working on a good request."""
+    return ServingError(ErrorKind.INTERNAL, message, reason)

@@ -1,0 +1,60 @@
+"""The GPUs of this machine, through NVML; a machine without the driver has none."""
+
+import os
+from dataclasses import dataclass
+
+import pynvml
+
+
+@dataclass(frozen=True, slots=True)
+class GpuDevice:
+    """One visible GPU. `ordinal` counts the devices this process may use; memory in bytes."""
+
+    ordinal: int
+    uuid: str
+    name: str
+    memory: int
+    compute_capability: str
+
+
+def visible_gpus() -> list[GpuDevice]:
+    """The GPUs this process may use, in CUDA's order (CUDA_VISIBLE_DEVICES is honoured)."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return []
+    try:
+        every = [_describe(index) for index in range(pynvml.nvmlDeviceGetCount())]
+    finally:
+        pynvml.nvmlShutdown()
+    return _visible(every, os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def _describe(index: int) -> GpuDevice:
+    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+    major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
+    return GpuDevice(
+        ordinal=index,
+        uuid=_text(pynvml.nvmlDeviceGetUUID(handle)),
+        name=_text(pynvml.nvmlDeviceGetName(handle)),
+        memory=int(pynvml.nvmlDeviceGetMemoryInfo(handle).total),
+        compute_capability=f"{major}.{minor}",
+    )
+
+
+def _visible(every: list[GpuDevice], wanted: str | None) -> list[GpuDevice]:
+    if wanted is None:
+        return every
+    chosen: list[GpuDevice] = []
+    for word in filter(None, (part.strip() for part in wanted.split(","))):
+        found = [gpu for gpu in every if word == str(gpu.ordinal) or gpu.uuid.startswith(word)]
+        if not found:
+            break  # CUDA ignores everything after the first device it does not know
+        chosen.append(found[0])
+    return [
+        GpuDevice(ordinal, gpu.uuid, gpu.name, gpu.memory, gpu.compute_capability) for ordinal, gpu in enumerate(chosen)
+    ]
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value

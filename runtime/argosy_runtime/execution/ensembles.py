@@ -1,0 +1,108 @@
+"""Runs ensembles: drives the state machine of `scheduling.ensemble` with real calls of this server's models."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic_ns, time_ns
+
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
+from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.scheduling.ensemble import EnsembleRun, EnsembleSteps, Progress, StepCall
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+Deliver = Callable[[InferResponse], None]
+Cancel = Callable[[], None]
+Submit = Callable[[InferRequest, Deliver], Cancel]
+"""Start a request on a model of this server; the responses go to the second argument, the result cancels it."""
+
+
+@dataclass(slots=True, eq=False)
+class EnsembleJob:
+    """One request on its way: the calls that are open can be cancelled."""
+
+    run: EnsembleRun
+    request: InferRequest
+    deliver: Deliver
+    arrived: int
+    size: int
+    open: dict[StepCall, Cancel] = field(default_factory=dict)
+    over: bool = False
+
+
+class EnsembleRunner:
+    """One version of an ensemble. Steps of different requests overlap freely; tensors are passed on, never copied."""
+
+    def __init__(self, steps: EnsembleSteps, version: int, submit: Submit, statistics: ModelStatistics) -> None:
+        self._steps = steps
+        self._version = str(version)
+        self._submit = submit
+        self._statistics = statistics
+
+    def submit(self, request: InferRequest, size: int, deliver: Deliver) -> EnsembleJob:
+        """Start a request; `deliver` gets its responses, the last one final."""
+        run = EnsembleRun(self._steps, request, self._version)
+        job = EnsembleJob(run, request, deliver, monotonic_ns(), size)
+        self._follow(job, run.start())
+        return job
+
+    def cancel(self, job: EnsembleJob) -> None:
+        """The client has gone."""
+        if not job.over:
+            error = ServingError(
+                ErrorKind.CANCELLED, f"{job.request.log_prefix}Request was cancelled", FailureReason.CANCELED
+            )
+            self._send(job, InferResponse("", "", error=error))
+            self._cancel_open(job)
+
+    def _follow(self, job: EnsembleJob, progress: Progress) -> None:
+        for call in progress.calls:
+            self._call(job, call)
+        for response in progress.responses:
+            self._send(job, response)
+            if response.error is not None:
+                self._cancel_open(job)
+
+    def _call(self, job: EnsembleJob, call: StepCall) -> None:
+        finished = False
+
+        def receive(response: InferResponse) -> None:
+            nonlocal finished
+            if response.final:
+                finished = True
+                job.open.pop(call, None)
+            if not job.over:
+                self._follow(job, job.run.receive(call, response))
+
+        try:
+            cancel = self._submit(call.request, receive)
+        except ServingError as error:
+            receive(InferResponse("", "", error=self._blame(error, call)))
+            return
+        if not finished:
+            job.open[call] = cancel
+
+    def _blame(self, error: ServingError, call: StepCall) -> ServingError:
+        return ServingError(error.kind, f"in ensemble '{self._steps.name}', {error.message}", error.reason)
+
+    def _cancel_open(self, job: EnsembleJob) -> None:
+        for cancel in list(job.open.values()):
+            cancel()
+        job.open.clear()
+
+    def _send(self, job: EnsembleJob, response: InferResponse) -> None:
+        if job.over:
+            return
+        response.model_name = self._steps.name
+        response.model_version = self._version
+        response.id = job.request.id
+        if response.final:
+            job.over = True
+            self._count(job, response)
+        job.deliver(response)
+
+    def _count(self, job: EnsembleJob, response: InferResponse) -> None:
+        total = monotonic_ns() - job.arrived
+        if response.error is not None:
+            self._statistics.failed(total, response.error.reason)
+            return
+        self._statistics.succeeded(total, 0, job.size, time_ns() // 1_000_000)
+        self._statistics.execution_count += 1

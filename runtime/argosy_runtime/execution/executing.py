@@ -1,0 +1,57 @@
+"""Running one batch on a loaded model, on whatever thread that happens: shared by threads and worker processes."""
+
+import traceback
+from collections.abc import Sequence
+
+from argosy_runtime.backends import resolve
+from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, ModelInstance, Responder
+from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.messages import InferRequest
+
+
+def load(spec: InstanceSpec, host: Host) -> ModelInstance:
+    """Load an instance through its backend; any failure becomes a ServingError that names the model."""
+    try:
+        loaded: ModelInstance = resolve(spec.config.backend).load(spec, host)
+    except ServingError:
+        raise
+    except Exception as error:
+        raise internal(f"failed to load '{spec.config.name}' version {spec.version}: {_brief(error)}") from error
+    return loaded
+
+
+def execute(
+    model: ModelInstance, name: str, requests: Sequence[InferRequest], responder: Responder
+) -> tuple[ExecutionTimes | None, ServingError | None]:
+    """Run a batch: its times, or the error that fails what is still unanswered of it."""
+    try:
+        return model.execute(requests, responder), None
+    except ServingError as error:
+        return None, error
+    except Exception as error:
+        text = "".join(traceback.format_exception(error))
+        return None, internal(f"Failed to process the request(s) for model '{name}', message: {text}")
+
+
+def _brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+class BatchCancellations:
+    """Which requests of which runs have lost their client."""
+
+    def __init__(self) -> None:
+        self._cancelled: set[tuple[int, int]] = set()
+
+    def add(self, run_id: int, index: int) -> None:
+        """The client of request `index` of a run has gone."""
+        self._cancelled.add((run_id, index))
+
+    def holds(self, run_id: int, index: int) -> bool:
+        """Whether it has."""
+        return (run_id, index) in self._cancelled
+
+    def forget(self, run_id: int, indexes: int) -> None:
+        """The run is over."""
+        if self._cancelled:
+            self._cancelled -= {(run_id, index) for index in range(indexes)}

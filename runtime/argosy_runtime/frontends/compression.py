@@ -1,0 +1,57 @@
+"""gzip and deflate bodies, both ways."""
+
+import zlib
+
+from argosy_runtime.errors import internal, invalid, unsupported
+
+SUPPORTED = "gzip, deflate"
+UNKNOWN_TYPE = "Unsupported compression type"
+_AUTODETECT = 15 | 32
+_WINDOWS = {"gzip": 15 | 16, "deflate": 15}
+
+
+def is_identity(content_encoding: str | None) -> bool:
+    """Whether a body is as it is."""
+    return not content_encoding or content_encoding == "identity"
+
+
+def decompress(body: bytes, content_encoding: str, limit: int) -> bytes:
+    """A body as it was before; never more than `limit` bytes of it are made."""
+    if content_encoding not in _WINDOWS:
+        raise unsupported(UNKNOWN_TYPE)
+    if not body:
+        raise invalid("nothing to be decompressed")
+    stream = zlib.decompressobj(_AUTODETECT)
+    try:
+        plain = stream.decompress(body, limit + 1)
+    except zlib.error as error:
+        raise internal(f"encountered inconsistent stream state during decompression: {error}") from None
+    if len(plain) > limit:
+        raise invalid(
+            f"Decompressed data size exceeds the maximum allowed value of {limit} bytes. "
+            "Use --http-max-input-size to increase the limit."
+        )
+    return plain
+
+
+def compress(body: bytes, encoding: str) -> bytes:
+    """A body in the encoding that `preferred` chose."""
+    stream = zlib.compressobj(wbits=_WINDOWS[encoding])
+    return stream.compress(body) + stream.flush()
+
+
+def preferred(accept_encoding: str | None) -> str | None:
+    """The encoding a client weighs most: "gzip", "deflate", or None for none. The first wins among equals."""
+    if not accept_encoding:
+        return None
+    best, best_weight = "identity", 0.0
+    for offer in accept_encoding.split(","):
+        name, _, weight_text = offer.partition(";q=")
+        name = name.strip()
+        try:
+            weight = float(weight_text) if weight_text else 1.0
+        except ValueError:
+            continue
+        if name in ("identity", *_WINDOWS) and weight > best_weight:
+            best, best_weight = name, weight
+    return None if best == "identity" else best

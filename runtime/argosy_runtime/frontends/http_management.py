@@ -1,0 +1,125 @@
+"""The HTTP endpoints about the server and its models: health, metadata, statistics, repository."""
+
+import base64
+import binascii
+from typing import Any
+
+from argosy_runtime.errors import ServingError, internal, invalid, unsupported
+from argosy_runtime.protocol import json_forms
+from argosy_runtime.protocol.json_text import loads, typed
+
+from .http_exchange import Call, Reply, empty_reply, json_reply, message_reply
+from .port import DataPlane
+
+
+class Management:
+    """Handlers of requests that run no model. `limit` is the most bytes a body may have."""
+
+    def __init__(self, plane: DataPlane, limit: int) -> None:
+        self._plane = plane
+        self._limit = limit
+
+    async def live(self, call: Call) -> Reply:
+        """200 or 400, empty."""
+        return empty_reply(200 if self._plane.live() else 400)
+
+    async def ready(self, call: Call) -> Reply:
+        """200 or 400, empty."""
+        return empty_reply(200 if self._plane.ready() else 400)
+
+    async def model_ready(self, call: Call, model: str, version: str = "") -> Reply:
+        """200 and empty, or 400 with why."""
+        if self._plane.model_ready(model, version):
+            return empty_reply(200)
+        return message_reply(400, "Model version not ready")
+
+    async def server_metadata(self, call: Call) -> Reply:
+        """Name, version and extensions."""
+        return json_reply(json_forms.message_json(self._plane.server_metadata()))
+
+    async def model_metadata(self, call: Call, model: str, version: str = "") -> Reply:
+        """Versions, platform and tensors."""
+        return json_reply(json_forms.message_json(self._plane.model_metadata(model, version)))
+
+    async def model_config(self, call: Call, model: str, version: str = "") -> Reply:
+        """The whole configuration."""
+        return json_reply(json_forms.message_json(self._plane.model_config(model, version)))
+
+    async def statistics(self, call: Call, model: str = "", version: str = "") -> Reply:
+        """Counters of one model, or of all."""
+        return json_reply(json_forms.statistics_json(self._plane.statistics(model, version)))
+
+    async def index(self, call: Call, repository: str = "") -> Reply:
+        """The repository's models; a repository's name makes no difference, as in Triton."""
+        document = self._document(call)
+        ready = document.get("ready", False)
+        if type(ready) is not bool:
+            raise invalid("Invalid value for 'ready': expected a boolean")
+        return json_reply(json_forms.index_json(self._plane.index(ready)))
+
+    async def load(self, call: Call, model: str) -> Reply:
+        """Load a model, with the configuration and files of the body's parameters if there are any."""
+        config: str | None = None
+        files: dict[str, bytes] = {}
+        for name, value in _parameters(self._document(call)).items():
+            text = typed(value, str, "")
+            if name == "config":
+                config = text
+            elif name.startswith("file:"):
+                files[name] = _base64(name, text)
+            else:
+                raise internal("unexpected error on creating Triton parameter")
+        await self._plane.load(model, config, files)
+        return empty_json_reply()
+
+    async def unload(self, call: Call, model: str) -> Reply:
+        """Unload a model, and what depends on it if asked."""
+        parameters = _parameters(self._document(call))
+        dependents = typed(parameters.get("unload_dependents", False), bool, "Unable to parse 'unload_dependents'")
+        await self._plane.unload(model, dependents)
+        return empty_json_reply()
+
+    async def named_repository(self, call: Call, repository: str, model: str) -> Reply:
+        """Load and unload know only one repository."""
+        raise unsupported("'repository_name' specification is not supported")
+
+    async def no_trace(self, call: Call, model: str = "") -> Reply:
+        """Trace settings are fixed when the server starts."""
+        raise unsupported("trace settings are not supported over HTTP by this server")
+
+    async def no_logging(self, call: Call) -> Reply:
+        """Log settings are fixed when the server starts."""
+        raise unsupported("log settings are not supported over HTTP by this server")
+
+    async def no_shared_memory(self, call: Call, region: str = "") -> Reply:
+        """This server takes tensors only in messages."""
+        raise no_shared_memory()
+
+    def _document(self, call: Call) -> dict[str, Any]:
+        body = call.body(self._limit)
+        document = loads(body) if body else {}
+        return document if type(document) is dict else {}
+
+
+def no_shared_memory() -> ServingError:
+    """What every request about shared memory is answered with."""
+    return unsupported("shared memory regions are not supported by this server")
+
+
+def empty_json_reply() -> Reply:
+    """200 and nothing, said to be JSON, as Triton answers load and unload."""
+    return Reply(200)
+
+
+def _parameters(document: dict[str, Any]) -> dict[str, Any]:
+    parameters = document.get("parameters", {})
+    if type(parameters) is not dict:
+        raise internal("attempt to get members for non-object")
+    return parameters
+
+
+def _base64(name: str, text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except (binascii.Error, ValueError) as error:
+        raise invalid(f"'{name}' is not base64: {error}") from None

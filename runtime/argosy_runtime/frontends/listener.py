@@ -1,0 +1,83 @@
+"""Listening sockets, and the HTTP server on one: who is connected, and how it ends."""
+
+import asyncio
+import contextlib
+import errno
+import socket
+
+from argosy_runtime.errors import ServingError, unavailable
+
+from .http_connection import Connection
+from .http_exchange import Application
+
+BACKLOG = 1024
+# How long cancelled requests have to say so before their connections are cut.
+LAST_WORDS_S = 0.5
+
+
+def cannot_listen(flag: str, port: int, reason: str) -> ServingError:
+    """The error of a port that cannot be had; names the flag that chooses it."""
+    return unavailable(f"{flag} {port} {reason}")
+
+
+def bind(host: str, port: int, flag: str, reuse_port: bool = False) -> socket.socket:
+    """A listening TCP socket; port 0 takes any free one. Raises UNAVAILABLE, naming the flag, where it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening.bind((host, port))
+        # Listening here and not later: with SO_REUSEADDR a port in use shows only now.
+        listening.listen(BACKLOG)
+    except (OSError, OverflowError) as error:
+        listening.close()
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise cannot_listen(flag, port, "is in use") from error
+        raise cannot_listen(flag, port, f"cannot be opened on {host}: {error}") from error
+    listening.setblocking(False)
+    return listening
+
+
+class HttpListener:
+    """An application being served over HTTP/1.1 on one socket.
+
+    `max_body` bounds in bytes the bodies that have no header of their own saying how they are made up.
+    """
+
+    def __init__(self, app: Application, listening: socket.socket, max_body: int) -> None:
+        self.port: int = listening.getsockname()[1]
+        self._app = app
+        self._socket = listening
+        self._max_body = max_body
+        self._connections: set[Connection] = set()
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Accept connections. Returns when it does."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: Connection(self._app, self._connections, self._max_body, loop), sock=self._socket, backlog=BACKLOG
+        )
+
+    async def stop(self, timeout_s: float) -> None:
+        """Accept no more, let requests in flight finish for up to `timeout_s`, then cancel them."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in tuple(self._connections):
+            connection.finish()
+        await self._until_empty(timeout_s)
+        for connection in tuple(self._connections):
+            connection.cancel()
+        await self._until_empty(LAST_WORDS_S)
+        for connection in tuple(self._connections):
+            connection.abort()
+        self._server = None
+
+    async def _until_empty(self, timeout_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                while self._connections:
+                    await asyncio.wait([connection.closed for connection in self._connections])

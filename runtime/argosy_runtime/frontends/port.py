@@ -1,0 +1,60 @@
+"""The data plane as the front ends see it."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol
+
+from tritonclient.grpc import service_pb2 as pb
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.messages import InferRequest, InferResponse
+
+
+class DataPlane(Protocol):
+    """Everything a client can ask of a server. Every method raises ServingError where the answer is no.
+
+    A version "" means the one that the version policy decides.
+    """
+
+    def live(self) -> bool:
+        """Whether the server answers at all."""
+
+    def ready(self) -> bool:
+        """Whether the server is ready for inference."""
+
+    def model_ready(self, name: str, version: str) -> bool:
+        """Whether a model's version can answer."""
+
+    def server_metadata(self) -> pb.ServerMetadataResponse:
+        """The server's name, version and the extensions it supports."""
+
+    def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
+        """A model's versions, platform and tensors."""
+
+    def model_config(self, name: str, version: str) -> ModelConfig:
+        """A model's complete configuration."""
+
+    def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
+        """Counters of a model's versions; of all models where `name` is empty."""
+
+    def labels(self, name: str, version: str, output: str) -> Sequence[str]:
+        """The classification labels of an output, in order; none where it has none."""
+
+    def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
+        """The models of the repository."""
+
+    async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
+        """Load or reload a model; `config` is JSON that overrides its file, `files` replace the
+        repository's.
+        """
+
+    async def unload(self, name: str, unload_dependents: bool) -> None:
+        """Unload a model."""
+
+    async def infer(self, request: InferRequest) -> InferResponse:
+        """Exactly one response. Cancelling the awaiting task cancels the request."""
+
+    def stream(self, request: InferRequest) -> AsyncIterator[InferResponse]:
+        """Any number of responses, the last with `final`. Closing the iterator cancels the request."""
+
+    def metrics(self) -> bytes:
+        """All metrics in Prometheus' text format."""

@@ -1,0 +1,41 @@
+"""What config.pbtxt means: reading and writing it, its datatypes, defaults, rules and shapes.
+
+Pure: no I/O, no clock, and nothing else of argosy_runtime, because the operator imports this package too.
+The schema is `tritonclient.grpc.model_config_pb2.ModelConfig`; nothing here defines a second one.
+"""
+
+from .datatypes import config_type, element_size, numpy_dtype, v2_name, v2_of
+from .defaults import normalize
+from .ensemble import EnsembleGraph, EnsembleStep
+from .ensemble_models import check_cycles, check_steps, is_decoupled
+from .errors import ConfigError, Violation
+from .instances import InstancePlacement, instances
+from .json_form import parse_json, to_json
+from .rules import check, check_model_name, check_placement, check_structure
+from .text import parse_text, to_text
+
+__all__ = [
+    "ConfigError",
+    "Violation",
+    "parse_text",
+    "to_text",
+    "parse_json",
+    "to_json",
+    "normalize",
+    "check",
+    "check_structure",
+    "check_placement",
+    "check_model_name",
+    "instances",
+    "InstancePlacement",
+    "EnsembleGraph",
+    "EnsembleStep",
+    "check_steps",
+    "check_cycles",
+    "is_decoupled",
+    "config_type",
+    "v2_name",
+    "v2_of",
+    "numpy_dtype",
+    "element_size",
+]

@@ -1,0 +1,204 @@
+"""An ensemble against the models its steps run: names, types, shapes, batch sizes, decoupled responses."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from .datatypes import config_name
+from .ensemble import EnsembleGraph, EnsembleStep
+from .errors import Violation
+from .shapes import full_shape, shape_text, tensors_fit
+
+
+@dataclass(frozen=True, slots=True)
+class _Inferred:
+    """What is known of an ensemble tensor, and from which model."""
+
+    model: str
+    data_type: int
+    dims: tuple[int, ...]
+    max_batch_size: int
+
+
+def check_steps(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig]) -> list[Violation]:
+    """What is wrong between an ensemble and its models (complete configurations by name), in Triton's words.
+
+    The path names the step and the tensor: `ensemble_scheduling.step[1].input_map["INPUT0"]`.
+    """
+    graph = EnsembleGraph.parse(config)
+    unknown = [step for step in graph.steps if step.model_name not in configs_of_steps]
+    if unknown:
+        names = ", ".join(sorted({step.model_name for step in unknown}))
+        return [
+            Violation(
+                f"{_path(step)}.model_name",
+                f"ensemble {config.name} contains models that are not available or ambiguous: {names}",
+            )
+            for step in unknown
+        ]
+    found: list[Violation] = []
+    tensors = _declared(config)
+    for step in graph.steps:
+        model = configs_of_steps[step.model_name]
+        found += _check_batch(config, step, model)
+        found += _check_inputs(config, step, model, tensors)
+        found += _check_outputs(config, step, model, tensors)
+    found += _Decoupling(graph, configs_of_steps).violations()
+    return found
+
+
+def is_decoupled(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig]) -> bool:
+    """Whether an ensemble answers with any number of responses: one of its reachable steps does."""
+    graph = EnsembleGraph.parse(config)
+    return any(
+        configs_of_steps[step.model_name].model_transaction_policy.decoupled for wave in graph.waves() for step in wave
+    )
+
+
+def check_cycles(configs: Mapping[str, ModelConfig]) -> list[Violation]:
+    """Ensembles that contain themselves through other ensembles. The path is the ensemble's name."""
+    upstream = {name: sorted(EnsembleGraph.parse(config).models) for name, config in configs.items()}
+    found = []
+    for start in sorted(upstream):
+        last = _closing_step(start, upstream)
+        if last is not None:
+            message = f"circular dependency between ensembles: {start} -> ... -> {last} -> {start}"
+            found.append(Violation(start, message))
+    return found
+
+
+def _closing_step(start: str, upstream: Mapping[str, list[str]]) -> str | None:
+    seen, waiting = {start}, [start]
+    while waiting:
+        current = waiting.pop()
+        for model in upstream.get(current, ()):
+            if model == start:
+                return current
+            if model not in seen:
+                seen.add(model)
+                waiting.append(model)
+    return None
+
+
+def _path(step: EnsembleStep) -> str:
+    return f"ensemble_scheduling.step[{step.index}]"
+
+
+def _declared(config: ModelConfig) -> dict[str, _Inferred]:
+    return {
+        spec.name: _Inferred(
+            config.name,
+            spec.data_type,
+            tuple(spec.reshape.shape if spec.HasField("reshape") else spec.dims),
+            config.max_batch_size,
+        )
+        for spec in (*config.output, *config.input)
+    }
+
+
+def _check_batch(config: ModelConfig, step: EnsembleStep, model: ModelConfig) -> Iterator[Violation]:
+    # A model without batching may still fit: its first dimension then takes the ensemble's batch.
+    if model.max_batch_size != 0 and model.max_batch_size < config.max_batch_size:
+        yield Violation(
+            f"{_path(step)}.model_name",
+            f"ensemble {config.name} allows maximum batch size {config.max_batch_size}, but it contains "
+            f"model {step.model_name} which only allows maximum batch size to be {model.max_batch_size}",
+        )
+
+
+def _check_inputs(
+    config: ModelConfig, step: EnsembleStep, model: ModelConfig, tensors: dict[str, _Inferred]
+) -> Iterator[Violation]:
+    begin = f"in ensemble {config.name}, "
+    known = {spec.name: spec for spec in model.input}
+    for name, tensor in step.inputs.items():
+        path = f'{_path(step)}.input_map["{name}"]'
+        if name in known:
+            yield from _check_tensor(config, path, tensor, _from_model(step, model, known[name]), tensors)
+        else:
+            yield Violation(
+                path,
+                f"{begin}ensemble tensor {tensor} is mapping to non-existing input {name} in model {step.model_name}",
+            )
+    for name, spec in known.items():
+        if name not in step.inputs and not spec.optional:
+            message = f"input {name} in model {step.model_name} is not mapped to any ensemble tensors"
+            yield Violation(f'{_path(step)}.input_map["{name}"]', begin + message)
+
+
+def _check_outputs(
+    config: ModelConfig, step: EnsembleStep, model: ModelConfig, tensors: dict[str, _Inferred]
+) -> Iterator[Violation]:
+    known = {spec.name: spec for spec in model.output}
+    for name, tensor in step.outputs.items():
+        path = f'{_path(step)}.output_map["{name}"]'
+        if name in known:
+            yield from _check_tensor(config, path, tensor, _from_model(step, model, known[name]), tensors)
+        else:
+            yield Violation(
+                path,
+                f"in ensemble {config.name}, ensemble tensor {tensor} is mapped from non-existing output "
+                f"{name} in model {step.model_name}",
+            )
+
+
+def _from_model(step: EnsembleStep, model: ModelConfig, spec: ModelConfig) -> _Inferred:
+    return _Inferred(step.model_name, spec.data_type, tuple(spec.dims), model.max_batch_size)
+
+
+def _check_tensor(
+    config: ModelConfig, path: str, tensor: str, inferred: _Inferred, tensors: dict[str, _Inferred]
+) -> Iterator[Violation]:
+    """Compare with what an earlier step or the ensemble says of the tensor, or remember it for later ones."""
+    known = tensors.setdefault(tensor, inferred)
+    begin = f"in ensemble {config.name}, ensemble tensor {tensor}: inconsistent"
+    if known.data_type != inferred.data_type:
+        yield Violation(
+            path,
+            f"{begin} data type: {config_name(known.data_type)} is inferred from model {known.model} while "
+            f"{config_name(inferred.data_type)} is inferred from model {inferred.model}",
+        )
+    elif not tensors_fit(known.dims, known.max_batch_size, inferred.dims, inferred.max_batch_size):
+        yield Violation(
+            path,
+            f"{begin} shape: {shape_text(full_shape(known.dims, known.max_batch_size))} is inferred from "
+            f"model {known.model} while {shape_text(full_shape(inferred.dims, inferred.max_batch_size))} "
+            f"is inferred from model {inferred.model}",
+        )
+
+
+class _Decoupling:
+    """Tensors carry the label of the decoupled step they stem from (-1: none). Responses of two cannot be paired,
+
+    unless one step stems from the other; what the request itself gave goes with each of them.
+    """
+
+    def __init__(self, graph: EnsembleGraph, models: Mapping[str, ModelConfig]) -> None:
+        self._graph = graph
+        self._models = models
+        self._ancestors: dict[int, frozenset[int]] = {-1: frozenset({-1})}
+
+    def violations(self) -> Iterator[Violation]:
+        labels = dict.fromkeys(self._graph.inputs, -1)
+        for step in (step for wave in self._graph.waves() for step in wave):
+            sources = {labels[tensor] for tensor in step.consumes}
+            yield from self._mixed(_path(step), step.model_name, sources)
+            label = self._innermost(sources)
+            if self._models[step.model_name].model_transaction_policy.decoupled:
+                self._ancestors[step.index] = self._ancestors[label] | {step.index}
+                label = step.index
+            labels.update(dict.fromkeys(step.produces, label))
+        written = {labels[tensor] for tensor in self._graph.outputs if tensor in labels}
+        yield from self._mixed("output", self._graph.name, written)
+
+    def _innermost(self, sources: set[int]) -> int:
+        return max(sources, default=-1, key=lambda label: len(self._ancestors[label]))
+
+    def _mixed(self, path: str, model: str, sources: set[int]) -> Iterator[Violation]:
+        if not sources <= self._ancestors[self._innermost(sources)]:
+            yield Violation(
+                path,
+                f"in ensemble {self._graph.name}, step of model '{model}' receives inputs originated from "
+                "different decoupled models",
+            )

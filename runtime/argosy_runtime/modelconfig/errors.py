@@ -1,0 +1,24 @@
+"""What can be wrong with a model's configuration.
+
+ValueError
+ └─ ConfigError   the configuration cannot be read or completed; the message names the line or the field
+
+Violation         one broken rule of a configuration that could be read
+"""
+
+from dataclasses import dataclass
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be read or completed. `str(error)` is what the operator or client reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken rule: where ("input[0].dims[1]"; "" is the whole) and what, in Triton's words if any."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message

@@ -1,0 +1,70 @@
+"""Every rule a configuration must keep, one idea per module. All violations are reported, not just the first.
+
+A rule is a generator `config → violations`. They stand in Triton's order, so the first violation is what
+Triton would say. Configurations are checked after `defaults.normalize`, which fills in what may be left out.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.modelconfig.errors import Violation
+
+from .batch_io import check_batch_io
+from .control_inputs import check_control_inputs
+from .dynamic_batching import check_dynamic_batching
+from .ensembles import check_ensemble
+from .implicit_state import check_states
+from .instance_groups import check_groups, check_placement, check_rate_limiter
+from .metrics import check_metrics
+from .names import check_model_name, check_name
+from .platform import check_batch_size, check_platform
+from .responses import check_response_cache
+from .sequence_batching import check_sequence_batching
+from .tensors import check_tensors
+from .version_policy import check_version_policy
+from .warmup import check_warmup
+
+Rule = Callable[[ModelConfig], Iterator[Violation]]
+
+# What does not depend on what a backend's own autofill adds: Triton checks it before the model is opened.
+_STRUCTURE: tuple[Rule, ...] = (
+    check_name,
+    check_platform,
+    check_batch_size,
+    check_version_policy,
+    check_dynamic_batching,
+    check_sequence_batching,
+    check_control_inputs,
+    check_ensemble,
+    check_response_cache,
+    check_metrics,
+)
+_TENSORS: tuple[Rule, ...] = (check_tensors, check_batch_io)
+_INSTANCES: tuple[Rule, ...] = (check_groups, check_rate_limiter, check_states, check_warmup)
+
+
+def check(config: ModelConfig, folder_name: str | None = None) -> list[Violation]:
+    """Everything wrong with a complete configuration; with a folder, also that it bears the model's name."""
+    return [
+        *check_structure(config, folder_name),
+        *_run((*_TENSORS, *_INSTANCES), config),
+    ]
+
+
+def check_structure(config: ModelConfig, folder_name: str | None = None) -> list[Violation]:
+    """What is wrong already before the backend has completed the inputs and outputs."""
+    found = _run(_STRUCTURE, config)
+    if folder_name is not None and config.name and config.name != folder_name:
+        message = (
+            f"unexpected directory name '{folder_name}' for model '{config.name}', directory name must equal model name"
+        )
+        found.append(Violation("name", message))
+    return found
+
+
+def _run(rules: Sequence[Rule], config: ModelConfig) -> list[Violation]:
+    return [violation for rule in rules for violation in rule(config)]
+
+
+__all__ = ["check", "check_model_name", "check_placement", "check_structure"]

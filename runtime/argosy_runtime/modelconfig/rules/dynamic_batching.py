@@ -1,0 +1,64 @@
+"""Dynamic batching: preferred sizes, priorities and what preserve_ordering rules out."""
+
+from collections.abc import Iterator
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelQueuePolicy
+
+from argosy_runtime.modelconfig.errors import Violation
+
+_PATH = "dynamic_batching"
+
+
+def check_dynamic_batching(config: ModelConfig) -> Iterator[Violation]:
+    """All rules of `dynamic_batching`, where it is the scheduler."""
+    if config.HasField("dynamic_batching"):
+        yield from _check_preferred(config)
+        yield from _check_priorities(config)
+        yield from _check_ordering(config)
+
+
+def _check_preferred(config: ModelConfig) -> Iterator[Violation]:
+    for index, size in enumerate(config.dynamic_batching.preferred_batch_size):
+        path = f"{_PATH}.preferred_batch_size[{index}]"
+        if size <= 0:
+            message = f"dynamic batching preferred size must be positive for {config.name}"
+            yield Violation(path, message)
+        elif size > config.max_batch_size:
+            message = f"dynamic batching preferred size must be <= max batch size for {config.name}"
+            yield Violation(path, message)
+
+
+def _check_priorities(config: ModelConfig) -> Iterator[Violation]:
+    batching = config.dynamic_batching
+    levels = batching.priority_levels
+    if levels == 0:
+        return
+    if not 1 <= batching.default_priority_level <= levels:
+        message = f"default priority level must be in range [1, {levels}] for {config.name}"
+        yield Violation(f"{_PATH}.default_priority_level", message)
+    for level in sorted(batching.priority_queue_policy):
+        if not 1 <= level <= levels:
+            yield Violation(
+                f"{_PATH}.priority_queue_policy[{level}]",
+                f"priority queue policy must have priority level in range [1, {levels}] for {config.name}",
+            )
+
+
+def _check_ordering(config: ModelConfig) -> Iterator[Violation]:
+    batching = config.dynamic_batching
+    if not batching.preserve_ordering:
+        return
+    if batching.priority_levels > 1:
+        yield Violation(
+            f"{_PATH}.priority_levels",
+            f"Only one priority level is allowed when 'preserve_ordering' is true for {config.name}",
+        )
+    policies = {"default_queue_policy": batching.default_queue_policy}
+    for level in sorted(batching.priority_queue_policy):
+        policies[f"priority_queue_policy[{level}]"] = batching.priority_queue_policy[level]
+    for where, policy in policies.items():
+        if policy.default_timeout_microseconds and policy.timeout_action == ModelQueuePolicy.DELAY:
+            yield Violation(
+                f"{_PATH}.{where}.timeout_action",
+                f"Queue policy can not have DELAY as timeout action when 'preserve_ordering' is true for {config.name}",
+            )

@@ -1,0 +1,154 @@
+"""Shapes: how they are written, compared and checked.
+
+A shape is a sequence of dimensions; -1 is a variable one. `dims` are a config's, without the batch; a "full"
+shape has the batch first wherever `max_batch_size` is above 0.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from . import datatypes
+
+WILDCARD = -1
+INT64_MAX = 2**63 - 1
+
+_BATCH_NOTE = (
+    "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended "
+    "to each input shape. If you want to specify the full shape including the batch dim in your input dims "
+    "config, try setting max_batch_size to zero. See the model configuration docs for more info on "
+    "max_batch_size."
+)
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """[-1,16], as Triton writes shapes."""
+    return f"[{','.join(str(dim) for dim in shape)}]"
+
+
+def element_count(shape: Sequence[int]) -> int:
+    """How many elements a shape holds: -1 with a variable dimension; as Triton counts, 0 for an empty one."""
+    if WILDCARD in shape:
+        return WILDCARD
+    return math.prod(shape) if shape else 0
+
+
+def segment_counts(shape: Sequence[int]) -> list[int]:
+    """Element counts of the runs of fixed dimensions between variable ones: [2,4,-1,6] is [8, 6]."""
+    counts = [1]
+    for dim in shape:
+        if dim == WILDCARD:
+            counts.append(1)
+        else:
+            counts[-1] *= dim
+    return counts
+
+
+def full_shape(dims: Sequence[int], max_batch_size: int) -> tuple[int, ...]:
+    """The dims with the variable batch in front where the model batches."""
+    return (WILDCARD, *dims) if max_batch_size > 0 else tuple(dims)
+
+
+def compatible(left: Sequence[int], right: Sequence[int]) -> bool:
+    """Same rank, and every pair of dimensions equal or one of them variable."""
+    return len(left) == len(right) and all(a == b or WILDCARD in (a, b) for a, b in zip(left, right, strict=True))
+
+
+def tensors_fit(left: Sequence[int], left_batch: int, right: Sequence[int], right_batch: int) -> bool:
+    """Whether one ensemble tensor can be both: dims agree, or full shapes (a batch can be a dim)."""
+    return compatible(left, right) or compatible(full_shape(left, left_batch), full_shape(right, right_batch))
+
+
+def reshape(dims: Sequence[int], target: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
+    """A tensor's shape after its config's `reshape`: variable sizes of `shape` fill those of `target`.
+
+    All three are without the batch; `shape` fits `dims`, and the two have as many variable dimensions.
+    """
+    variable = iter([size for dim, size in zip(dims, shape, strict=True) if dim == WILDCARD])
+    return tuple(next(variable) if dim == WILDCARD else dim for dim in target)
+
+
+def check_input_shape(
+    name: str, model: str, dims: Sequence[int], max_batch_size: int, shape: Sequence[int]
+) -> str | None:
+    """What is wrong with a request's full `shape` for an input, in Triton's words; None where it fits."""
+    if max_batch_size > 0 and not shape:
+        return f"input '{name}' has no shape but model requires batch dimension for '{model}'"
+    inner = shape[1:] if max_batch_size > 0 else shape
+    if len(inner) == len(dims) and any(size < 0 for size in inner):
+        return (
+            f"All input dimensions should be specified for input '{name}' for model '{model}', got {shape_text(shape)}"
+        )
+    if len(inner) == len(dims) and compatible(dims, inner):
+        return None
+    expected = shape_text(full_shape(dims, max_batch_size))
+    note = _BATCH_NOTE if max_batch_size > 0 else ""
+    return (
+        f"unexpected shape for input '{name}' for model '{model}'. Expected {expected}, got {shape_text(shape)}. {note}"
+    )
+
+
+def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[int]]]) -> str | None:
+    """What is wrong with a request's inputs (name → V2 datatype and full shape); None where all fit.
+
+    The order of checks is Triton's: how many, which names, the batch, then datatype and shape of each.
+    """
+    wrong = _check_count(config, inputs)
+    if wrong:
+        return wrong
+    known = {spec.name: spec for spec in config.input}
+    for name in inputs:
+        if name not in known:
+            return f"unexpected inference input '{name}' for model '{config.name}'"
+    batching = config.max_batch_size > 0
+    batched = {n: s for n, (_, s) in inputs.items() if not known[n].is_shape_tensor} if batching else {}
+    wrong = _check_batch(config, batched)
+    if wrong:
+        return wrong
+    for name, (datatype, shape) in inputs.items():
+        expected = datatypes.v2_name(known[name].data_type)
+        if datatype != expected:
+            return f"inference input '{name}' data-type is '{datatype}', but model '{config.name}' expects '{expected}'"
+        batch = config.max_batch_size if name in batched else 0
+        wrong = check_input_shape(name, config.name, known[name].dims, batch, shape)
+        if wrong:
+            return wrong
+    return None
+
+
+def _check_count(config: ModelConfig, inputs: Mapping[str, object]) -> str | None:
+    required = [spec.name for spec in config.input if not spec.optional]
+    most = len(config.input)
+    if len(required) <= len(inputs) <= most:
+        return None
+    expected = f"{most} inputs" if len(required) == most else None
+    begin = f"expected {expected}" if expected else f"expected number of inputs between {len(required)} and {most}"
+    return (
+        f"{begin} but got {len(inputs)} inputs for model '{config.name}'. "
+        f"Got input(s) {_names(list(inputs))}, "
+        f"but missing required input(s) {_names([name for name in required if name not in inputs])}. "
+        "Please provide all required input(s)."
+    )
+
+
+def _names(names: Sequence[str]) -> str:
+    return f"[{','.join(_quoted(name) for name in names)}]"
+
+
+def _quoted(name: str) -> str:
+    return f"'{name}'"
+
+
+def _check_batch(config: ModelConfig, shapes: Mapping[str, Sequence[int]]) -> str | None:
+    batch: int | None = None
+    for name, shape in shapes.items():
+        if not shape:
+            return f"input '{name}' has no shape but model requires batch dimension for '{config.name}'"
+        if batch is None:
+            batch = shape[0]
+        elif shape[0] != batch:
+            return f"input '{name}' batch size does not match other inputs for '{config.name}'"
+    if batch is not None and batch > config.max_batch_size:
+        return f"inference request batch-size must be <= {config.max_batch_size} for '{config.name}'"
+    return None

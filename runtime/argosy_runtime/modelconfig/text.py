@@ -1,0 +1,52 @@
+"""config.pbtxt: protobuf text ⇄ ModelConfig. The JSON form stands in `json_form`."""
+
+import re
+
+from google.protobuf import text_format
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from .errors import ConfigError
+from .fields import ENUMS, MESSAGES, field_names, hint, value_names
+from .json_form import parse_json, to_json
+
+_POSITION = re.compile(r"^\d+:\d+ : ")
+_NO_FIELD = re.compile(r'Message type "(?P<type>[^"]+)" has no field named "(?P<name>[^"]+)"')
+_NO_VALUE = re.compile(r'Enum type "(?P<type>[^"]+)" has no value named (?P<name>\w+)')
+
+
+def parse_text(text: str, source: str = "config.pbtxt") -> ModelConfig:
+    """Read a config.pbtxt. `source` is named in errors.
+
+    Raises ConfigError with the line, the column and, for an unknown name, the nearest known one.
+    """
+    try:
+        return text_format.Parse(text, ModelConfig())
+    except text_format.ParseError as error:
+        raise ConfigError(f"failed to read text proto from {source}: {_explain(error)}") from None
+    except (UnicodeError, RecursionError, ValueError) as error:
+        raise ConfigError(f"failed to read text proto from {source}: {error}") from None
+
+
+def to_text(config: ModelConfig) -> str:
+    """The canonical config.pbtxt of a configuration: the same bytes for equal configurations."""
+    text: str = text_format.MessageToString(config, as_utf8=True, use_index_order=False)
+    return text
+
+
+def _explain(error: text_format.ParseError) -> str:
+    said = _POSITION.sub("", str(error)).strip()
+    where = f"line {error.GetLine()}, column {error.GetColumn()}: " if error.GetLine() is not None else ""
+    return f"{where}{said}{_suggestion(said)}"
+
+
+def _suggestion(said: str) -> str:
+    field = _NO_FIELD.search(said)
+    if field and field["type"] in MESSAGES:
+        return hint(field["name"], field_names(MESSAGES[field["type"]]))
+    value = _NO_VALUE.search(said)
+    if value and value["type"] in ENUMS:
+        return hint(value["name"], value_names(ENUMS[value["type"]]))
+    return ""
+
+
+__all__ = ["parse_json", "parse_text", "to_json", "to_text"]

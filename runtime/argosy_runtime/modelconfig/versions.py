@@ -1,0 +1,42 @@
+"""Version policies: which of a model's version folders are served."""
+
+from collections.abc import Sequence
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelVersionPolicy
+
+from .errors import ConfigError
+
+
+def select(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
+    """The versions to serve, ascending. A policy that makes no choice means all of them, as in Triton.
+
+    Versions that `specific` names and that do not exist are left out.
+    """
+    choice = policy.WhichOneof("policy_choice")
+    existing = sorted(set(available))
+    if choice == "latest":
+        count = policy.latest.num_versions
+        return existing[-count:] if count else []
+    if choice == "specific":
+        wanted = set(policy.specific.versions)
+        return [version for version in existing if version in wanted]
+    return existing
+
+
+def missing(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
+    """The versions `specific` names that have no folder, in the order they are named."""
+    existing = set(available)
+    return [version for version in policy.specific.versions if version not in existing]
+
+
+def none_available(model: str) -> str:
+    """What is said where a policy leaves nothing to serve."""
+    return f"at least one version must be available under the version policy of model '{model}'"
+
+
+def require(config: ModelConfig, available: Sequence[int]) -> list[int]:
+    """As `select`, for a normalized configuration; ConfigError where nothing is left to serve."""
+    versions = select(config.version_policy, available)
+    if not versions:
+        raise ConfigError(none_available(config.name))
+    return versions

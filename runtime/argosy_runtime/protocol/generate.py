@@ -1,0 +1,146 @@
+"""The generate extension: plain JSON in, plain JSON or server-sent events out."""
+
+from typing import Any
+
+from argosy_runtime.errors import ServingError, internal, invalid
+from argosy_runtime.messages import Array, InferRequest, InferResponse, Tensor
+
+from . import json_data
+from .http_request import DEFAULT_MAX_INPUT_SIZE, too_long
+from .http_response import encode_error, parameters_finite
+from .json_parameters import custom
+from .json_text import dumps, loads, typed
+from .model_view import ModelView, TensorView
+from .tensors import InputBytes
+
+NOT_ONE_RESPONSE = (
+    "generate expects model to produce exactly 1 response, use generate stream for model that generates "
+    "various "
+    "number of responses"
+)
+
+
+def decode(
+    body: bytes, model_name: str, model_version: str, model: ModelView, limit: int = DEFAULT_MAX_INPUT_SIZE
+) -> InferRequest:
+    """Top-level keys that name inputs become tensors, `parameters` is one level of the same, the rest
+    parameters.
+    """
+    if len(body) > limit:
+        raise invalid(too_long(len(body), limit))
+    document = loads(body)
+    if type(document) is not dict:
+        raise internal("attempt to get members for non-object")
+    request = InferRequest(model_name, {}, model_version)
+    if "id" in document:
+        request.id = typed(document["id"], str, "Unable to parse 'id'")
+    reader = _Reader(request, model, limit)
+    for key, value in document.items():
+        if key == "parameters":
+            reader.nested(value)
+        else:
+            reader.take(key, value)
+    return request
+
+
+class _Reader:
+    """Sorts the keys of one request into inputs and parameters, and adds up their size."""
+
+    __slots__ = ("_limit", "_model", "_request", "_size", "_strings")
+
+    def __init__(self, request: InferRequest, model: ModelView, limit: int) -> None:
+        self._request = request
+        self._model = model
+        self._limit = limit
+        self._size = 0
+        self._strings = InputBytes(request.model_name, request.log_prefix)
+
+    def nested(self, value: Any) -> None:
+        if "parameters" in self._model.inputs:
+            raise invalid("Keyword 'parameters' for nested schema also given as input tensor name")
+        for key, inner in typed(value, dict, "Expected JSON object for keyword: 'parameters'").items():
+            try:
+                self.take(key, inner)
+            except ServingError as error:
+                told = f"Converting keyword: 'parameters': {error.message}"
+                raise ServingError(error.kind, told, error.reason) from None
+
+    def take(self, key: str, value: Any) -> None:
+        declared = self._model.inputs.get(key)
+        if declared is None:
+            self._request.parameters[key] = custom(key, value)
+        else:
+            self._request.inputs[key] = Tensor(key, declared.datatype, self._array(key, declared, value))
+
+    def _array(self, name: str, declared: TensorView, value: Any) -> Array:
+        data = value if type(value) is list else [value]
+        shape = _fit(name, declared.shape, len(data))
+        array = json_data.read(data, name, declared.datatype, shape, self._strings, self._limit)
+        before, size = self._size, _size(array)
+        self._size += size
+        if self._size > self._limit:
+            raise invalid(
+                f"request size of {before} bytes with input '{name}' of size {size} bytes exceeds the "
+                "maximum allowed "
+                f"input size of {self._limit}. Use --http-max-input-size to increase the limit."
+            )
+        return array
+
+
+def _size(array: Array) -> int:
+    return sum(len(item) + 4 for item in array.ravel().tolist()) if array.dtype.hasobject else array.nbytes
+
+
+def _fit(name: str, declared: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """A shape for `count` elements: fixed dimensions first, then the innermost -1 takes the rest, others are
+    1.
+    """
+    rest = count
+    for dim in declared:
+        if dim != -1:
+            if dim == 0 or rest % dim:
+                raise _misfit(name)
+            rest //= dim
+    shape = list(declared)
+    for axis in reversed(range(len(shape))):
+        if shape[axis] == -1:
+            shape[axis], rest = rest, 1
+    if rest != 1:
+        raise _misfit(name)
+    return tuple(shape)
+
+
+def _misfit(name: str) -> ServingError:
+    return invalid(f"The schema can not convert input '{name}' to tensor with proper shape")
+
+
+def encode(response: InferResponse) -> bytes:
+    """A response as one JSON object, its keys sorted: outputs, parameters, id, model_name and model_version.
+
+    An output of one element stands without its list.
+    """
+    fields: dict[str, Any] = {tensor.name: tensor for tensor in reversed(response.outputs)}
+    fields.update(response.parameters)
+    fields["model_name"] = response.model_name
+    fields["model_version"] = response.model_version
+    if response.id:
+        fields["id"] = response.id
+    finite = parameters_finite(response)
+    for name, value in fields.items():
+        if isinstance(value, Tensor):
+            data, all_finite = json_data.write(value)
+            finite = finite and all_finite
+            fields[name] = data[0] if len(data) == 1 else data
+    return dumps(dict(sorted(fields.items())), finite)
+
+
+def event(payload: bytes) -> bytes:
+    """One server-sent event."""
+    return b"data: " + payload + b"\n\n"
+
+
+def encode_event(response: InferResponse) -> bytes:
+    """A response, or the error it carries, as one server-sent event."""
+    if response.error is not None:
+        return event(encode_error(response.error.message))
+    return event(encode(response))

@@ -1,0 +1,113 @@
+"""ModelInferRequest as an `InferRequest`."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tritonclient.grpc import service_pb2 as pb
+
+from argosy_runtime.errors import invalid, unsupported
+from argosy_runtime.messages import Array, InferRequest, Tensor
+
+from . import grpc_parameters
+from .http_request import NO_SHARED_MEMORY
+from .tensors import DTYPES, InputBytes, element_count
+
+DECOUPLED = "ModelInfer RPC doesn't support models with decoupled transaction policy"
+
+
+@dataclass(slots=True)
+class GrpcOptions:
+    """How a client wants its responses: `classes` maps an output to how many classes it asks for."""
+
+    wants_empty_final: bool = False
+    classes: dict[str, int] = field(default_factory=dict)
+
+
+# What each field of InferTensorContents may hold, its own type first.
+_CONTENTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("bool_contents", ("BOOL",)),
+    ("int_contents", ("INT32", "INT8", "INT16")),
+    ("int64_contents", ("INT64",)),
+    ("uint_contents", ("UINT32", "UINT8", "UINT16")),
+    ("uint64_contents", ("UINT64",)),
+    ("fp32_contents", ("FP32",)),
+    ("fp64_contents", ("FP64",)),
+    ("bytes_contents", ("BYTES",)),
+)
+
+
+def decode(message: pb.ModelInferRequest) -> tuple[InferRequest, GrpcOptions]:
+    """Decode a request. Arrays of raw contents are read-only views of the message's bytes."""
+    request = InferRequest(message.model_name, {}, message.model_version, message.id)
+    options = GrpcOptions()
+    if message.parameters:
+        options.wants_empty_final = grpc_parameters.apply(message.parameters, request)
+    read = InputBytes(request.model_name, request.log_prefix)
+    raw = message.raw_input_contents
+    taken = 0
+    for item in message.inputs:
+        name, datatype, shape = item.name, item.datatype, tuple(item.shape)
+        if name in request.inputs:
+            raise invalid(f"{request.log_prefix}input '{name}' already exists in request")
+        _refuse_shared_memory(item)
+        if item.HasField("contents"):
+            array = _contents(item, request.model_name, shape, len(raw) > 0, read)
+        elif taken < len(raw):
+            array = read.array(name, datatype, shape, raw[taken])
+            taken += 1
+        else:
+            raise invalid(f"unable to find data for input tensor '{name}' for model '{request.model_name}' in request.")
+        request.inputs[name] = Tensor(name, datatype, array)
+    if message.outputs:
+        _read_outputs(message, request, options)
+    return request, options
+
+
+def _contents(item: Any, model: str, shape: tuple[int, ...], has_raw: bool, read: InputBytes) -> Array:
+    if has_raw:
+        raise invalid(
+            f"contents field must not be specified when using raw_input_contents for '{item.name}' for model '{model}'"
+        )
+    filled = [(name, types) for name, types in _CONTENTS if getattr(item.contents, name)]
+    if not filled:
+        return read.array(item.name, item.datatype, shape, b"")
+    (field_name, types), *others = filled
+    start = f"unexpected explicit tensor data for input tensor '{item.name}' for model '{model}'"
+    if others:
+        raise invalid(f"{start}, binary data was already supplied.")
+    if item.datatype not in types:
+        raise invalid(f"{start} of type '{types[0]}', expected datatype '{item.datatype}'")
+    values = getattr(item.contents, field_name)
+    if item.datatype == "BYTES":
+        return read.strings(item.name, shape, list(values))
+    dtype = DTYPES[item.datatype]
+    wide = np.array(values, DTYPES[types[0]])
+    if wide.size != element_count(item.name, shape):
+        return read.array(item.name, item.datatype, shape, wide.astype(dtype).tobytes())
+    return wide.astype(dtype, copy=False).reshape(shape)
+
+
+def _refuse_shared_memory(item: Any) -> None:
+    if item.parameters and "shared_memory_region" in item.parameters:
+        raise unsupported(NO_SHARED_MEMORY)
+
+
+def _read_outputs(message: pb.ModelInferRequest, request: InferRequest, options: GrpcOptions) -> None:
+    for output in message.outputs:
+        if not output.parameters:
+            continue
+        if "shared_memory_region" in output.parameters and "classification" in output.parameters:
+            raise invalid("output can't set both 'shared_memory_region' and 'classification'")
+        _refuse_shared_memory(output)
+        if "classification" in output.parameters:
+            options.classes[output.name] = _class_count(output.parameters["classification"])
+    request.requested_outputs = tuple(dict.fromkeys(output.name for output in message.outputs))
+
+
+def _class_count(parameter: pb.InferParameter) -> int:
+    if parameter.WhichOneof("parameter_choice") != "int64_param":
+        raise invalid("invalid value type for 'classification' parameter, expected int64_param")
+    if parameter.int64_param <= 0:
+        raise invalid("invalid value for 'classification' parameter, expected >= 0")
+    return int(parameter.int64_param)

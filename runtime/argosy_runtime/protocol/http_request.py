@@ -1,0 +1,233 @@
+"""An HTTP inference request's body: V2 JSON, the binary tensor extension, or one raw input."""
+
+from collections.abc import Callable
+from typing import Any
+
+from argosy_runtime.errors import internal, invalid, unsupported
+from argosy_runtime.messages import InferRequest, Tensor
+
+from . import json_data, json_parameters
+from .json_text import loads, member, missing, typed, unsigned, wrong_type
+from .model_view import ModelView
+from .output_encoding import OutputEncoding
+from .tensors import DTYPES, InputBytes
+
+HEADER_LENGTH = "Inference-Header-Content-Length"
+DEFAULT_MAX_INPUT_SIZE = 1 << 26
+DECOUPLED = "HTTP end point doesn't support models with decoupled transaction policy"
+NO_SHARED_MEMORY = "shared memory regions are not supported by this server"
+_INT32 = (-(2**31), 2**31 - 1)
+_USE_FLAG = "Use --http-max-input-size to increase the limit."
+
+
+def parse_header_length(header: str | None, content_length: int) -> int:
+    """How many bytes of the body are JSON; all of them without the header, 0 for a raw body."""
+    if header is None:
+        return content_length
+    try:
+        length = int(header)
+    except ValueError:
+        raise invalid(f"Unable to parse {HEADER_LENGTH}, got: {header}") from None
+    if not _INT32[0] <= length <= _INT32[1]:
+        raise invalid(
+            f"Unable to parse {HEADER_LENGTH}, value is out of range [ {_INT32[0]}, {_INT32[1]} ], got: {header}"
+        )
+    if not 0 <= length <= content_length:
+        raise invalid(f"inference header size should be in range (0, {content_length}), got: {header}")
+    return length
+
+
+def too_long(length: int, limit: int) -> str:
+    """What a client is told whose JSON exceeds the limit, both in bytes."""
+    told = f"request JSON size of {length} bytes exceeds the maximum allowed input size of {limit} bytes."
+    return f"{told} {_USE_FLAG}"
+
+
+def decode(
+    body: bytes,
+    header_length: int,
+    model_name: str,
+    model_version: str,
+    limit: int = DEFAULT_MAX_INPUT_SIZE,
+) -> tuple[InferRequest, OutputEncoding]:
+    """Decode a body whose first `header_length` (> 0) bytes are JSON and the rest binary inputs in order.
+
+    Arrays of binary inputs are read-only views of `body`.
+    """
+    if header_length > limit:
+        raise invalid(too_long(header_length, limit))
+    whole = header_length == len(body)
+    document = loads(body if whole else memoryview(body)[:header_length])
+    if type(document) is not dict:
+        raise internal(f"Unable to parse 'inputs': {missing('inputs')}")
+    request = InferRequest(model_name, {}, model_version)
+    if "id" in document:
+        request.id = typed(document["id"], str, "Unable to parse 'id'")
+    binary_default = "parameters" in document and json_parameters.apply(document["parameters"], request)
+    _Inputs(request, memoryview(body)[header_length:], limit).read(document)
+    return request, _read_outputs(document, request, binary_default)
+
+
+def decode_raw(
+    body: bytes,
+    model_name: str,
+    model_version: str,
+    model: Callable[[], ModelView],
+    limit: int = DEFAULT_MAX_INPUT_SIZE,
+) -> tuple[InferRequest, OutputEncoding]:
+    """Decode a body that is the model's only input and nothing else; all outputs will be binary."""
+    if len(body) > limit:
+        raise invalid(
+            f"Raw input has a byte_size ({len(body)} bytes) that exceeds the maximum allowed value of "
+            f"{limit} bytes. "
+            f"{_USE_FLAG}"
+        )
+    request = InferRequest(model_name, {}, model_version)
+    view = model()
+    prefix = request.log_prefix
+    if len(view.inputs) != 1:
+        raise invalid(
+            f"{prefix}Raw request must only have 1 input (found 1) to be deduced but got {len(view.inputs)} "
+            "inputs "
+            f"in '{model_name}' model configuration"
+        )
+    ((name, declared),) = view.inputs.items()
+    shape = _raw_shape(prefix, name, declared.datatype, declared.shape, view.batches, len(body))
+    read = InputBytes(model_name, prefix)
+    if declared.datatype == "BYTES":
+        array = read.strings(name, shape, [body])
+    else:
+        array = read.array(name, declared.datatype, shape, body)
+    request.inputs[name] = Tensor(name, declared.datatype, array)
+    return request, OutputEncoding(binary_default=True)
+
+
+def _raw_shape(
+    prefix: str, name: str, datatype: str, declared: tuple[int, ...], batches: bool, size: int
+) -> tuple[int, ...]:
+    batch, dims = ((1,), declared[1:]) if batches else ((), declared)
+    dynamic = [axis for axis, dim in enumerate(dims) if dim == -1]
+    if len(dynamic) > 1:
+        raise invalid(
+            f"{prefix}The shape of the raw input '{name}' can not be deduced because there are more than one "
+            "variable-sized dimension"
+        )
+    fixed = 1
+    for dim in dims:
+        fixed *= dim if dim != -1 else 1
+    if datatype == "BYTES":
+        if dynamic or fixed != 1:
+            raise invalid(f"{prefix}For BYTE datatype raw input '{name}', the model must have input shape [1]")
+    elif dynamic:
+        free = size // (fixed * DTYPES[datatype].itemsize)
+        dims = tuple(free if dim == -1 else dim for dim in dims)
+    return batch + dims
+
+
+class _Inputs:
+    """Reads `inputs` one by one, and takes the binary ones off the front of what follows the JSON."""
+
+    __slots__ = ("_binary", "_limit", "_offset", "_read", "_request")
+
+    def __init__(self, request: InferRequest, binary: memoryview, limit: int) -> None:
+        self._request = request
+        self._binary = binary
+        self._offset = 0
+        self._limit = limit
+        self._read = InputBytes(request.model_name, request.log_prefix)
+
+    def read(self, document: dict[str, Any]) -> None:
+        for item in member(document, "inputs", list, "Unable to parse 'inputs'"):
+            tensor = self._tensor(item)
+            if tensor.name in self._request.inputs:
+                raise invalid(f"{self._request.log_prefix}input '{tensor.name}' already exists in request")
+            self._request.inputs[tensor.name] = tensor
+        if self._offset != len(self._binary):
+            raise invalid(f"unexpected additional input data for model '{self._request.model_name}'")
+
+    def _tensor(self, item: Any) -> Tensor:
+        parameters = _check_content(item)
+        name = member(item, "name", str, "Unable to parse 'name'")
+        datatype = member(item, "datatype", str, "Unable to parse 'datatype'")
+        shape = _shape(member(item, "shape", list, "Unable to parse 'shape'"))
+        if "binary_data_size" in parameters:
+            data = self._take(name, parameters["binary_data_size"])
+            return Tensor(name, datatype, self._read.array(name, datatype, shape, data))
+        if "shared_memory_region" in parameters:
+            raise unsupported(NO_SHARED_MEMORY)
+        data = typed(item["data"], list, "Unable to parse 'data'")
+        return Tensor(name, datatype, json_data.read(data, name, datatype, shape, self._read, self._limit))
+
+    def _take(self, name: str, declared: Any) -> memoryview:
+        size = unsigned(declared, "Unable to parse 'binary_data_size'")
+        end = self._offset + size
+        if end > len(self._binary):
+            raise invalid(
+                f"unexpected size for input '{name}', expecting {end - len(self._binary)} additional bytes "
+                "for "
+                f"model '{self._request.model_name}'"
+            )
+        data = self._binary[self._offset : end]
+        self._offset = end
+        return data
+
+
+def _check_content(item: Any) -> dict[str, Any]:
+    """The input's parameters, once it is sure that exactly one thing says where its data is."""
+    holder = item if type(item) is dict else {}
+    parameters = holder.get("parameters")
+    parameters = parameters if type(parameters) is dict else {}
+    set_fields = [
+        field
+        for field, present in (
+            ("data", "data" in holder),
+            ("binary_data_size", "binary_data_size" in parameters),
+            ("shared_memory_region", "shared_memory_region" in parameters),
+        )
+        if present
+    ]
+    if len(set_fields) != 1:
+        told = " set" + "".join(f" '{field}'" for field in set_fields) if set_fields else " no field is set"
+        raise invalid(
+            "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', "
+            f"'shared_memory_region' in 'parameters'. But{told}"
+        )
+    return parameters
+
+
+def _shape(dims: list[Any]) -> tuple[int, ...]:
+    for dim in dims:
+        if type(dim) is not int or not 0 <= dim < 2**64:
+            wrong_type("Unable to parse 'shape'", "unsigned-integer")
+    return tuple(dims)
+
+
+def _read_outputs(document: dict[str, Any], request: InferRequest, binary_default: bool) -> OutputEncoding:
+    if "outputs" not in document:
+        return OutputEncoding(binary_default)
+    names: list[str] = []
+    binary: list[str] = []
+    classes: dict[str, int] = {}
+    for item in member(document, "outputs", list, "Unable to parse 'outputs'"):
+        parameters = item.get("parameters") if type(item) is dict else None
+        parameters = parameters if type(parameters) is dict else {}
+        name = _output_name(item, parameters)
+        names.append(name)
+        if "classification" in parameters:
+            count = unsigned(parameters["classification"], "Unable to set 'classification'")
+            if count:
+                classes[name] = count
+        if "binary_data" in parameters and typed(parameters["binary_data"], bool, "Unable to parse 'binary_data'"):
+            binary.append(name)
+    request.requested_outputs = tuple(dict.fromkeys(names))
+    return OutputEncoding(binary_default, frozenset(names), frozenset(binary), classes)
+
+
+def _output_name(item: Any, parameters: dict[str, Any]) -> str:
+    if "shared_memory_region" in parameters:
+        if "classification" in parameters:
+            raise invalid("Output can't set both 'shared_memory_region' and 'classification'")
+        if parameters.get("binary_data") is True:
+            raise invalid("Output can't set both 'shared_memory_region' and 'binary_data'")
+        raise unsupported(NO_SHARED_MEMORY)
+    return str(member(item, "name", str, "Unable to parse 'name'"))

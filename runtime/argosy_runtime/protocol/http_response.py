@@ -1,0 +1,76 @@
+"""An inference response as HTTP headers and body."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from argosy_runtime.messages import InferResponse
+
+from . import json_data
+from .classification import classify
+from .json_text import dumps
+from .model_view import ModelView
+from .output_encoding import OutputEncoding
+from .tensors import to_bytes
+
+JSON_TYPE = "application/json"
+BINARY_TYPE = "application/octet-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedResponse:
+    """A body in chunks, the first of them JSON of `json_length` bytes; more follow only where outputs are
+    binary.
+    """
+
+    chunks: list[bytes]
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the client needs `Inference-Header-Content-Length` to split the body."""
+        return len(self.chunks) > 1
+
+    @property
+    def json_length(self) -> int:
+        """Bytes of JSON that begin the body."""
+        return len(self.chunks[0])
+
+
+def encode(response: InferResponse, encoding: OutputEncoding, model: Callable[[], ModelView]) -> EncodedResponse:
+    """Encode a response that is no error. `model` is asked only for classification."""
+    document: dict[str, Any] = {"id": response.id} if response.id else {}
+    document["model_name"] = response.model_name
+    document["model_version"] = response.model_version
+    finite = True
+    if response.parameters:
+        document["parameters"] = response.parameters
+        finite = parameters_finite(response)
+    outputs: list[dict[str, Any]] = []
+    chunks = [b""]
+    for tensor in response.outputs:
+        count = encoding.classes.get(tensor.name)
+        shown = tensor if count is None else classify(tensor, count, model())
+        output: dict[str, Any] = {"name": shown.name, "datatype": shown.datatype, "shape": shown.array.shape}
+        if encoding.is_binary(tensor.name):
+            data = to_bytes(shown)
+            output["parameters"] = {"binary_data_size": len(data)}
+            if data:
+                chunks.append(data)
+        else:
+            output["data"], all_finite = json_data.write(shown)
+            finite = finite and all_finite
+        outputs.append(output)
+    document["outputs"] = outputs
+    chunks[0] = dumps(document, finite)
+    return EncodedResponse(chunks)
+
+
+def parameters_finite(response: InferResponse) -> bool:
+    """Whether no parameter of a response is NaN or infinite."""
+    return all(not isinstance(value, float) or isfinite(value) for value in response.parameters.values())
+
+
+def encode_error(message: str) -> bytes:
+    """The body of every error: {"error": message}."""
+    return dumps({"error": message})

@@ -1,0 +1,100 @@
+"""JSON as Triton reads and writes it: NaN and Infinity bare, and errors worded like its parser's.
+
+Reading wrongly typed JSON is an INTERNAL error, as it is there.
+"""
+
+import json
+from typing import Any, NoReturn
+
+import orjson
+
+from argosy_runtime.errors import ServingError, internal
+
+MAX_NESTING = 100
+
+_PARSE_MESSAGES = (
+    ("zero-length", "The document is empty."),
+    ("expected ':'", "Missing a colon after a name of object member."),
+    ("after document", "The document root must not be followed by other values."),
+    ("expected ',' or '}'", "Missing a comma or } after an object member."),
+    ("expected ',' or ']'", "Missing a comma or ] after an array element."),
+    ("key", "Missing a name for object member."),
+    ("UTF-8", "Invalid encoding in string."),
+    ("control character", "Invalid encoding in string."),
+)
+
+
+def loads(text: bytes | memoryview) -> Any:
+    """Parse a document. Raises INTERNAL where it is malformed or nested beyond reason."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raw = bytes(text)
+        if b"NaN" in raw or b"Infinity" in raw:
+            return _loads_with_nan(raw)
+        raise _malformed(error.msg, error.pos) from None
+
+
+def _loads_with_nan(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except json.JSONDecodeError as error:
+        raise _malformed(error.msg, error.pos) from None
+    except (RecursionError, UnicodeDecodeError):
+        raise _malformed("Invalid value.", 0) from None
+
+
+def _malformed(message: str, position: int) -> ServingError:
+    wording = next((said for sign, said in _PARSE_MESSAGES if sign in message), "Invalid value.")
+    return internal(f"failed to parse the request JSON buffer: {wording} at {position}")
+
+
+def dumps(document: object, finite: bool = True) -> bytes:
+    """Write compactly. Pass `finite=False` where a float may be NaN or infinite: they are then written bare.
+
+    Strings made with `surrogateescape` come out as the bytes they were made from.
+    """
+    if finite:
+        try:
+            return orjson.dumps(document)
+        except orjson.JSONEncodeError:
+            pass
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogateescape")
+
+
+def missing(key: str) -> str:
+    """How a missing member is told."""
+    return f"attempt to access non-existing object member '{key}'"
+
+
+def member(holder: Any, key: str, kind: type, context: str) -> Any:
+    """`holder[key]`, which must be of JSON type `kind` (str, bool, list, dict); `context` begins the
+    message.
+    """
+    if not isinstance(holder, dict) or key not in holder:
+        raise internal(f"{context}: {missing(key)}")
+    return typed(holder[key], kind, context)
+
+
+_NAMES = {str: "string", bool: "boolean", list: "array", dict: "object"}
+
+
+def typed(value: Any, kind: type, context: str) -> Any:
+    """`value`, which must be of JSON type `kind`."""
+    if type(value) is not kind:
+        wrong_type(context, _NAMES[kind])
+    return value
+
+
+def unsigned(value: Any, context: str) -> int:
+    """`value`, which must be an integer in [0, 2^64)."""
+    if type(value) is not int or not 0 <= value < 2**64:
+        wrong_type(context, "unsigned-integer")
+    return int(value)
+
+
+def wrong_type(context: str, name: str) -> NoReturn:
+    """Raise the error of a value that is not what it is read as."""
+    reason = f"attempt to access JSON non-{name} as {name}"
+    raise internal(f"{context}: {reason}" if context else reason)

@@ -1,0 +1,22 @@
+"""Model versions as requests name them."""
+
+from argosy_runtime.errors import invalid
+
+
+def canonical(version: str) -> str:
+    """A version without leading zeros; "" stays, and leaves the choice to the version policy.
+
+    Raises INVALID_ARG where it is no number, or a negative one.
+    """
+    if not version:
+        return ""
+    try:
+        number = int(version)
+    except ValueError:
+        raise invalid(
+            f"failed to get model version from specified version string '{version}' (details: stol), version "
+            "should be an integral value > 0"
+        ) from None
+    if number < 0:
+        raise invalid(f"invalid model version specified '{version}' , version should be an integral value > 0")
+    return str(number)

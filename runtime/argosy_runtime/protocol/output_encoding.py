@@ -1,0 +1,21 @@
+"""How a client wants the outputs of its response."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class OutputEncoding:
+    """Which outputs travel as binary, and which as their `k` best classes.
+
+    `binary_default` is for outputs the request does not list; a listed one is binary where it is in `binary`.
+    `classes` maps an output to how many classes are asked for.
+    """
+
+    binary_default: bool = False
+    listed: frozenset[str] = frozenset()
+    binary: frozenset[str] = frozenset()
+    classes: dict[str, int] = field(default_factory=dict)
+
+    def is_binary(self, output: str) -> bool:
+        """Whether this output's data follows the JSON instead of standing in it."""
+        return output in self.binary if output in self.listed else self.binary_default

@@ -1,0 +1,233 @@
+"""A model repository on disk: which models, versions and files lie in it. Reads folders; parses nothing.
+
+    <repository>/<model>/config.pbtxt                what the model is (optional where autofill knows)
+    <repository>/<model>/configs/<name>.pbtxt        alternatives to it, chosen by --model-config-name
+    <repository>/<model>/<version>/…                 the files of a version: 0, 1, 2 …, without leading zeros
+    <repository>/<model>/{warmup,initial_state}/…    data that a configuration names
+
+Hidden entries are no models: a mounted ConfigMap holds `..data` beside the real ones.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from argosy_runtime.errors import internal, invalid
+
+CONFIG_FILE = "config.pbtxt"
+CONFIGS_FOLDER = "configs"
+WARMUP_FOLDER = "warmup"
+INITIAL_STATE_FOLDER = "initial_state"
+DUPLICATE = "model appears in two or more repositories"
+
+_NO_VERSIONS = frozenset({CONFIGS_FOLDER, WARMUP_FOLDER, INITIAL_STATE_FOLDER})
+_IGNORED_NAMES = frozenset({"__pycache__", "4913"})
+_IGNORED_ENDINGS = ("~", ".swp", ".swx", ".swo", ".tmp", ".pyc")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """One model's folder as it was when read.
+
+    `config_text` is None where there is no configuration file. `versions` ascend. `files` lists the direct
+    entries of each version folder; a directory's name ends with "/". `fingerprint` changes with any file,
+    `content_fingerprint` with any but the configuration, `shared_fingerprint` with those of no version.
+    `problem` says why the model cannot be loaded, None where nothing stands against it. `also_in` are further
+    folders of the same name.
+    """
+
+    name: str
+    path: Path
+    config_text: str | None
+    versions: tuple[int, ...]
+    files: Mapping[int, tuple[str, ...]]
+    fingerprint: str
+    content_fingerprint: str
+    shared_fingerprint: str = ""
+    config_path: Path | None = None
+    problem: str | None = None
+    also_in: tuple[Path, ...] = field(default=())
+
+    @property
+    def first_files(self) -> tuple[str, ...]:
+        """The files by which autofill recognises the model: those of the first version, as names sort."""
+        return self.files[min(self.versions, key=str)] if self.versions else ()
+
+    def version_path(self, version: int) -> Path:
+        """Where a version's files lie."""
+        return self.path / str(version)
+
+
+def scan(repository: Path, config_name: str = "") -> dict[str, ModelFolder]:
+    """Every model folder of one repository, by name, sorted. `config_name` is --model-config-name.
+
+    Raises ServingError (INTERNAL) where the repository itself cannot be read; a model that cannot be read is
+    there with its `problem`.
+    """
+    try:
+        with os.scandir(repository) as entries:
+            folders = [entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+    except OSError as error:
+        raise internal(f"failed to open directory {repository}: {error.strerror}") from error
+    return {name: read_folder(repository / name, config_name) for name in sorted(folders)}
+
+
+def scan_all(repositories: Sequence[Path], config_name: str = "") -> dict[str, ModelFolder]:
+    """The models of several repositories. A name found in more than one gets a `problem`: none is served."""
+    found: dict[str, ModelFolder] = {}
+    for repository in dict.fromkeys(repositories):
+        for name, folder in scan(repository, config_name).items():
+            first = found.get(name)
+            found[name] = folder if first is None else _duplicated(first, folder)
+    return dict(sorted(found.items()))
+
+
+def _duplicated(first: ModelFolder, other: ModelFolder) -> ModelFolder:
+    return replace(first, problem=DUPLICATE, also_in=(*first.also_in, other.path))
+
+
+def read_folder(path: Path, config_name: str = "") -> ModelFolder:
+    """One model folder. Whatever cannot be read becomes its `problem`."""
+    try:
+        entries = list(_walk(path))
+        versions = _versions(path)
+        files = {version: _listing(path / str(version)) for version in versions}
+    except OSError as error:
+        return _unreadable(path, f"failed to open directory {path}: {error.strerror}")
+    config_path = _config_path(path, config_name)
+    text, problem = _read_config(config_path)
+    return ModelFolder(
+        name=path.name,
+        path=path,
+        config_text=text,
+        versions=versions,
+        files=files,
+        fingerprint=_digest(entries),
+        content_fingerprint=_digest([entry for entry in entries if not _is_config(entry.relative)]),
+        shared_fingerprint=_digest([entry for entry in entries if _is_shared(entry.relative)]),
+        config_path=config_path,
+        problem=problem,
+    )
+
+
+def inside(folder: Path, relative: str) -> Path:
+    """A file that a configuration names, which must lie in the model's own folder. Raises ServingError."""
+    path = folder / relative
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise invalid(f"'{relative}' must be a path inside the model's folder")
+    return path
+
+
+def fingerprint(folder: Path) -> str:
+    """What changes when any file of a model's folder does: names, times, sizes and inodes, as one digest.
+
+    Bytecode caches, hidden files and editors' temporary files do not count.
+    Raises OSError where the folder cannot be read.
+    """
+    return _digest(list(_walk(folder)))
+
+
+def _unreadable(path: Path, problem: str) -> ModelFolder:
+    return ModelFolder(path.name, path, None, (), {}, "", "", problem=problem)
+
+
+def _config_path(path: Path, config_name: str) -> Path | None:
+    """The alternative where one is named and exists, else config.pbtxt where that exists."""
+    candidates = [path / CONFIG_FILE]
+    if config_name:
+        candidates.insert(0, path / CONFIGS_FOLDER / f"{config_name}.pbtxt")
+    return next((candidate for candidate in candidates if candidate.exists()), None)
+
+
+def _read_config(path: Path | None) -> tuple[str | None, str | None]:
+    if path is None:
+        return None, None
+    try:
+        return path.read_text(encoding="utf-8"), None
+    except UnicodeDecodeError as error:
+        return None, f"failed to read text proto from {path}: byte {error.start} is not UTF-8"
+    except OSError as error:
+        return None, f"failed to read text proto from {path}: {error.strerror}"
+
+
+def _versions(path: Path) -> tuple[int, ...]:
+    with os.scandir(path) as entries:
+        names = [entry.name for entry in entries if entry.name not in _NO_VERSIONS and entry.is_dir()]
+    return tuple(sorted(int(name) for name in names if is_version(name)))
+
+
+def is_version(name: str) -> bool:
+    """Whether a folder's name is a version's: digits of a 64-bit number, without leading zeros."""
+    plain = name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0"))
+    return plain and int(name) < 2**63
+
+
+def _listing(path: Path) -> tuple[str, ...]:
+    with os.scandir(path) as entries:
+        return tuple(sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A file or directory below a model's folder. A directory counts by its name alone."""
+
+    relative: str
+    mtime_ns: int = 0
+    size: int = 0
+    inode: int = 0
+
+
+def _walk(root: Path) -> Iterator[_Entry]:
+    seen: set[tuple[int, int]] = set()
+    for folder, subfolders, names in os.walk(root, followlinks=True, onerror=_raise):
+        status = os.stat(folder)
+        # A link back up would be walked for ever.
+        if (status.st_dev, status.st_ino) in seen:
+            subfolders.clear()
+            continue
+        seen.add((status.st_dev, status.st_ino))
+        subfolders[:] = sorted(name for name in subfolders if not _is_ignored(name))
+        relative = os.path.relpath(folder, root)
+        yield _Entry(f"{relative}/")
+        for name in sorted(name for name in names if not _is_ignored(name)):
+            yield _entry(os.path.join(folder, name), os.path.normpath(os.path.join(relative, name)))
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _entry(path: str, relative: str) -> _Entry:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        # A dangling link, or a file just removed: there by name, and a change once it appears.
+        return _Entry(relative)
+    return _Entry(relative, status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def _is_ignored(name: str) -> bool:
+    return (
+        name.startswith(".")
+        or name in _IGNORED_NAMES
+        or name.endswith(_IGNORED_ENDINGS)
+        or (name.startswith("#") and name.endswith("#"))
+    )
+
+
+def _is_config(relative: str) -> bool:
+    return relative == CONFIG_FILE or relative.split("/", 1)[0] == CONFIGS_FOLDER
+
+
+def _is_shared(relative: str) -> bool:
+    first = relative.split("/", 1)[0]
+    return not _is_config(relative) and not is_version(first)
+
+
+def _digest(entries: Sequence[_Entry]) -> str:
+    digest = hashlib.sha256()
+    for entry in sorted(entries, key=lambda entry: entry.relative):
+        digest.update(repr((entry.relative, entry.mtime_ns, entry.size, entry.inode)).encode())
+    return digest.hexdigest()

@@ -1,0 +1,157 @@
+"""From a model's folder to the complete, checked configuration that it is served with."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends import resolve
+from argosy_runtime.backends.contract import InstanceSpec, Isolation
+from argosy_runtime.errors import ServingError, invalid, unsupported
+from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.process import ProcessInstance
+from argosy_runtime.modelconfig import ConfigError, check, check_structure, normalize, parse_json, parse_text
+from argosy_runtime.modelconfig.rules import check_placement
+from argosy_runtime.modelconfig.versions import require
+
+from .layout import ModelFolder, inside
+from .options import RepositoryOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A folder understood: every default filled in, the versions to serve, ascending."""
+
+    folder: ModelFolder
+    config: ModelConfig
+    versions: tuple[int, ...]
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether its steps are other models."""
+        return bool(self.config.HasField("ensemble_scheduling"))
+
+
+class Preparer:
+    """Prepares models for one machine. `gpus` are the ordinals that may be used."""
+
+    def __init__(self, options: RepositoryOptions, gpus: Sequence[int], calls: ServerCalls) -> None:
+        self._options = options
+        self._gpus = gpus
+        self._calls = calls
+
+    async def prepare(self, folder: ModelFolder, override: str | None = None) -> Prepared:
+        """Raises ServingError, with everything that is wrong, where the model cannot be served as it is."""
+        if folder.problem is not None:
+            raise invalid(folder.problem)
+        try:
+            declared = declared_config(folder, override)
+            config = normalize(declared, folder.name, folder.first_files)
+            _raise_if_any(check_structure(config, folder.name))
+            versions = require(config, folder.versions)
+            if not config.HasField("ensemble_scheduling"):
+                config = await self._complete(folder, config, versions[0])
+            config = normalize(config, folder.name, folder.first_files, self._gpus)
+        except ConfigError as error:
+            raise invalid(str(error)) from error
+        _raise_if_any([*check(config, folder.name), *check_placement(config, self._gpus)])
+        _refuse_what_is_missing(config)
+        return Prepared(folder, config, tuple(versions))
+
+    async def _complete(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
+        """Let the backend add what the model file knows, where the model's own code may run: not in this process."""
+        if not self._options.autocomplete or not _needs_completion(folder, config, version):
+            return config
+        path = folder.version_path(version)
+        if isolation(config) is Isolation.THREAD:
+            backend = await asyncio.to_thread(resolve, config.backend)
+            return await asyncio.to_thread(backend.complete_config, folder.path, path, config)
+        spec = InstanceSpec(config, version, folder.path, path, f"{config.name} (autocomplete)", "KIND_CPU", 0)
+        timeout = load_timeout(config, self._options)
+        return await ProcessInstance(spec, self._calls, timeout, lambda instance, error: None).complete()
+
+
+def declared_config(folder: ModelFolder, override: str | None) -> ModelConfig:
+    """What the user wrote: the override (JSON) of a load request, else config.pbtxt, else nothing."""
+    if override is not None:
+        return parse_json(override)
+    if folder.config_text is None:
+        return ModelConfig()
+    return parse_text(folder.config_text, str(folder.config_path))
+
+
+def isolation(config: ModelConfig) -> Isolation:
+    """Thread or process: the parameter ISOLATION, else what the backend prefers."""
+    text = config.parameters["ISOLATION"].string_value.lower() if "ISOLATION" in config.parameters else ""
+    if not text:
+        return resolve(config.backend).ISOLATION
+    try:
+        return Isolation(text)
+    except ValueError:
+        raise invalid(f"parameter ISOLATION of model '{config.name}' must be process or thread, not '{text}'") from None
+
+
+def load_timeout(config: ModelConfig, options: RepositoryOptions) -> float:
+    """Seconds an instance may take to load: the parameter LOAD_TIMEOUT_SECONDS, else the server's flag."""
+    if "LOAD_TIMEOUT_SECONDS" not in config.parameters:
+        return options.load_timeout
+    text = config.parameters["LOAD_TIMEOUT_SECONDS"].string_value
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if seconds <= 0:
+        raise invalid(f"parameter LOAD_TIMEOUT_SECONDS of model '{config.name}' must be a number above 0, not '{text}'")
+    return seconds
+
+
+def _needs_completion(folder: ModelFolder, config: ModelConfig, version: int) -> bool:
+    """Starting a process only to learn that a Python model completes nothing would double its load time."""
+    if config.backend != "python":
+        return True
+    source = folder.version_path(version) / config.default_model_filename
+    return not source.is_file() or b"auto_complete_config" in source.read_bytes()
+
+
+def _raise_if_any(violations: Sequence[object]) -> None:
+    if violations:
+        raise invalid("; ".join(map(str, violations)))
+
+
+def _refuse_what_is_missing(config: ModelConfig) -> None:
+    """Settings that this server does not act on yet must not pass in silence."""
+    if config.HasField("sequence_batching"):
+        raise unsupported(f"model '{config.name}': sequence_batching is not supported by this server yet")
+    if config.response_cache.enable:
+        raise unsupported(f"model '{config.name}': response_cache is not supported by this server yet")
+    if config.batch_input or config.batch_output or any(i.allow_ragged_batch for i in config.input):
+        raise unsupported(f"model '{config.name}': ragged batches are not supported by this server yet")
+
+
+def read_labels(model_dir: Path, config: ModelConfig) -> dict[str, list[str]]:
+    """The class labels of each output that names a label file, one a line."""
+    labels: dict[str, list[str]] = {}
+    for output in config.output:
+        if output.label_filename:
+            labels[output.name] = _read_lines(inside(model_dir, output.label_filename), output.name)
+    return labels
+
+
+def _read_lines(path: Path, output: str) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise invalid(f"cannot read label_filename '{path.name}' of output '{output}': {error}") from error
+
+
+__all__ = [
+    "Prepared",
+    "Preparer",
+    "ServingError",
+    "declared_config",
+    "isolation",
+    "load_timeout",
+    "read_labels",
+]

@@ -1,0 +1,322 @@
+"""Every model of the server, and the swaps between their versions.
+
+A version is loaded beside what serves; only when it is ready do requests go to it, and only then is the old one drained
+and released. Whatever fails to load leaves what was serving in service.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from argosy_runtime.errors import ErrorKind, ServingError, internal, not_found, unavailable
+from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.ensembles import Cancel, Deliver
+from argosy_runtime.messages import InferRequest
+
+from . import ensembles, layout
+from .layout import ModelFolder
+from .options import RepositoryOptions
+from .overrides import OverrideStore
+from .preparing import Prepared, Preparer
+from .records import ModelRecord, State, VersionRecord
+from .served import ServedModel, ServedVersion
+
+_log = logging.getLogger("argosy.repository")
+
+
+class Registry:
+    """Models by name. All methods run on the event loop."""
+
+    def __init__(self, options: RepositoryOptions, gpus: Sequence[int], calls: ServerCalls) -> None:
+        self.options = options
+        self._gpus = gpus
+        self._calls = calls
+        self._preparer = Preparer(options, gpus, calls)
+        self._records: dict[str, ModelRecord] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._loads = asyncio.Semaphore(options.parallel_loads)
+        self._overrides = OverrideStore()
+        self._closings: set[asyncio.Task[None]] = set()
+
+    def scan(self) -> dict[str, ModelFolder]:
+        """The repositories as they lie on disk now."""
+        return layout.scan_all(self.options.paths, self.options.config_name)
+
+    @property
+    def records(self) -> Mapping[str, ModelRecord]:
+        """Every model ever asked for."""
+        return self._records
+
+    def find(self, name: str, version: str = "") -> ServedVersion:
+        """The version that answers; the latest ready one where none is named. Raises ServingError."""
+        record = self._records.get(name)
+        if record is None or not record.versions:
+            raise not_found(f"Request for unknown model: '{name}' is not found")
+        if not version:
+            return self._latest(record)
+        try:
+            held = record.versions.get(int(version))
+        except ValueError:
+            raise ServingError(
+                ErrorKind.INVALID_ARG,
+                f"failed to get model version from specified version string '{version}' "
+                "(details: not a number), version should be an integral value > 0",
+            ) from None
+        if held is None:
+            raise not_found(f"Request for unknown model: '{name}' version {version} is not found")
+        if held.served is None or not held.served.ready:
+            raise unavailable(_unready_text(name, version, held))
+        return held.served
+
+    def _latest(self, record: ModelRecord) -> ServedVersion:
+        latest = max(record.serving(), default=None, key=lambda pair: pair[0])
+        if latest is None:
+            reasons = [_why_not(held) for _, held in sorted(record.versions.items())]
+            text = f"Request for unknown model: '{record.name}' has no available versions"
+            raise unavailable("; ".join([text, *filter(None, reasons)]))
+        return latest[1]
+
+    def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
+        """Give a request to its model. Raises ServingError where it may not enter."""
+        return self.find(request.model_name, request.model_version).submit(request, deliver)
+
+    async def load_many(self, folders: Iterable[ModelFolder]) -> dict[str, ServingError]:
+        """Load models, ensembles after their steps; the errors of those that failed."""
+        failures: dict[str, ServingError] = {}
+
+        async def load(folder: ModelFolder) -> None:
+            try:
+                await self._load_folder(folder, None)
+            except ServingError as error:
+                failures[folder.name] = error
+                _log.error("%s", error.message)
+
+        chosen = list(folders)
+        plain = [folder for folder in chosen if not ensembles.looks_like_one(folder)]
+        await asyncio.gather(*(load(folder) for folder in plain))
+        for folder in ensembles.in_order([folder for folder in chosen if ensembles.looks_like_one(folder)]):
+            await load(folder)
+        return failures
+
+    async def load(
+        self, name: str, override: str | None, files: Mapping[str, bytes], within: frozenset[str] = frozenset()
+    ) -> None:
+        """Load or reload one model, and an ensemble's steps before it. Raises ServingError.
+
+        `within` are the ensembles that this one is loaded for: a cycle ends there, and fails by its rule.
+        """
+        folder = await self._folder(name, override, files)
+        outer = within | {name}
+        for step in ensembles.steps_of(folder, override):
+            if step not in outer and not self._is_loaded(step):
+                await self.load(step, None, {}, outer)
+        await self._load_folder(folder, override)
+
+    def _is_loaded(self, name: str) -> bool:
+        record = self._records.get(name)
+        return record is not None and any(True for _ in record.serving())
+
+    async def _folder(self, name: str, override: str | None, files: Mapping[str, bytes]) -> ModelFolder:
+        if files:
+            path = await asyncio.to_thread(self._overrides.write, name, override, files)
+            return await asyncio.to_thread(layout.read_folder, path)
+        found = await asyncio.to_thread(self._look_for, name)
+        if found is None:
+            raise internal(f"failed to load '{name}', failed to poll from model repository")
+        return found
+
+    def _look_for(self, name: str) -> ModelFolder | None:
+        if Path(name).name != name:
+            return None
+        paths = [repository / name for repository in self.options.paths if (repository / name).is_dir()]
+        if not paths:
+            return None
+        folders = [layout.read_folder(path, self.options.config_name) for path in paths]
+        if len(folders) == 1:
+            return folders[0]
+        return layout.scan_all(self.options.paths, self.options.config_name)[name]
+
+    async def _load_folder(self, folder: ModelFolder, override: str | None) -> None:
+        async with self._locks.setdefault(folder.name, asyncio.Lock()):
+            record = self._records.setdefault(folder.name, ModelRecord(folder.name))
+            if override is None and record.folder == folder and record.prepared is not None:
+                override = record.override
+            record.wanted = True
+            try:
+                await self._reload(record, folder, override)
+            finally:
+                self._refresh_ensembles()
+
+    async def _reload(self, record: ModelRecord, folder: ModelFolder, override: str | None) -> None:
+        try:
+            prepared = await self._preparer.prepare(folder, override)
+        except ServingError as error:
+            record.failure = error.message
+            self._note_failure(record, folder, error)
+            raise ServingError(
+                ErrorKind.INTERNAL,
+                f"failed to load '{folder.name}', failed to poll from model repository: {error.message}",
+            ) from error
+        record.failure = ""
+        if prepared.is_ensemble:
+            record.prepared, record.folder, record.override = prepared, folder, override
+            self._swap_ensemble(record, prepared)
+            return
+        await self._load_versions(record, prepared, override)
+
+    def _note_failure(self, record: ModelRecord, folder: ModelFolder, error: ServingError) -> None:
+        """A model that serves nothing shows its failure in the index, at the version it would have had."""
+        if any(held.served is not None for held in record.versions.values()):
+            return
+        version = folder.versions[-1] if folder.versions else 1
+        record.versions = {version: VersionRecord(State.UNAVAILABLE, error.message)}
+
+    async def _load_versions(self, record: ModelRecord, prepared: Prepared, override: str | None) -> None:
+        shared = self._shared_key(record, prepared)
+        wanted = {version: (*shared, *_version_key(prepared, version)) for version in prepared.versions}
+        fresh = [v for v, key in wanted.items() if v not in record.versions or not _keeps(record.versions[v], key)]
+        results = await asyncio.gather(*(self._load_version(record, prepared, v, wanted[v]) for v in fresh))
+        errors = {v: error for v, error in zip(fresh, results, strict=True) if error is not None}
+        if errors:
+            raise ServingError(ErrorKind.INVALID_ARG, _load_failed(record.name, errors))
+        record.prepared, record.folder, record.override = prepared, prepared.folder, override
+        for version in [v for v in record.versions if v not in wanted]:
+            self._retire(record, version)
+
+    def _shared_key(self, record: ModelRecord, prepared: Prepared) -> tuple[str, ...]:
+        config = type(prepared.config)()
+        config.CopyFrom(prepared.config)
+        config.ClearField("version_policy")
+        return (str(prepared.folder.path), config.SerializeToString(deterministic=True).hex())
+
+    async def _load_version(
+        self, record: ModelRecord, prepared: Prepared, version: int, key: tuple[str, ...]
+    ) -> ServingError | None:
+        held = record.versions.get(version)
+        if held is None or held.served is None:
+            held = record.versions[version] = VersionRecord(State.LOADING)
+        _log.info("loading: %s:%d", record.name, version)
+        try:
+            async with self._loads:
+                served = ServedModel(prepared, version, self._gpus, self._calls, self.options)
+                await served.start()
+        except ServingError as error:
+            if held.served is None:
+                held.state, held.reason = State.UNAVAILABLE, error.message
+            _log.error("failed to load '%s' version %d: %s", record.name, version, error.message)
+            return error
+        old = held.served
+        record.versions[version] = VersionRecord(State.READY, served=served, key=key)
+        _log.info("successfully loaded '%s' version %d", record.name, version)
+        if old is not None:
+            self._close_later(old)
+        return None
+
+    def _swap_ensemble(self, record: ModelRecord, prepared: Prepared) -> None:
+        error: ServingError | None = None
+        for version in prepared.versions:
+            held = record.versions.get(version) or VersionRecord(State.UNAVAILABLE)
+            record.versions[version] = held
+            try:
+                held.served = ensembles.compile_version(prepared, version, self._records, self.submit, held.served)
+                held.state, held.reason = State.READY, ""
+            except ServingError as problem:
+                held.served, held.state, held.reason = None, State.UNAVAILABLE, problem.message
+                error = problem
+        for version in [v for v in record.versions if v not in prepared.versions]:
+            self._retire(record, version)
+        if error is not None:
+            raise error
+
+    def _refresh_ensembles(self) -> None:
+        """Models came or went: every ensemble is checked against them anew."""
+        waiting = [record for record in self._records.values() if record.wanted and record.is_ensemble]
+        for record in ensembles.inner_first(waiting):
+            assert record.prepared is not None
+            try:
+                self._swap_ensemble(record, record.prepared)
+            except ServingError as error:
+                _log.warning("ensemble '%s' cannot serve: %s", record.name, error.message)
+
+    async def unload(self, name: str, unload_dependents: bool) -> None:
+        """Take a model out of service; with `unload_dependents` also an ensemble's steps that nothing else uses."""
+        record = self._records.get(name)
+        if record is None:
+            return
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            record.wanted = False
+            record.failure = ""
+            steps = ensembles.step_names(record.prepared) if record.is_ensemble and record.prepared else set()
+            for version in list(record.versions):
+                self._retire(record, version)
+            record.folder = record.override = None
+        self._refresh_ensembles()
+        if unload_dependents:
+            for step in sorted(steps - ensembles.needed(self._records.values())):
+                await self.unload(step, unload_dependents)
+
+    def _retire(self, record: ModelRecord, version: int) -> None:
+        held = record.versions[version]
+        if held.served is None:
+            held.state, held.reason = State.UNAVAILABLE, "unloaded"
+            return
+        served, held.served = held.served, None
+        held.state = State.UNLOADING
+        self._close_later(served, held)
+
+    def _close_later(self, served: ServedVersion, held: VersionRecord | None = None) -> None:
+        async def close() -> None:
+            await served.close(self.options.unload_grace)
+            if held is not None and held.state is State.UNLOADING:
+                held.state, held.reason = State.UNAVAILABLE, "unloaded"
+
+        task = asyncio.get_running_loop().create_task(close())
+        self._closings.add(task)
+        task.add_done_callback(self._closings.discard)
+
+    async def close(self) -> None:
+        """Answer what has been accepted and release every model."""
+        for record in self._records.values():
+            record.wanted = False
+            for version in list(record.versions):
+                self._retire(record, version)
+        await asyncio.gather(*self._closings)
+        self._overrides.clear()
+
+
+def _keeps(held: VersionRecord, key: tuple[str, ...]) -> bool:
+    return held.key == key and held.ready
+
+
+def _version_key(prepared: Prepared, version: int) -> tuple[str, ...]:
+    folder = prepared.folder
+    return (layout.fingerprint(folder.version_path(version)), folder.shared_fingerprint)
+
+
+def _unready_text(name: str, version: str, held: VersionRecord) -> str:
+    text = f"Request for unknown model: '{name}' version {version} is not at ready state"
+    return "; ".join(filter(None, [text, _why_not(held)]))
+
+
+def _why_not(held: VersionRecord) -> str:
+    """Why a version does not answer; "" where there is no more to say than that it is not loaded."""
+    reason = held.served.problem if held.served is not None else held.reason
+    return "" if reason == "unloaded" else reason
+
+
+def _load_failed(name: str, errors: Mapping[int, ServingError]) -> str:
+    details = "".join(
+        f"version {version} is at UNAVAILABLE state: {_label(error.kind)}: {error.message};\n"
+        for version, error in sorted(errors.items())
+    )
+    return f"load failed for model '{name}': {details}"
+
+
+def _label(kind: ErrorKind) -> str:
+    """How Triton writes an error's kind before its message."""
+    return {
+        ErrorKind.INVALID_ARG: "Invalid argument",
+        ErrorKind.NOT_FOUND: "Not found",
+        ErrorKind.ALREADY_EXISTS: "Already exists",
+    }.get(kind, kind.value.capitalize())

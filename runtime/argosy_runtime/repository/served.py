@@ -1,0 +1,155 @@
+"""One version of one model in service: its instances, its queue, its counters."""
+
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+from typing import Protocol
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends.contract import InstanceSpec, Isolation
+from argosy_runtime.errors import ServingError
+from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.ensembles import Cancel, Deliver, EnsembleRunner, Submit
+from argosy_runtime.execution.instance import Instance
+from argosy_runtime.execution.process import ProcessInstance
+from argosy_runtime.execution.pump import Pump
+from argosy_runtime.execution.thread import ThreadInstance
+from argosy_runtime.messages import InferRequest
+from argosy_runtime.modelconfig import InstancePlacement, instances
+from argosy_runtime.scheduling.admission import Admission
+from argosy_runtime.scheduling.dynamic import BatchingRules
+from argosy_runtime.scheduling.ensemble import EnsembleSteps
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+from . import warmup
+from .options import RepositoryOptions
+from .preparing import Prepared, isolation, load_timeout, read_labels
+
+OnDeath = Callable[[Instance, ServingError], None]
+
+
+class ServedVersion(Protocol):
+    """What requests are given to."""
+
+    name: str
+    version: int
+    config: ModelConfig
+    statistics: ModelStatistics
+    labels: Mapping[str, Sequence[str]]
+
+    @property
+    def ready(self) -> bool:
+        """Whether it can answer."""
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot, "" where it can."""
+
+    def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
+        """Start a request. Raises ServingError where it may not enter; all else is delivered."""
+
+    async def close(self, grace: float) -> None:
+        """Answer what has been accepted, then release everything."""
+
+
+class ServedModel:
+    """A version that a backend runs."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        version: int,
+        gpus: Sequence[int],
+        calls: ServerCalls,
+        options: RepositoryOptions,
+    ):
+        self.name = prepared.config.name
+        self.version = version
+        self.config = prepared.config
+        self.statistics = ModelStatistics()
+        self.labels: Mapping[str, Sequence[str]] = read_labels(prepared.folder.path, prepared.config)
+        self._folder = prepared.folder
+        self._calls = calls
+        self._timeout = load_timeout(self.config, options)
+        self._admission = Admission(self.config)
+        placements = [place for place in instances(self.config, gpus) if not place.passive]
+        makers = [self._maker(place) for place in placements]
+        decoupled = self.config.model_transaction_policy.decoupled
+        self._pump = Pump(self, BatchingRules.of(self.config), makers, self.statistics, decoupled)
+
+    def _maker(self, place: InstancePlacement) -> Callable[[OnDeath], Instance]:
+        spec = InstanceSpec(
+            config=self.config,
+            version=self.version,
+            model_dir=self._folder.path,
+            version_dir=self._folder.version_path(self.version),
+            name=place.name,
+            kind=place.kind,
+            device_id=place.device_id,
+        )
+        if isolation(self.config) is Isolation.PROCESS:
+            return lambda on_death: ProcessInstance(spec, self._calls, self._timeout, on_death)
+        return lambda on_death: ThreadInstance(spec, self._calls, self._timeout)
+
+    async def start(self) -> None:
+        """Load every instance and warm it up. Raises ServingError."""
+        begun = monotonic()
+        await self._pump.start()
+        try:
+            await self._pump.warm_up(warmup.batches(self.config, self._folder.path))
+        except ServingError:
+            await self._pump.close(grace=0)
+            raise
+        self.statistics.load_seconds = monotonic() - begun
+
+    @property
+    def ready(self) -> bool:
+        """See `ServedVersion`."""
+        return self._pump.ready
+
+    @property
+    def problem(self) -> str:
+        """See `ServedVersion`."""
+        return self._pump.problem
+
+    def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
+        """See `ServedVersion`."""
+        size = self._admission.check(request)
+        request.inputs = self._admission.reshape(request.inputs)
+        job = self._pump.submit(request, size, self._admission.batch_key(request), deliver)
+        return lambda: self._pump.cancel(job)
+
+    async def close(self, grace: float) -> None:
+        """See `ServedVersion`."""
+        await self._pump.close(grace)
+
+
+class ServedEnsemble:
+    """A version of an ensemble. It holds no resources: its steps are other models of the server."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        version: int,
+        steps: EnsembleSteps,
+        submit: Submit,
+        statistics: ModelStatistics,
+    ):
+        self.name = prepared.config.name
+        self.version = version
+        self.config = prepared.config
+        self.statistics = statistics
+        self.labels: Mapping[str, Sequence[str]] = read_labels(prepared.folder.path, prepared.config)
+        self._admission = Admission(self.config)
+        self._runner = EnsembleRunner(steps, version, submit, statistics)
+        self.ready = True
+        self.problem = ""
+
+    def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
+        """See `ServedVersion`."""
+        size = self._admission.check(request)
+        job = self._runner.submit(request, size, deliver)
+        return lambda: self._runner.cancel(job)
+
+    async def close(self, grace: float) -> None:
+        """See `ServedVersion`. Requests on their way end on their own."""

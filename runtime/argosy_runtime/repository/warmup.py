@@ -1,0 +1,76 @@
+"""model_warmup: the requests that every instance answers before the first client may."""
+
+from pathlib import Path
+
+import numpy as np
+from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelWarmup
+
+from argosy_runtime.errors import invalid
+from argosy_runtime.messages import Array, InferRequest, Tensor
+from argosy_runtime.modelconfig.datatypes import numpy_dtype, v2_name
+
+from .layout import WARMUP_FOLDER, inside
+
+
+def batches(config: ModelConfig, model_dir: Path) -> list[list[InferRequest]]:
+    """The warm-up executions, in order: a sample of batch size n is n requests in one batch."""
+    result: list[list[InferRequest]] = []
+    for sample in config.model_warmup:
+        inputs = {name: _tensor(name, spec, config, model_dir) for name, spec in sample.inputs.items()}
+        one = InferRequest(config.name, inputs, id=f"warmup {sample.name}")
+        result += [[one] * max(1, sample.batch_size)] * max(1, sample.count)
+    return result
+
+
+def _tensor(name: str, spec: ModelWarmup.Input, config: ModelConfig, model_dir: Path) -> Tensor:
+    datatype = v2_name(spec.data_type)
+    shape = (1, *spec.dims) if config.max_batch_size else tuple(spec.dims)
+    source = spec.WhichOneof("input_data_type")
+    if source == "input_data_file":
+        return Tensor(
+            name, datatype, _from_file(inside(model_dir / WARMUP_FOLDER, spec.input_data_file), datatype, shape)
+        )
+    if source == "random_data":
+        return Tensor(name, datatype, _random(datatype, shape))
+    return Tensor(name, datatype, _zeros(datatype, shape))
+
+
+def _zeros(datatype: str, shape: tuple[int, ...]) -> Array:
+    if datatype == "BYTES":
+        return np.full(shape, b"", dtype=np.object_)
+    return np.zeros(shape, dtype=numpy_dtype(datatype))
+
+
+def _random(datatype: str, shape: tuple[int, ...]) -> Array:
+    if datatype == "BYTES":
+        return _zeros(datatype, shape)
+    dtype = numpy_dtype(datatype)
+    generator = np.random.default_rng(0)
+    if dtype.kind in "iu":
+        return generator.integers(0, 127, size=shape).astype(dtype)
+    if dtype.kind == "b":
+        return generator.integers(0, 2, size=shape).astype(dtype)
+    return generator.random(size=shape).astype(dtype)
+
+
+def _from_file(path: Path, datatype: str, shape: tuple[int, ...]) -> Array:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise invalid(f"cannot read warm-up data {path}: {error.strerror}") from error
+    array = _strings(data) if datatype == "BYTES" else np.frombuffer(data, dtype=numpy_dtype(datatype))
+    if array.size != int(np.prod(shape)):
+        raise invalid(
+            f"warm-up data {path} holds {array.size} elements, shape {list(shape)} needs {int(np.prod(shape))}"
+        )
+    return array.reshape(shape)
+
+
+def _strings(data: bytes) -> Array:
+    values: list[bytes] = []
+    offset = 0
+    while offset < len(data):
+        size = int.from_bytes(data[offset : offset + 4], "little")
+        values.append(data[offset + 4 : offset + 4 + size])
+        offset += 4 + size
+    return np.array(values, dtype=np.object_)

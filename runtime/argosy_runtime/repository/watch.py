@@ -1,0 +1,46 @@
+"""Poll mode: what changed between two scans. Pure; whoever polls keeps the last scan."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .layout import ModelFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Names of models, sorted. `config_only` are those of `modified` whose files stayed the same.
+
+    A model of `config_only` may be updated in place, if only its instance groups or version policy changed.
+    """
+
+    added: tuple[str, ...] = ()
+    modified: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    config_only: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.modified or self.removed)
+
+
+def changes(before: Mapping[str, ModelFolder], after: Mapping[str, ModelFolder]) -> Changes:
+    """The difference of two scans. A folder that moved to another repository is modified."""
+    modified = tuple(sorted(name for name in before.keys() & after.keys() if _differs(before[name], after[name])))
+    return Changes(
+        added=tuple(sorted(after.keys() - before.keys())),
+        modified=modified,
+        removed=tuple(sorted(before.keys() - after.keys())),
+        config_only=frozenset(name for name in modified if _same_content(before[name], after[name])),
+    )
+
+
+def _differs(before: ModelFolder, after: ModelFolder) -> bool:
+    return (before.path, before.fingerprint, before.problem, before.config_path) != (
+        after.path,
+        after.fingerprint,
+        after.problem,
+        after.config_path,
+    )
+
+
+def _same_content(before: ModelFolder, after: ModelFolder) -> bool:
+    return (before.path, before.content_fingerprint) == (after.path, after.content_fingerprint)

@@ -1,0 +1,271 @@
+"""An ensemble as a state machine: responses of steps go in, calls of further steps and its own responses come out.
+
+Tensors live in scopes. A step that answers once writes into the scope it was called in. A decoupled step answers any
+number of times, and each answer opens a scope of its own below, in which the steps behind it run again; they see the
+scopes above.
+The ensemble answers once for each scope at the depth of its deepest output.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import ServingError, internal, invalid
+from argosy_runtime.messages import InferRequest, InferResponse, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step; maps go from model to ensemble tensor. `stream` is the decoupled step that drives it, if any."""
+
+    index: int
+    model: str
+    version: str
+    inputs: Mapping[str, str]
+    optional: frozenset[str]
+    outputs: Mapping[str, str]
+    decoupled: bool
+    stream: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleSteps:
+    """The graph, ready to run: steps, outputs, and the decoupled step at whose pace it answers (None: once)."""
+
+    name: str
+    steps: tuple[Step, ...]
+    outputs: tuple[str, ...]
+    stream: int | None
+
+    @classmethod
+    def of(cls, config: ModelConfig, step_config: Callable[[str, int], ModelConfig]) -> "EnsembleSteps":
+        """Compile a config whose graph is checked; `step_config(model, version)` gives a step's model's config."""
+        return _Compiler(config, step_config).compile()
+
+
+class _Compiler:
+    """Works out, step by step in graph order, which decoupled step drives what."""
+
+    def __init__(self, config: ModelConfig, step_config: Callable[[str, int], ModelConfig]) -> None:
+        self._config = config
+        self._step_config = step_config
+        self._stream_of: dict[str, int | None] = {declared.name: None for declared in config.input}
+        self._parents: dict[int, int | None] = {}
+
+    def compile(self) -> EnsembleSteps:
+        waiting = dict(enumerate(self._config.ensemble_scheduling.step))
+        steps: dict[int, Step] = {}
+        while waiting:
+            ready = [i for i, s in waiting.items() if all(t in self._stream_of for t in s.input_map.values())]
+            if not ready:
+                raise invalid(f"ensemble '{self._config.name}' contains a cycle or a tensor that no step writes")
+            for index in ready:
+                del waiting[index]
+                steps[index] = self._step(index)
+        outputs = tuple(declared.name for declared in self._config.output)
+        stream = self._deepest(outputs, "its outputs")
+        return EnsembleSteps(self._config.name, tuple(steps[i] for i in sorted(steps)), outputs, stream)
+
+    def _step(self, index: int) -> Step:
+        declared = self._config.ensemble_scheduling.step[index]
+        model = self._step_config(declared.model_name, declared.model_version)
+        stream = self._deepest(declared.input_map.values(), f"step {index} ('{declared.model_name}')")
+        decoupled = model.model_transaction_policy.decoupled
+        if decoupled:
+            self._parents[index] = stream
+        for tensor in declared.output_map.values():
+            self._stream_of[tensor] = index if decoupled else stream
+        return Step(
+            index=index,
+            model=declared.model_name,
+            version="" if declared.model_version < 0 else str(declared.model_version),
+            inputs=dict(declared.input_map),
+            optional=frozenset(i.name for i in model.input if i.optional),
+            outputs=dict(declared.output_map),
+            decoupled=decoupled,
+            stream=stream,
+        )
+
+    def _deepest(self, tensors: Iterable[str], where: str) -> int | None:
+        """The innermost of the streams these tensors come from; they must lie on one line."""
+        streams = {self._stream_of[tensor] for tensor in tensors} - {None}
+        deepest = max(streams, key=lambda s: len(self._line(s)), default=None)
+        if not streams <= set(self._line(deepest)):
+            raise invalid(
+                f"ensemble '{self._config.name}': {where} joins the answers of two independent decoupled steps; "
+                "let one of them feed the other, or join them in a Python model"
+            )
+        return deepest
+
+    def _line(self, stream: int | None) -> list[int | None]:
+        line: list[int | None] = []
+        while stream is not None:
+            line.append(stream)
+            stream = self._parents[stream]
+        return line
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """Tensors known at one place of the tree of answers."""
+
+    parent: "Scope | None"
+    stream: int | None
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    children: list["Scope"] = field(default_factory=list)
+    called: set[int] = field(default_factory=set)
+    answered: bool = False
+
+    def find(self, name: str) -> Tensor | None:
+        """A tensor of this scope or one above."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.tensors:
+                return scope.tensors[name]
+            scope = scope.parent
+        return None
+
+
+@dataclass(slots=True, eq=False)
+class StepCall:
+    """A step to run now: its request, and where its answers belong."""
+
+    step: Step
+    scope: Scope
+    request: InferRequest
+
+
+@dataclass(slots=True)
+class Progress:
+    """What follows from an event: calls to make, responses to send. The last response of the ensemble is final."""
+
+    calls: list[StepCall] = field(default_factory=list)
+    responses: list[InferResponse] = field(default_factory=list)
+
+
+class EnsembleRun:
+    """One request on its way through an ensemble."""
+
+    def __init__(self, steps: EnsembleSteps, request: InferRequest, version: str) -> None:
+        self._steps = steps
+        self._request = request
+        self._version = version
+        self._root = Scope(parent=None, stream=None, tensors=dict(request.inputs))
+        self._open = 0
+        self.done = False
+
+    def start(self) -> Progress:
+        """The steps that the request's own inputs allow."""
+        progress = Progress()
+        self._explore(self._root, progress)
+        self._settle(progress)
+        return progress
+
+    def receive(self, call: StepCall, response: InferResponse) -> Progress:
+        """A step answered; `response.final` ends its call."""
+        progress = Progress()
+        if self.done:
+            return progress
+        if response.error is not None:
+            return self._fail(response.error)
+        if response.final:
+            self._open -= 1
+        if response.outputs or not call.step.decoupled:
+            got = {tensor.name: tensor for tensor in response.outputs}
+            if missing := [name for name in call.step.outputs if name not in got]:
+                return self._fail(self._unwritten(call.step, missing[0]))
+            self._explore(self._write(call, got), progress)
+        self._settle(progress)
+        return progress
+
+    def _unwritten(self, step: Step, output: str) -> ServingError:
+        return internal(
+            f"in ensemble '{self._steps.name}', the step of model '{step.model}' answered without its output '{output}'"
+        )
+
+    def _write(self, call: StepCall, got: Mapping[str, Tensor]) -> Scope:
+        """Put an answer where it belongs; returns the scope in which something became known."""
+        scope = call.scope
+        if call.step.decoupled:
+            scope = Scope(parent=call.scope, stream=call.step.index)
+            call.scope.children.append(scope)
+        for name, tensor_name in call.step.outputs.items():
+            scope.tensors[tensor_name] = got[name].renamed(tensor_name)
+        return scope
+
+    def _explore(self, scope: Scope, progress: Progress) -> None:
+        """Call every step that belongs to this scope, or one below, and has all it needs."""
+        for step in self._steps.steps:
+            if step.stream == scope.stream and step.index not in scope.called:
+                inputs = self._inputs(step, scope)
+                if inputs is not None:
+                    scope.called.add(step.index)
+                    self._open += 1
+                    progress.calls.append(StepCall(step, scope, self._step_request(step, inputs)))
+        self._answer(scope, progress)
+        for child in scope.children:
+            self._explore(child, progress)
+
+    def _inputs(self, step: Step, scope: Scope) -> dict[str, Tensor] | None:
+        inputs: dict[str, Tensor] = {}
+        for name, tensor_name in step.inputs.items():
+            tensor = scope.find(tensor_name)
+            if tensor is not None:
+                inputs[name] = tensor.renamed(name)
+            elif name not in step.optional or self._written_by_a_step(tensor_name):
+                return None
+        return inputs
+
+    def _written_by_a_step(self, tensor_name: str) -> bool:
+        return any(tensor_name in step.outputs.values() for step in self._steps.steps)
+
+    def _step_request(self, step: Step, inputs: dict[str, Tensor]) -> InferRequest:
+        request = self._request
+        return InferRequest(
+            model_name=step.model,
+            model_version=step.version,
+            inputs=inputs,
+            id=request.id,
+            requested_outputs=tuple(step.outputs),
+            parameters=request.parameters,
+            sequence_id=request.sequence_id,
+            sequence_start=request.sequence_start,
+            sequence_end=request.sequence_end,
+            priority=request.priority,
+            timeout_us=request.timeout_us,
+        )
+
+    def _answer(self, scope: Scope, progress: Progress) -> None:
+        if scope.answered or scope.stream != self._steps.stream:
+            return
+        names = self._request.requested_outputs or self._steps.outputs
+        tensors = [scope.find(name) for name in names]
+        outputs = [tensor for tensor in tensors if tensor is not None]
+        if len(outputs) < len(names):
+            return
+        scope.answered = True
+        once = self._steps.stream is None
+        self.done = once
+        response = InferResponse(self._steps.name, self._version, self._request.id, outputs, final=once)
+        progress.responses.append(response)
+
+    def _settle(self, progress: Progress) -> None:
+        """Mark the end: nothing runs any more."""
+        if self._open or self.done:
+            return
+        self.done = True
+        if progress.responses:
+            progress.responses[-1].final = True
+        elif self._steps.stream is not None:
+            progress.responses.append(InferResponse(self._steps.name, self._version, self._request.id))
+        else:
+            error = internal(f"in ensemble '{self._steps.name}', not all outputs were produced")
+            progress.responses.append(self._error(error))
+
+    def _fail(self, error: ServingError) -> Progress:
+        self.done = True
+        return Progress(responses=[self._error(error)])
+
+    def _error(self, error: ServingError) -> InferResponse:
+        return InferResponse(self._steps.name, self._version, self._request.id, error=error)

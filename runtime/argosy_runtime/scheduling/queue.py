@@ -1,0 +1,128 @@
+"""The queue before a model: priority levels, each first in first out, with limits and timeouts.
+
+A ticket whose timeout strikes is either expired (REJECT) or sent behind its level's other tickets (DELAY).
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from argosy_runtime.errors import FailureReason, ServingError, unavailable
+
+from .queue_policy import QueuePolicies, QueuePolicy
+from .ticket import Ticket
+
+T = TypeVar("T", bound=Ticket)
+
+
+class _Level(Generic[T]):
+    """One priority level: those in time, then those delayed."""
+
+    __slots__ = ("delayed", "policy", "waiting")
+
+    def __init__(self, policy: QueuePolicy) -> None:
+        self.policy = policy
+        self.waiting: deque[T] = deque()
+        self.delayed: deque[T] = deque()
+
+    def __len__(self) -> int:
+        return len(self.waiting) + len(self.delayed)
+
+    def __iter__(self) -> Iterator[T]:
+        yield from self.waiting
+        yield from self.delayed
+
+    def expire(self, now: int) -> list[T]:
+        late = [ticket for ticket in self.waiting if ticket.deadline is not None and ticket.deadline <= now]
+        if not late:
+            return []
+        gone = set(map(id, late))
+        self.waiting = deque(ticket for ticket in self.waiting if id(ticket) not in gone)
+        if not self.policy.delay_on_timeout:
+            return late
+        for ticket in late:
+            ticket.deadline = None
+            self.delayed.append(ticket)
+        return []
+
+    def remove(self, ticket: T) -> bool:
+        for queue in (self.waiting, self.delayed):
+            if ticket in queue:
+                queue.remove(ticket)
+                return True
+        return False
+
+    def pop(self) -> T:
+        return self.waiting.popleft() if self.waiting else self.delayed.popleft()
+
+
+class RequestQueue(Generic[T]):
+    """Tickets in the order in which they should run."""
+
+    def __init__(self, policies: QueuePolicies) -> None:
+        self._policies = policies
+        self._levels: dict[int, _Level[T]] = {}
+        self._size = 0
+        self._timed = False
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[T]:
+        for level in self._levels.values():
+            yield from level
+
+    def push(self, ticket: T) -> ServingError | None:
+        """Let a ticket in, or say why not."""
+        ticket.priority = self._policies.level(ticket.request.priority)
+        level = self._levels.get(ticket.priority) or self._open(ticket.priority)
+        if level.policy.max_size and len(level) >= level.policy.max_size:
+            return unavailable(f"{ticket.request.log_prefix}Exceeds maximum queue size", FailureReason.REJECTED)
+        ticket.deadline = level.policy.deadline(ticket)
+        self._timed = self._timed or ticket.deadline is not None
+        level.waiting.append(ticket)
+        self._size += 1
+        return None
+
+    def _open(self, priority: int) -> _Level[T]:
+        self._levels[priority] = _Level(self._policies.policy(priority))
+        self._levels = dict(sorted(self._levels.items()))
+        return self._levels[priority]
+
+    def take(self, count: int) -> list[T]:
+        """Remove and return the first `count` tickets."""
+        taken: list[T] = []
+        for level in self._levels.values():
+            while level and len(taken) < count:
+                taken.append(level.pop())
+        self._size -= len(taken)
+        return taken
+
+    def remove(self, ticket: T) -> bool:
+        """Take a cancelled ticket out; False if it is not waiting here."""
+        level = self._levels.get(ticket.priority)
+        if level is None or not level.remove(ticket):
+            return False
+        self._size -= 1
+        return True
+
+    def expire(self, now: int) -> list[T]:
+        """Apply the timeouts: the tickets to refuse are removed and returned."""
+        if not self._timed:
+            return []
+        expired = [ticket for level in self._levels.values() for ticket in level.expire(now)]
+        self._size -= len(expired)
+        return expired
+
+    def next_deadline(self) -> int | None:
+        """When the next timeout strikes."""
+        if not self._timed:
+            return None
+        deadlines = [ticket.deadline for ticket in self if ticket.deadline is not None]
+        self._timed = bool(deadlines)
+        return min(deadlines, default=None)
+
+
+def timeout_error(ticket: Ticket) -> ServingError:
+    """What the client of an expired ticket is told."""
+    return unavailable(f"{ticket.request.log_prefix}Request timeout expired", FailureReason.REJECTED)

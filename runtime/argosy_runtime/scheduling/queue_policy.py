@@ -1,0 +1,68 @@
+"""How long a request may wait, and how many may wait with it (ModelQueuePolicy)."""
+
+from dataclasses import dataclass
+
+from tritonclient.grpc.model_config_pb2 import ModelDynamicBatching, ModelQueuePolicy
+
+from .ticket import Ticket
+
+_MICROSECOND = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePolicy:
+    """One priority level's policy. `timeout_ns` 0 is none; `max_size` 0 is unbounded."""
+
+    max_size: int = 0
+    timeout_ns: int = 0
+    allow_override: bool = False
+    delay_on_timeout: bool = False
+
+    @classmethod
+    def of(cls, policy: ModelQueuePolicy) -> "QueuePolicy":
+        """Read a policy from a model's configuration."""
+        return cls(
+            max_size=policy.max_queue_size,
+            timeout_ns=policy.default_timeout_microseconds * _MICROSECOND,
+            allow_override=policy.allow_timeout_override,
+            delay_on_timeout=policy.timeout_action == ModelQueuePolicy.DELAY,
+        )
+
+    def deadline(self, ticket: Ticket) -> int | None:
+        """When the ticket's wait ends. A request may shorten the default timeout, never lengthen it."""
+        timeout = self.timeout_ns
+        wanted = ticket.request.timeout_us * _MICROSECOND
+        if self.allow_override and 0 < wanted < timeout:
+            timeout = wanted
+        return ticket.arrived + timeout if timeout else None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePolicies:
+    """The policies of all priority levels, the highest (1) first; level 0 stands for a model without levels."""
+
+    default: QueuePolicy
+    by_level: dict[int, QueuePolicy]
+    levels: int = 0
+    default_level: int = 0
+
+    @classmethod
+    def of(cls, batching: ModelDynamicBatching) -> "QueuePolicies":
+        """Read the policies of a model's dynamic batching."""
+        return cls(
+            default=QueuePolicy.of(batching.default_queue_policy),
+            by_level={int(level): QueuePolicy.of(p) for level, p in batching.priority_queue_policy.items()},
+            levels=batching.priority_levels,
+            default_level=batching.default_priority_level,
+        )
+
+    def level(self, wanted: int) -> int:
+        """The level a request asks for; out of range (0 included) means the default, as Triton has it."""
+        return wanted if 0 < wanted <= self.levels else self.default_level
+
+    def policy(self, level: int) -> QueuePolicy:
+        """The policy of one level."""
+        return self.by_level.get(level, self.default)
+
+
+UNBOUNDED = QueuePolicies(default=QueuePolicy(), by_level={})

@@ -1,0 +1,136 @@
+"""The server: flags in, ports open, models loaded, a clean end. `argosy serve`, `python -m argosy_runtime.server`."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import uvloop
+
+from .dataplane import DataPlane
+from .errors import ServingError
+from .execution.devices import visible_gpus
+from .flags import ServerOptions, parse
+from .frontends import grpc, http, metrics
+from .frontends.grpc import GrpcListener
+from .frontends.listener import HttpListener
+from .repository.options import ControlMode
+
+_log = logging.getLogger("argosy.server")
+_Listener = HttpListener | GrpcListener
+
+
+class Server:
+    """One data plane and its front ends."""
+
+    def __init__(self, options: ServerOptions) -> None:
+        self._options = options
+        gpus = [gpu.ordinal for gpu in visible_gpus()]
+        self.dataplane = DataPlane(options.repository, gpus, options.server_id, options.strict_readiness)
+        self._listeners: list[_Listener] = []
+        self._poll: asyncio.Task[None] | None = None
+
+    async def start(self) -> dict[str, ServingError]:
+        """Open the ports, then load the models; health answers meanwhile. Returns the models that failed."""
+        await self._listen()
+        failures = await self.dataplane.start()
+        if self._options.repository.control_mode is ControlMode.POLL:
+            self._poll = asyncio.get_running_loop().create_task(self._poll_forever())
+        return failures
+
+    async def _listen(self) -> None:
+        options = self._options
+        if options.http_port is not None:
+            where = http.HttpOptions(
+                host=options.http_address,
+                port=options.http_port,
+                reuse_port=options.reuse_http_port,
+                max_input_size=options.max_input_size,
+                header_forward_pattern=options.header_forward_pattern,
+            )
+            self._listeners.append(await http.serve(self.dataplane, where))
+            _log.info("Started HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
+        if options.grpc_port is not None:
+            listen = grpc.GrpcListenOptions(
+                host=options.grpc_address, port=options.grpc_port, reuse_port=options.reuse_grpc_port
+            )
+            self._listeners.append(await grpc.serve(self.dataplane, listen))
+            _log.info("Started GRPCInferenceService at %s:%d", options.grpc_address, self._listeners[-1].port)
+        if options.metrics_port is not None:
+            place = metrics.MetricsOptions(host=options.metrics_address, port=options.metrics_port)
+            self._listeners.append(await metrics.serve(self.dataplane, place))
+            _log.info("Started Metrics Service at %s:%d", options.metrics_address, self._listeners[-1].port)
+
+    async def _poll_forever(self) -> None:
+        while True:
+            await asyncio.sleep(self._options.repository.poll_seconds)
+            await self.dataplane.poll()
+
+    async def stop(self) -> None:
+        """Take no more, answer what has been accepted, release the models."""
+        if self._poll is not None:
+            self._poll.cancel()
+        grace = self._options.exit_timeout
+        self.dataplane.stop_accepting()
+        await asyncio.gather(*(listener.stop(grace) for listener in self._listeners))
+        await self.dataplane.close()
+
+
+async def run(options: ServerOptions) -> int:
+    """Serve until SIGINT or SIGTERM. The process' exit code."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, stopping.set)
+    server = Server(options)
+    starting = loop.create_task(server.start())
+    waiting = loop.create_task(stopping.wait())
+    code = 0
+    try:
+        await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            code = _report(options, starting.result())
+            if code == 0:
+                await waiting
+    except ServingError as error:
+        _log.error("%s", error.message)
+        code = 1
+    finally:
+        await _end(server, starting, waiting)
+    return code
+
+
+async def _end(server: Server, *tasks: "asyncio.Task[object]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    _log.info("stopping")
+    await server.stop()
+
+
+def _report(options: ServerOptions, failures: dict[str, ServingError]) -> int:
+    if not failures:
+        _log.info("ready")
+        return 0
+    _log.error("failed to load: %s", ", ".join(sorted(failures)))
+    if options.exit_on_error and options.repository.control_mode is not ControlMode.POLL:
+        _log.error("exiting, because --exit-on-error is true; with false the other models would be served")
+        return 1
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    # Models' processes are started by exec, never by a bare fork; gRPC's fork handlers would only log at each start.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+    logging.basicConfig(
+        level=options.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    return uvloop.run(run(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

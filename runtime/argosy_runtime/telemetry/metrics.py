@@ -1,0 +1,86 @@
+"""Triton's metrics (`nv_*`), made from the statistics when they are scraped."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .exposition import Family
+from .statistics import ModelStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSeries:
+    """One model version and its labels (`metric_tags` included)."""
+
+    labels: Mapping[str, str]
+    statistics: ModelStatistics
+
+
+_DURATIONS = (
+    ("nv_inference_request_duration_us", "Cumulative inference request duration in microseconds", "success"),
+    ("nv_inference_queue_duration_us", "Cumulative inference queuing duration in microseconds", "queue"),
+    (
+        "nv_inference_compute_input_duration_us",
+        "Cumulative compute input duration in microseconds",
+        "compute_input",
+    ),
+    (
+        "nv_inference_compute_infer_duration_us",
+        "Cumulative compute inference duration in microseconds",
+        "compute_infer",
+    ),
+    (
+        "nv_inference_compute_output_duration_us",
+        "Cumulative inference compute output duration in microseconds",
+        "compute_output",
+    ),
+)
+
+
+def model_families(series: Iterable[ModelSeries]) -> list[Family]:
+    """The families of all models' statistics."""
+    models = list(series)
+    families = [_success(models), _failure(models), *_counts(models)]
+    for name, text, attribute in _DURATIONS:
+        family = Family(name, text, "counter")
+        for model in models:
+            family.add(model.labels, getattr(model.statistics, attribute).ns // 1_000)
+        families.append(family)
+    return families
+
+
+def _success(models: list[ModelSeries]) -> Family:
+    family = Family(
+        "nv_inference_request_success", "Number of successful inference requests, all batch sizes", "counter"
+    )
+    for model in models:
+        family.add(model.labels, model.statistics.success.count)
+    return family
+
+
+def _failure(models: list[ModelSeries]) -> Family:
+    family = Family("nv_inference_request_failure", "Number of failed inference requests, all batch sizes", "counter")
+    for model in models:
+        for reason, count in model.statistics.failures.items():
+            family.add({**model.labels, "reason": reason.value}, count)
+    return family
+
+
+def _counts(models: list[ModelSeries]) -> list[Family]:
+    count = Family("nv_inference_count", "Number of inferences performed (does not include cached requests)", "counter")
+    executions = Family(
+        "nv_inference_exec_count",
+        "Number of model executions performed (does not include cached requests)",
+        "counter",
+    )
+    pending = Family(
+        "nv_inference_pending_request_count",
+        "Instantaneous number of pending requests awaiting execution per-model.",
+        "gauge",
+    )
+    load = Family("nv_model_load_duration_secs", "Model load time in seconds", "gauge")
+    for model in models:
+        count.add(model.labels, model.statistics.inference_count)
+        executions.add(model.labels, model.statistics.execution_count)
+        pending.add(model.labels, model.statistics.pending)
+        load.add(model.labels, model.statistics.load_seconds)
+    return [count, executions, pending, load]

@@ -1,0 +1,45 @@
+"""What a server says of itself over gRPC: (name, method, requests)."""
+
+from typing import Any
+
+_MODEL = ("ModelReady", "ModelMetadata", "ModelConfig")
+_PLACES = (
+    ("identity", ""),
+    ("identity", "1"),
+    ("identity", "2"),
+    ("identity", "x"),
+    ("nope", ""),
+    ("chain", ""),
+    ("diamond", ""),
+    ("autoconf", ""),
+    ("sequence_sum", ""),
+    ("repeat", ""),
+    ("warmup", ""),
+    ("unbatched", ""),
+)
+
+CALLS: list[tuple[str, str, list[dict[str, Any]]]] = [
+    ("live", "ServerLive", [{}]),
+    ("ready", "ServerReady", [{}]),
+    ("server", "ServerMetadata", [{}]),
+    *(
+        (f"{method} {name} {version}".strip(), method, [{"name": name, "version": version}])
+        for method in _MODEL
+        for name, version in _PLACES
+    ),
+    ("statistics unknown", "ModelStatistics", [{"name": "nope"}]),
+    ("statistics unknown version", "ModelStatistics", [{"name": "identity", "version": "2"}]),
+    ("index", "RepositoryIndex", [{}]),
+    ("index ready", "RepositoryIndex", [{"ready": True}]),
+    ("index of a repository", "RepositoryIndex", [{"repository_name": "x"}]),
+    ("load unknown", "RepositoryModelLoad", [{"model_name": "nope"}]),
+    ("load again", "RepositoryModelLoad", [{"model_name": "text"}]),
+    ("load of a repository", "RepositoryModelLoad", [{"model_name": "text", "repository_name": "r"}]),
+    ("unload unknown", "RepositoryModelUnload", [{"model_name": "nope"}]),
+    ("unload of a repository", "RepositoryModelUnload", [{"model_name": "text", "repository_name": "r"}]),
+    ("shared memory", "SystemSharedMemoryStatus", [{}]),
+    ("shared memory unknown", "SystemSharedMemoryStatus", [{"name": "x"}]),
+    ("cuda shared memory", "CudaSharedMemoryStatus", [{}]),
+    ("trace setting", "TraceSetting", [{}]),
+    ("log settings", "LogSettings", [{}]),
+]

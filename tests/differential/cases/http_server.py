@@ -1,0 +1,83 @@
+"""What a server says of itself and its models: metadata, configuration, health, index, settings."""
+
+from tests.differential.exchange import Call, Case, get, post
+
+MODELS = (
+    "add_sub",
+    "autoconf",
+    "bls",
+    "bytes_identity",
+    "chain",
+    "classifier",
+    "diamond",
+    "every_type",
+    "failing",
+    "identity",
+    "parameters",
+    "repeat",
+    "reshaped",
+    "scale",
+    "sequence_sum",
+    "text",
+    "unbatched",
+    "versioned",
+    "warmup",
+    "words",
+)
+
+PATHS = (
+    "/v2",
+    "/v2/",
+    "/v2/health/live",
+    "/v2/health/ready",
+    "/v2/models/identity/ready",
+    "/v2/models/identity/versions/1/ready",
+    "/v2/models/identity/versions/2/ready",
+    "/v2/models/nope/ready",
+    "/v2/models/identity/versions/1",
+    "/v2/models/identity/versions/2",
+    "/v2/models/identity/versions/x",
+    "/v2/models/nope",
+    "/v2/models/versioned/versions/2",
+    "/v2/models/versioned/versions/2/ready",
+    "/v2/models/versioned/versions/3/ready",
+    "/v2/models/versioned/versions/1/config",
+    "/v2/models/nope/config",
+    "/v2/models/identity/versions/9/config",
+    "/v2/models/nope/stats",
+    "/v2/models/identity/versions/7/stats",
+    "/v2/models/identity/nonsense",
+    "/v2/models",
+    "/nope",
+    "/",
+    "/v2/trace/setting",
+    "/v2/models/identity/trace/setting",
+    "/v2/logging",
+    "/v2/systemsharedmemory/status",
+    "/v2/cudasharedmemory/status",
+    "/v2/systemsharedmemory/region/x/status",
+    "/v2/repository/index",
+)
+
+WRONG_METHODS = (
+    post("/v2"),
+    post("/v2/health/live"),
+    get("/v2/models/identity/infer"),
+    get("/v2/models/text/generate"),
+    Call("DELETE", "/v2/models/identity"),
+    post("/v2/models/identity"),
+    post("/v2/models/identity/ready"),
+    post("/v2/models/identity/config"),
+    get("/v2/repository/models/identity/load"),
+)
+
+CASES = [
+    *(Case(f"get {path}", (get(path),)) for path in PATHS),
+    *(Case(f"metadata {model}", (get(f"/v2/models/{model}"),)) for model in MODELS),
+    *(Case(f"config {model}", (get(f"/v2/models/{model}/config"),)) for model in MODELS),
+    *(Case(f"wrong method {call.method} {call.path}", (call,)) for call in WRONG_METHODS),
+    Case("index", (post("/v2/repository/index"),)),
+    Case("index ready", (post("/v2/repository/index", {"ready": True}),)),
+    Case("index malformed", (post("/v2/repository/index", "{bad"),)),
+    Case("index of a repository", (post("/v2/repository/x/index"),)),
+]

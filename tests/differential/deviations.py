@@ -1,0 +1,71 @@
+"""Where Argosy answers otherwise than Triton on purpose: the reason, and the answer it owes instead.
+
+The recordings stay what Triton said; Argosy is held to what stands here.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Why Argosy differs, and its whole answer."""
+
+    reason: str
+    answer: Any
+
+
+def _refused(message: str) -> list[Any]:
+    return [{"status": 400, "type": "<error>", "body": {"error": f"[request id: <id_unknown>] {message}"}}]
+
+
+_FACTS = (
+    '{"correlation_id": 0, "flags": 0, "inputs": ["IN"], "outputs": ["PARAMETERS", "REQUEST"], '
+    '"request_id": "", "timeout": 0}'
+)
+
+
+def _text(name: str, value: str) -> dict[str, Any]:
+    return {"name": name, "datatype": "BYTES", "shape": [1], "data": [value]}
+
+
+DEVIATIONS: dict[tuple[str, str], Deviation] = {
+    ("http_errors", "wrong batch of none"): Deviation(
+        "Triton takes a batch of 0 for 1 and then misses its bytes",
+        _refused("inference request batch-size must be >= 1 for 'identity'"),
+    ),
+    ("http_errors", "wrong optional given, required missing"): Deviation(
+        "Triton only counts the inputs, so an optional one stands in for a required one and the model fails",
+        _refused(
+            "expected number of inputs between 1 and 2 but got 1 inputs for model 'autoconf'. Got input(s) "
+            "['BIAS'], but missing required input(s) ['IN']. Please provide all required input(s)."
+        ),
+    ),
+    ("http_infer", "infer parameters beyond int64"): Deviation(
+        "Triton makes an integer beyond int64 a double and loses its digits",
+        [
+            {
+                "status": 200,
+                "type": "application/json",
+                "body": {
+                    "model_name": "parameters",
+                    "model_version": "1",
+                    "outputs": [
+                        _text("PARAMETERS", '{"big": 9223372036854775808}'),
+                        _text("REQUEST", _FACTS),
+                    ],
+                },
+            }
+        ],
+    ),
+    ("grpc", "stream unknown model, as status"): Deviation(
+        "Triton closes a stream with a status only for errors of execution, not for those before it",
+        {"code": "NOT_FOUND", "details": "Request for unknown model: 'nope' is not found", "messages": []},
+    ),
+}
+
+
+def owed(side: str, topic: str, name: str, recorded: Any) -> Any:
+    """What `side` must answer: Triton its recording, Argosy the same unless it deviates."""
+    deviation = DEVIATIONS.get((topic, name)) if side == "argosy" else None
+    return deviation.answer if deviation else recorded

@@ -1,0 +1,28 @@
+"""Every HTTP case by topic, and how one is answered."""
+
+from typing import Any
+
+from tests.differential.cases import (
+    http_binary,
+    http_errors,
+    http_generate,
+    http_infer,
+    http_lifecycle,
+    http_server,
+)
+from tests.differential.exchange import Case, send
+from tests.differential.normalise import normalised
+
+TOPICS: dict[str, list[Case]] = {
+    "http_server": http_server.CASES,
+    "http_infer": http_infer.CASES,
+    "http_errors": http_errors.CASES,
+    "http_binary": http_binary.CASES,
+    "http_generate": http_generate.CASES,
+    "http_lifecycle": http_lifecycle.CASES,
+}
+
+
+def answers(address: str, case: Case) -> list[Any]:
+    """The normalised answer to each of the case's calls, in order."""
+    return [normalised(send(address, call)) for call in case.calls]

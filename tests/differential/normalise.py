@@ -1,0 +1,120 @@
+"""What two servers may answer differently, each as a rule with its reason; all else is compared as it is.
+
+Rules work on the plain values of an answer. Those on text run on every string in it.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Json = Any
+
+ENSEMBLES = ("chain", "diamond")
+SEQUENCE_FLAGS = ("sequence_id", "sequence_start", "sequence_end")
+
+
+def traceback(text: str) -> str:
+    """A Python traceback after an error's message names files, lines and frames of each server's own."""
+    return re.sub(r"\n\nAt:\n.*", "\n\nAt:\n<traceback>", text, flags=re.DOTALL)
+
+
+def parser_words(text: str) -> str:
+    """How a JSON parser says where a document breaks is the parser's own; that it broke is not."""
+    return re.sub(r"(failed to parse the request JSON buffer: ).*", r"\1<why>", text, flags=re.DOTALL)
+
+
+def input_lists(text: str) -> str:
+    """Triton lists a request's inputs in its hash table's order, and no missing input as `]` alone."""
+    text = re.sub(r"Got input\(s\) \[(.*?)\]", _sorted_list, text)
+    return text.replace("missing required input(s) ]", "missing required input(s) []")
+
+
+def _sorted_list(match: re.Match[str]) -> str:
+    return f"Got input(s) [{','.join(sorted(filter(None, match.group(1).split(','))))}]"
+
+
+def batch_mismatch(text: str) -> str:
+    """Of two inputs whose batches differ, Triton's hash table decides which one is named."""
+    return re.sub(r"input '\w+' batch size does not match", "input '<input>' batch size does not match", text)
+
+
+def poll_reason(text: str) -> str:
+    """Why a model's configuration is refused stands only in Triton's log; Argosy says it in the answer too."""
+    return re.sub(r"(failed to poll from model repository): .*", r"\1", text, flags=re.DOTALL)
+
+
+TEXT_RULES: tuple[Callable[[str], str], ...] = (traceback, parser_words, input_lists, batch_mismatch, poll_reason)
+
+
+def server_name(answer: Json) -> Json:
+    """Each server says its own name and version in its metadata."""
+    if isinstance(answer, dict) and "extensions" in answer:
+        return {**answer, "name": "<server>", "version": "<version>"}
+    return answer
+
+
+def ensemble_outputs(answer: Json) -> Json:
+    """Triton writes an ensemble's outputs in the order of its tensor map, which follows no configuration."""
+    if not isinstance(answer, dict) or answer.get("model_name") not in ENSEMBLES or "outputs" not in answer:
+        return answer
+    raw = answer.get("raw_output_contents")
+    order = sorted(range(len(answer["outputs"])), key=lambda index: str(answer["outputs"][index]["name"]))
+    found = {**answer, "outputs": [answer["outputs"][index] for index in order]}
+    if raw:
+        found["raw_output_contents"] = [raw[index] for index in order]
+    return found
+
+
+def ensemble_parameters(answer: Json) -> Json:
+    """Triton's ensembles answer with the sequence flags they passed to their steps, once per step."""
+    if not isinstance(answer, dict) or answer.get("model_name") not in ENSEMBLES:
+        return answer
+    found = {key: value for key, value in answer.items() if key not in SEQUENCE_FLAGS}
+    if "parameters" in found:
+        kept = {key: value for key, value in found.pop("parameters").items() if key not in SEQUENCE_FLAGS}
+        found |= {"parameters": kept} if kept else {}
+    return found
+
+
+def not_a_number(answer: Json) -> Json:
+    """NaN does not equal itself, so it is compared by its name."""
+    return "NaN" if isinstance(answer, float) and math.isnan(answer) else answer
+
+
+VALUE_RULES: tuple[Callable[[Json], Json], ...] = (
+    server_name,
+    ensemble_outputs,
+    ensemble_parameters,
+    not_a_number,
+)
+
+
+def content_type(answer: Mapping[str, Json]) -> dict[str, Json]:
+    """Triton labels the same JSON error text/plain or application/json by the path it came from, and gives an
+    empty body either label; no client can tell by it."""
+    found = dict(answer)
+    if found.get("status", 200) >= 400 and not found["type"].startswith("text/event-stream"):
+        found["type"] = "<error>"
+    elif found.get("body") == "":
+        found["type"] = "<empty>"
+    return found
+
+
+def normalised(answer: Mapping[str, Json]) -> Json:
+    """The HTTP answer `{"status", "type", "body"}` with every rule applied."""
+    return values(content_type(answer))
+
+
+def values(answer: Json) -> Json:
+    """Any answer's values with the rules on text and on values applied, from the inside out."""
+    if isinstance(answer, dict):
+        answer = {key: values(value) for key, value in answer.items()}
+    elif isinstance(answer, list):
+        answer = [values(value) for value in answer]
+    elif isinstance(answer, str):
+        for rule in TEXT_RULES:
+            answer = rule(answer)
+    for value_rule in VALUE_RULES:
+        answer = value_rule(answer)
+    return answer

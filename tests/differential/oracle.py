@@ -1,0 +1,34 @@
+"""What the real Triton answered, written down in `recorded/`, and the flags that both servers are started with.
+
+A recording is read as it is and never edited by hand: `python -m tests.differential.record` writes it again.
+"""
+
+import json
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+MODELS = Path(__file__).resolve().parents[1] / "models"
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def flags() -> list[str]:
+    """Explicit control with every model of the repository loaded, so that one server serves every check."""
+    names = sorted(folder.name for folder in MODELS.iterdir() if (folder / "1").is_dir())
+    return ["--model-control-mode=explicit", *(f"--load-model={name}" for name in names)]
+
+
+@cache
+def recorded(topic: str) -> dict[str, Any]:
+    """Triton's answers by case name."""
+    loaded: dict[str, Any] = json.loads((RECORDED / f"{topic}.json").read_text())
+    return loaded
+
+
+def record(topic: str, answers: Iterable[tuple[str, Any]]) -> None:
+    """Write Triton's answers down, one line per case."""
+    found = dict(answers)
+    lines = (f"{json.dumps(name)}: {json.dumps(answer, sort_keys=True)}" for name, answer in found.items())
+    RECORDED.mkdir(exist_ok=True)
+    (RECORDED / f"{topic}.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")

@@ -1,0 +1,27 @@
+"""`python -m tests.differential.record`: asks the real Triton every case, and writes its answers down."""
+
+import tempfile
+from pathlib import Path
+
+from tests.differential import grpc_cases, http_cases, statistics_cases
+from tests.differential.oracle import MODELS, flags, record
+from tests.peers.triton import triton
+
+
+def main() -> None:
+    """Record every topic."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = triton(MODELS, *flags(), log=Path(folder) / "triton.log")
+        try:
+            for topic, cases in http_cases.TOPICS.items():
+                record(topic, [(case.name, http_cases.answers(server.http, case)) for case in cases])
+            grpc = grpc_cases.CASES
+            record("grpc", [(case.name, grpc_cases.answer(server.grpc, case)) for case in grpc])
+            moved = statistics_cases.CASES
+            record("statistics", [(case.name, statistics_cases.moved(server.http, case)) for case in moved])
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""How a model's counts move with requests: what is counted, not how long it took."""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from tests.differential.cases.http_infer import floats, pair
+from tests.differential.exchange import Call, get, infer, post, send, tensor
+
+
+@dataclass(frozen=True)
+class StatisticsCase:
+    """Calls, and the models whose counts are compared before and after."""
+
+    name: str
+    calls: tuple[Call, ...]
+    models: tuple[str, ...]
+
+
+def _fail(how: str) -> Call:
+    return infer("failing", tensor("HOW", [1], "BYTES", [how]))
+
+
+ROW = infer("identity", floats([1, 2], [1, 2]))
+ROWS = infer("identity", floats([3, 2], [1, 2, 3, 4, 5, 6]))
+WORDS = post("/v2/models/words/generate_stream", {"text_input": "one two three"})
+
+CASES = [
+    StatisticsCase("one row", (ROW,), ("identity",)),
+    StatisticsCase("rows", (ROW, ROWS, ROWS), ("identity",)),
+    StatisticsCase("refused", (infer("identity", floats([2], [1, 2])),), ("identity",)),
+    StatisticsCase("model fails", (_fail("ok"), _fail("raise"), _fail("error")), ("failing",)),
+    StatisticsCase("ensemble", (infer("chain", floats([2, 2], [1, 2, 3, 4])),), ("chain", "identity")),
+    StatisticsCase(
+        "diamond",
+        (infer("diamond", tensor("IN", [1, 16], "INT32", [1] * 16)),),
+        ("diamond", "scale", "add_sub"),
+    ),
+    StatisticsCase("bls", (infer("bls", tensor("MODEL", [1], "BYTES", ["add_sub"]), *pair()),), ("bls", "add_sub")),
+    StatisticsCase("decoupled", (WORDS,), ("words",)),
+    StatisticsCase("one version", (infer("versioned/versions/1", floats([1], [1], "IN")),), ("versioned",)),
+]
+
+
+def moved(address: str, case: StatisticsCase) -> dict[str, int]:
+    """Each count that the case's calls changed, by `model/version/path`, with by how much."""
+    before = _counts(address, case.models)
+    for call in case.calls:
+        send(address, call)
+    after = _settled(address, case.models)
+    changes = {path: count - before.get(path, 0) for path, count in after.items()}
+    return {path: change for path, change in sorted(changes.items()) if change}
+
+
+def _settled(address: str, models: tuple[str, ...]) -> dict[str, int]:
+    """The counts once two readings agree: a response may leave before it is counted."""
+    previous = _counts(address, models)
+    while True:
+        time.sleep(0.05)
+        current = _counts(address, models)
+        if current == previous:
+            return current
+        previous = current
+
+
+def _counts(address: str, models: tuple[str, ...]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for model in models:
+        answer = send(address, get(f"/v2/models/{model}/stats"))
+        for version in answer["body"]["model_stats"]:
+            found.update(_version_counts(f"{model}/{version['version']}", version))
+    return found
+
+
+def _version_counts(place: str, version: dict[str, Any]) -> dict[str, int]:
+    found = {f"{place}/{name}": int(version[name]) for name in ("inference_count", "execution_count")}
+    for name, stage in version["inference_stats"].items():
+        found[f"{place}/inference_stats/{name}"] = int(stage["count"])
+    for batch in version["batch_stats"]:
+        for name in ("compute_input", "compute_infer", "compute_output"):
+            found[f"{place}/batch_stats/{batch['batch_size']}/{name}"] = int(batch[name]["count"])
+    return found

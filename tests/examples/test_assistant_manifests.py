@@ -1,0 +1,65 @@
+"""The assistant's manifests are valid, point at files that are there, and make configs that fit together."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy.api import Ensemble, InferenceModel, ServingPool
+from argosy.fleet.facts import Node
+from argosy.local.manifests import read_manifests
+from argosy.reconcile import Previous, reconcile
+from argosy.render.ensemble_config import ensemble_config
+from argosy.render.model_config import Devices, model_config
+from argosy_runtime.modelconfig import check, check_steps, is_decoupled, normalize
+
+ASSISTANT = Path(__file__).parents[2] / "examples" / "assistant"
+STAGES = ["tokenize", "embed", "safety", "llm", "detokenize"]
+
+
+def of_kind(kind: type) -> list[Any]:
+    found = read_manifests(ASSISTANT)
+    assert not found.problems
+    return [resource for resource in found.resources if isinstance(resource, kind)]
+
+
+def configs() -> dict[str, ModelConfig]:
+    return {model.name: model_config(model, Devices(), [1]) for model in of_kind(InferenceModel)}
+
+
+def test_one_pool_serves_one_ensemble_of_five_models() -> None:
+    (pool,) = of_kind(ServingPool)
+    (ensemble,) = of_kind(Ensemble)
+    models = of_kind(InferenceModel)
+    assert [model.name for model in models] == [step.model for step in ensemble.spec.steps] == STAGES
+    assert {each.spec.pool_ref for each in (*models, ensemble)} == {pool.name}
+    assert [model.spec.model_format.backend for model in models] == [
+        "python", "pytorch", "onnxruntime", "transformers", "python",
+    ]  # fmt: skip
+
+
+def test_one_cpu_node_serves_it_all() -> None:
+    resources = read_manifests(ASSISTANT).resources
+    outcome = reconcile(resources, [Node("laptop", ())], {}, Previous(), datetime.now(UTC))
+    assert not outcome.problems
+    ((repository,),) = outcome.repositories.values()
+    assert {model.name for model in repository.models} == {*STAGES, "assistant"}
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_a_stage_has_its_files_and_a_valid_config(name: str) -> None:
+    (model,) = [each for each in of_kind(InferenceModel) if each.name == name]
+    folder = ASSISTANT / "models" / name
+    assert model.spec.storage_uri == folder.as_uri()
+    assert any(folder.iterdir())
+    assert not check(normalize(configs()[name], name, gpus=[]))
+
+
+def test_every_tensor_of_the_ensemble_fits_its_ends() -> None:
+    (ensemble,) = of_kind(Ensemble)
+    config = ensemble_config(ensemble, dict.fromkeys(STAGES, 1))
+    assert not check(normalize(config, "assistant", gpus=[]))
+    assert not check_steps(config, configs())
+    assert is_decoupled(config, configs())

@@ -1,0 +1,124 @@
+"""The rules' CEL, evaluated: it accepts what the models accept, and refuses what they refuse."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from argosy.api import KINDS
+from argosy.api.base import ApiModel
+from argosy.api.schema import structural_schema
+
+celpy = pytest.importorskip("celpy", reason="cel-python evaluates the CRDs' rules")
+
+Body = dict[str, Any]
+Schema = dict[str, Any]
+
+
+def is_sorted(values: Any) -> Any:
+    """Kubernetes' own list function, which cel-python does not bring."""
+    return celpy.celtypes.BoolType(all(a <= b for a, b in pairwise(values)))
+
+
+def broken(schema: Schema, value: Any) -> list[str]:
+    """Messages of the rules that a value breaks, its defaults filled in as the API server does first."""
+    found: list[str] = []
+    if isinstance(value, list):
+        return [message for item in value for message in broken(schema["items"], item)]
+    if isinstance(value, dict):
+        for name, inner in schema.get("properties", {}).items():
+            if name not in value and "default" in inner:
+                value[name] = inner["default"]
+            if name in value:
+                found += broken(inner, value[name])
+        if isinstance(schema.get("additionalProperties"), dict):
+            found += [message for item in value.values() for message in broken(schema["additionalProperties"], item)]
+    for rule in schema.get("x-kubernetes-validations", ()):
+        if not holds(rule["rule"], value):
+            found.append(rule["message"])
+    return found
+
+
+def holds(rule: str, value: Any) -> bool:
+    environment = celpy.Environment()
+    functions = {"isSorted": is_sorted}
+    program = environment.program(environment.compile(rule), functions=functions)
+    return bool(program.evaluate({"self": celpy.json_to_cel(value)}))
+
+
+def spec_schema(kind: str) -> Schema:
+    spec = KINDS[kind].model_fields["spec"].annotation
+    assert isinstance(spec, type)
+    assert issubclass(spec, ApiModel)
+    return structural_schema(spec)
+
+
+BREAKING = [
+    ("InferenceModel", {"versionPolicy": {}}, "set exactly one of latest, all and specific"),
+    ("InferenceModel", {"versionPolicy.all": {}}, "set exactly one of latest, all and specific"),
+    ("InferenceModel", {"version": 3}, "versionPolicy.specific.versions must list spec.version"),
+    ("InferenceModel", {"sequence": {}}, "batching and sequence exclude each other; keep one"),
+    ("InferenceModel", {"maxBatchSize": 8}, "a preferred batch size is at most maxBatchSize"),
+    ("InferenceModel", {"inputs.0.dims": [0]}, "a dimension is 1 or more, or -1 for any size"),
+    ("InferenceModel", {"batching.preserveOrdering": True}, "preserveOrdering allows no more than one priority level"),
+    ("InferenceModel", {"batching.defaultPriorityLevel": 0}, "defaultPriorityLevel must be from 1 to priorityLevels"),
+    ("InferenceModel", {"batching.priorityLevels": 0}, "defaultPriorityLevel must be from 1 to priorityLevels"),
+    ("InferenceModel", {"footprint.gpus": 1}, "whole GPUs are taken alone: leave out compute or gpus"),
+    (
+        "InferenceModel",
+        {"footprint": {"gpus": 3}, "parallelism": {"tensor": 2}, "instances": 1},
+        "footprint.gpus must be parallelism.tensor x parallelism.pipeline",
+    ),
+    ("InferenceModel", {"footprint": {"gpus": 2}}, "a model that takes several GPUs has one instance on them"),
+    ("InferenceModel", {"minReplicas": 5}, "maxReplicas is at least minReplicas"),
+    ("InferenceModel", {"engine.accuracy": ...}, "a precision below 16 bits needs accuracy {dataUri, threshold}"),
+    (
+        "InferenceModel",
+        {"rollout.canary.1.trafficPercent": 10},
+        "each canary step has more traffic than the one before it",
+    ),
+    (
+        "InferenceModel",
+        {"rollout.canary.1.trafficPercent": 5},
+        "each canary step has more traffic than the one before it",
+    ),
+    (
+        "InferenceModel",
+        {"batching": ..., "sequence": {"direct": {}, "oldest": {"maxCandidateSequences": 1}}},
+        "direct and oldest exclude each other; keep one",
+    ),
+    ("Ensemble", {"minReplicas": 2, "maxReplicas": 1}, "maxReplicas is at least minReplicas"),
+    ("ServingPool", {"minServers": 4}, "maxServers is at least minServers"),
+    ("ServingPool", {"runtime.env.1.value": "x"}, "value and valueFrom exclude each other; keep one"),
+    ("ServingPool", {"runtime.env.1.valueFrom": {}}, "set exactly one of secretKeyRef and configMapKeyRef"),
+    ("ServingPool", {"tolerations.0.value": "x"}, "operator Exists takes no value, and Equal needs a key"),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes", "message"), BREAKING)
+def test_a_broken_rule_is_refused(body: Callable[..., Body], kind: str, changes: dict[str, Any], message: str) -> None:
+    assert broken(spec_schema(kind), body(kind, changes)["spec"]) == [message]
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_right_body_breaks_no_rule(body: Callable[..., Body], kind: str) -> None:
+    assert broken(spec_schema(kind), body(kind)["spec"]) == []
+
+
+def test_every_rule_is_broken_by_some_case() -> None:
+    said: set[str] = set()
+    waiting = [spec_schema(kind) for kind in KINDS]
+    while waiting:
+        schema = waiting.pop()
+        said |= {rule["message"] for rule in schema.get("x-kubernetes-validations", ())}
+        waiting += schema.get("properties", {}).values()
+        waiting += [schema[key] for key in ("items", "additionalProperties") if key in schema]
+    assert said == {message for *_, message in BREAKING}
+
+
+def test_a_smallest_body_breaks_no_rule() -> None:
+    spec = {"poolRef": "p", "modelFormat": {"name": "python"}, "version": 1, "storageUri": "file:m"}
+    spec |= {"footprint": {}, "parallelism": {}, "batching": {}, "rollout": {}}
+    assert broken(spec_schema("InferenceModel"), spec) == []
+    assert broken(spec_schema("ServingPool"), {}) == []

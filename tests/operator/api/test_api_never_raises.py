@@ -1,0 +1,82 @@
+"""Whatever is read, problems come back; nothing is raised, and nothing half-read is let through."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.api import Problem, parse_body, parse_documents
+
+BODIES = {
+    body["kind"]: body
+    for body in yaml.safe_load_all((Path(__file__).parent / "bodies.yaml").read_text(encoding="utf-8"))
+}
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a body."""
+    keys = value.keys() if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    return [path, *(place for key in keys for place in places(value[key], (*path, key)))]
+
+
+PLACES = [(kind, place) for kind, body in BODIES.items() for place in places(body) if place]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(PLACES), VALUES)
+def test_any_value_at_any_place_is_read_or_reported(place: tuple[str, tuple[Any, ...]], value: Any) -> None:
+    kind, path = place
+    body = deepcopy(BODIES[kind])
+    at: Any = body
+    for part in path[:-1]:
+        at = at[part]
+    at[path[-1]] = value
+    resource, problems = parse_body(body, "f")
+    assert (resource is None) == bool(problems)
+    assert all(isinstance(problem, Problem) and problem.message for problem in problems)
+
+
+@settings(max_examples=200, deadline=None)
+@given(VALUES)
+def test_any_body_is_read_or_reported(body: Any) -> None:
+    resource, problems = parse_body(body)
+    assert resource is None
+    assert problems
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet=st.sampled_from("a:-[]{}&*!#|>\"'\n 01.%@?,"), max_size=40))
+def test_any_text_is_read_or_reported(text: str) -> None:
+    resources, _ = parse_documents(text, "f")
+    assert resources == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[" * 5000, "nested too deeply"),
+        ("a: &a [*a]", "line 1: not YAML: found unconstructable recursive node"),
+        ("a: !!int x", "line 1: not YAML"),
+        ("a: 1\nb: \x00", "line 2: not YAML: character 0 "),
+        ("a: " + "1" * 5000, "line 1: not YAML"),
+    ],
+)
+def test_hostile_texts_are_reported(text: str, said: str) -> None:
+    resources, problems = parse_documents(text, "f")
+    assert resources == []
+    assert said in str(problems[0])
+
+
+def test_numbers_are_finite() -> None:
+    body = deepcopy(BODIES["InferenceModel"])
+    body["spec"]["slo"] = {"queueDelayMilliseconds": float("inf")}
+    _, problems = parse_body(body)
+    assert [problem.path for problem in problems] == ["spec.slo.queueDelayMilliseconds"]

@@ -1,0 +1,216 @@
+"""Every rule of one resource: what breaks it, where it is reported and what the message says."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from argosy.api import parse_body
+
+Body = dict[str, Any]
+Case = tuple[dict[str, Any], str, str]
+
+MODEL: list[Case] = [
+    ({"poolRef": ...}, "spec.poolRef", "is required"),
+    ({"poolRef": "Not_DNS"}, "spec.poolRef", "is not a DNS name"),
+    ({"poolRef": "a" * 254}, "spec.poolRef", "at most 253"),
+    ({"pool_ref": "gpus"}, "spec.pool_ref", "did you mean 'poolRef'?"),
+    ({"modelFormat.name": "torch"}, "spec.modelFormat.name", "did you mean 'pytorch'?"),
+    ({"modelFormat.name": "excel"}, "spec.modelFormat.name", "known: onnx, pytorch, python, huggingface"),
+    ({"version": 0}, "spec.version", "must be 1 or more"),
+    ({"version": "2"}, "spec.version", "expected a whole number; found '2'"),
+    ({"version": 2.5}, "spec.version", "expected a whole number"),
+    ({"version": True}, "spec.version", "expected a whole number"),
+    ({"storageUri": "ftp://x/y"}, "spec.storageUri", "does not begin with one of s3:, gs:, hf:"),
+    ({"storageUri": "s3:/bucket"}, "spec.storageUri", "write it like s3://bucket"),
+    ({"storageUri": "file:"}, "spec.storageUri", "names no path"),
+    ({"digest": "sha256:12"}, "spec.digest", "64 lower-case hexadecimal digits"),
+    ({"versionPolicy": {}}, "spec.versionPolicy", "exactly one of latest, all and specific; found none"),
+    ({"versionPolicy.all": {}}, "spec.versionPolicy", "found all and specific"),
+    ({"versionPolicy.specific.versions": [1, 2, 1]}, "spec.versionPolicy.specific.versions[2]", "listed twice"),
+    ({"versionPolicy.specific.versions": [1]}, "spec.versionPolicy.specific.versions", "spec.version 2"),
+    ({"versionPolicy": {"latest": {"numVersions": 0}}}, "spec.versionPolicy.latest.numVersions", "1 or more"),
+    ({"inputs.0.dims": [4, 0]}, "spec.inputs[0].dims[1]", "1 or more, or -1"),
+    ({"inputs.0.dims": [-2]}, "spec.inputs[0].dims[0]", "found -2"),
+    ({"inputs.0.dims": []}, "spec.inputs[0].dims", "1 or more entries"),
+    ({"inputs.0.dims": 4}, "spec.inputs[0].dims", "expected a list; found 4"),
+    ({"inputs.0.dataType": "FP32"}, "spec.inputs[0].dataType", "did you mean 'TYPE_FP32'?"),
+    ({"inputs.0.name": "scale"}, "spec.inputs[1].name", "already inputs[0]"),
+    ({"inputs.0.name": ""}, "spec.inputs[0].name", "1 or more characters"),
+    ({"inputs.0.format": "FORMAT_NHWC"}, "spec.inputs[0].format", "needs 3 dims"),
+    ({"inputs.0.labelFilename": "x"}, "spec.inputs[0].labelFilename", "unknown field"),
+    ({"outputs.0.reshape": {"shape": [2, 191]}}, "spec.outputs[0].reshape.shape", "as many elements"),
+    ({"outputs.0.reshape": {"shape": [384, -1]}}, "spec.outputs[0].reshape.shape", "same number of -1"),
+    ({"outputs.0.isShapeTensor": True, "engine": ...}, "spec.outputs[0].isShapeTensor", "only TensorRT"),
+    ({"maxBatchSize": -1}, "spec.maxBatchSize", "0 or more"),
+    ({"maxBatchSize": 8}, "spec.batching.preferredBatchSizes[1]", "is 16, more than maxBatchSize 8"),
+    (
+        {"maxBatchSize": 0, "batching": ..., "inputs.0.allowRaggedBatch": False},
+        "spec.inputs[1].reshape.shape",
+        "set maxBatchSize",
+    ),
+    ({"maxBatchSize": 0, "batching": ..., "inputs.1": ...}, "spec.inputs[0].allowRaggedBatch", "no batch"),
+    ({"batching.preserveOrdering": True, "batching.queuePolicy": ...}, "spec.batching.preserveOrdering", "one order"),
+    (
+        {
+            "batching.preserveOrdering": True,
+            "batching.priorityLevels": 0,
+            "batching.defaultPriorityLevel": 0,
+            "batching.priorityQueuePolicies": {},
+        },
+        "spec.batching.queuePolicy.timeoutAction",
+        "preserveOrdering forbids",
+    ),
+    ({"batching.defaultPriorityLevel": 3}, "spec.batching.defaultPriorityLevel", "from 1 to priorityLevels (2)"),
+    (
+        {"batching.priorityLevels": 0, "batching.priorityQueuePolicies": {}},
+        "spec.batching.defaultPriorityLevel",
+        "no effect without",
+    ),
+    ({"batching.priorityQueuePolicies": {"3": {}}}, "spec.batching.priorityQueuePolicies.3", "no priority level 3"),
+    ({"batching.queuePolicy.timeoutAction": "DROP"}, "spec.batching.queuePolicy.timeoutAction", "REJECT, DELAY"),
+    ({"batching.maxQueueDelayMicroseconds": -1}, "spec.batching.maxQueueDelayMicroseconds", "0 or more"),
+    ({"sequence": {}}, "spec.sequence", "exclude each other"),
+    (
+        {"batching": ..., "sequence": {"direct": {}, "oldest": {"maxCandidateSequences": 4}}},
+        "spec.sequence",
+        "direct and oldest",
+    ),
+    (
+        {"batching": ..., "sequence": {"oldest": {"maxCandidateSequences": 4, "preferredBatchSizes": [64]}}},
+        "spec.sequence.oldest.preferredBatchSizes[0]",
+        "is 64",
+    ),
+    (
+        {"batching": ..., "sequence": {"controls": [{"name": "s", "kind": "CONTROL_SEQUENCE_CORRID"}]}},
+        "spec.sequence.controls[0].dataType",
+        "TYPE_UINT64",
+    ),
+    (
+        {
+            "batching": ...,
+            "sequence": {"controls": [{"name": "s", "kind": "CONTROL_SEQUENCE_START", "dataType": "TYPE_INT8"}]},
+        },
+        "spec.sequence.controls[0].dataType",
+        "TYPE_INT32, TYPE_FP32, TYPE_BOOL",
+    ),
+    (
+        {
+            "batching": ...,
+            "sequence": {
+                "states": [
+                    {
+                        "inputName": "i",
+                        "outputName": "o",
+                        "dataType": "TYPE_FP32",
+                        "dims": [1],
+                        "initialState": [{"name": "z", "dataType": "TYPE_FP32", "dims": [1]}],
+                    }
+                ]
+            },
+        },
+        "spec.sequence.states[0].initialState[0]",
+        "exactly one of zeroData: true and dataFile",
+    ),
+    ({"footprint.gpuMemory": "2 GB"}, "spec.footprint.gpuMemory", "no quantity"),
+    ({"footprint.gpuMemory": "-1Gi"}, "spec.footprint.gpuMemory", "negative"),
+    ({"footprint.compute": "120%"}, "spec.footprint.compute", "more than"),
+    ({"footprint.compute": 10}, "spec.footprint.compute", 'write it as "10%"'),
+    ({"footprint.gpuMemory": ...}, "spec.footprint.gpuMemory", "set gpuMemory"),
+    ({"footprint.gpus": 1}, "spec.footprint.compute", "taken alone"),
+    (
+        {"footprint": {"gpus": 3}, "parallelism": {"tensor": 2}, "instances": 1},
+        "spec.footprint.gpus",
+        "is 3, but parallelism.tensor 2 x pipeline 1 takes 2",
+    ),
+    ({"parallelism": {"tensor": 2}, "instances": 1}, "spec.footprint.compute", "takes 2 whole GPUs"),
+    ({"footprint": {}, "parallelism": {"tensor": 2}}, "spec.instances", "is 2, but one instance takes all 2 GPUs"),
+    ({"parallelism": {"tensor": 0}}, "spec.parallelism.tensor", "1 or more"),
+    ({"instances": 0}, "spec.instances", "1 or more"),
+    ({"maxReplicas": 0}, "spec.maxReplicas", "1 or more"),
+    ({"minReplicas": 5}, "spec.maxReplicas", "is 4, less than minReplicas 5"),
+    ({"slo.queueDelayMilliseconds": 0}, "spec.slo.queueDelayMilliseconds", "more than 0"),
+    ({"engine.accuracy": ...}, "spec.engine.accuracy", "int8 is below a baseline of 16 bits"),
+    (
+        {"engine.precision": "fp32", "engine.accuracy.baselinePrecision": "fp16"},
+        "spec.engine.accuracy.baselinePrecision",
+        "coarser",
+    ),
+    ({"engine.builder": "tensorrt_llm"}, "spec.engine.builder", "compiles models of format 'huggingface'"),
+    ({"engine.timeout": "2 hours"}, "spec.engine.timeout", "30s, 5m or 1h30m"),
+    ({"rollout.canary.1.trafficPercent": 10}, "spec.rollout.canary[1].trafficPercent", "more than the step before"),
+    ({"rollout.canary.0.trafficPercent": 101}, "spec.rollout.canary[0].trafficPercent", "100 or less"),
+    ({"rollout.analysis.maxErrorRate": 1}, "spec.rollout.analysis.maxErrorRate", "no percentage"),
+    ({"config": {"max_batch_size": 4}}, "spec.config.max_batch_size", "is decided by spec.maxBatchSize"),
+    ({"config": {"optimisation": {}}}, "spec.config.optimisation", "did you mean 'optimization'?"),
+]
+ENSEMBLE: list[Case] = [
+    ({"steps": []}, "spec.steps", "1 or more entries"),
+    ({"steps.0.inputs": {}}, "spec.steps[0].inputs", "1 or more entries"),
+    ({"steps.0.outputs": ...}, "spec.steps[0].outputs", "is required"),
+    ({"steps.0.version": 0}, "spec.steps[0].version", "1 or more"),
+    ({"inputs": []}, "spec.inputs", "1 or more entries"),
+    ({"inputs.0.reshape": {"shape": [1, 1]}}, "spec.inputs[0].reshape", "cannot reshape"),
+    ({"outputs.1": {"name": "vector", "dataType": "TYPE_FP32", "dims": [1]}}, "spec.outputs[1].name", "already"),
+    ({"minReplicas": 2, "maxReplicas": 1}, "spec.maxReplicas", "less than minReplicas 2"),
+]
+POOL: list[Case] = [
+    ({"runtime.name": "tritn"}, "spec.runtime.name", "did you mean 'triton'?"),
+    ({"runtime.env.0.name": "1X"}, "spec.runtime.env[0].name", "no digit first"),
+    ({"runtime.env.1.value": "x"}, "spec.runtime.env[1]", "value and valueFrom"),
+    ({"runtime.env.1.valueFrom": {}}, "spec.runtime.env[1].valueFrom", "exactly one of secretKeyRef"),
+    ({"runtime.resources.cpu": "many"}, "spec.runtime.resources.cpu", "such as 4, 0.5 or 500m"),
+    ({"tolerations.0.value": "x"}, "spec.tolerations[0].value", "must be empty"),
+    ({"tolerations.0": {"operator": "Equal"}}, "spec.tolerations[0].key", "unless operator is Exists"),
+    ({"gpusPerServer": -1}, "spec.gpusPerServer", "0 or more"),
+    ({"minServers": 4}, "spec.maxServers", "is 3, less than minServers 4"),
+    ({"memoryHeadroom": "0.2"}, "spec.memoryHeadroom", "no percentage"),
+    ({"storage.engineCache": {}}, "spec.storage.engineCache.storageUri", "is required"),
+    ({"monitoring.prometheus": "prometheus:9090"}, "spec.monitoring.prometheus", "begins with http://"),
+    ({"suspend": "yes"}, "spec.suspend", "expected true or false"),
+    ({"nodeselector": {}}, "spec.nodeselector", "did you mean 'nodeSelector'?"),
+]
+
+
+def _cases() -> list[Any]:
+    named = {"InferenceModel": MODEL, "Ensemble": ENSEMBLE, "ServingPool": POOL}
+    return [
+        pytest.param(kind, *case, id=f"{kind}-{case[1]}-{number}")
+        for kind, cases in named.items()
+        for number, case in enumerate(cases)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "changes", "path", "said"), _cases())
+def test_a_broken_rule_is_reported_at_its_field(
+    body: Callable[..., Body], kind: str, changes: dict[str, Any], path: str, said: str
+) -> None:
+    resource, problems = parse_body(body(kind, changes), "m.yaml")
+    assert resource is None
+    found = [(problem.path, problem.message) for problem in problems]
+    assert any(where == path and said in message for where, message in found), found
+
+
+@pytest.mark.parametrize("kind", ["InferenceModel", "Ensemble", "ServingPool"])
+def test_a_right_body_has_no_problem_and_keeps_its_words(body: Callable[..., Body], kind: str) -> None:
+    resource, problems = parse_body(body(kind))
+    assert problems == []
+    assert resource is not None
+    written = resource.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    assert written == body(kind)
+
+
+def test_rules_still_run_beside_a_wrong_field(body: Callable[..., Body]) -> None:
+    wrong = body("InferenceModel", {"version": 0, "minReplicas": 9, "footprint.gpus": 1, "inputs.0.name": "scale"})
+    _, problems = parse_body(wrong)
+    assert {problem.path for problem in problems} == {
+        "spec.version",
+        "spec.maxReplicas",
+        "spec.footprint.compute",
+        "spec.inputs[1].name",
+    }
+
+
+def test_a_rule_over_a_wrong_field_is_left_out(body: Callable[..., Body]) -> None:
+    _, problems = parse_body(body("InferenceModel", {"minReplicas": "many"}))
+    assert [problem.path for problem in problems] == ["spec.minReplicas"]

@@ -1,0 +1,102 @@
+"""Statuses: what code builds is what the CRD takes, and a condition is found by its type."""
+
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from argosy.api import (
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    EnsembleStatus,
+    InferenceModelStatus,
+    Reason,
+    ServingPoolStatus,
+)
+from argosy.api import status as parts
+from argosy.api.schema import structural_schema
+
+READY = Condition(
+    type=ConditionType.READY,
+    status=ConditionStatus.TRUE,
+    reason=Reason.SERVING,
+    message="2 of 2 replicas serve",
+    last_transition_time="2026-01-01T00:00:00Z",
+    observed_generation=4,
+)
+VERSION = parts.VersionStatus(version=2, state=parts.VersionState.SERVING, traffic_percent=100, replicas=2)
+PLACE = parts.PlacementStatus(server="gpus-0", node="a", version=2, gpus=(0, 1))
+SCALING = parts.ScalingStatus(desired_replicas=2, reason="Steady", metric="queue delay", value=3.5, target=10.0)
+NECK = parts.BottleneckStatus(stage="queue", share=725, message="requests wait; raise maxReplicas")
+STATUSES: list[parts.ResourceStatus] = [
+    InferenceModelStatus(
+        observed_generation=4,
+        conditions=(READY,),
+        replicas=2,
+        available_replicas=2,
+        selector="argosy.dev/model=m",
+        url="http://m.n",
+        versions=(VERSION,),
+        active_version=2,
+        placement=(PLACE,),
+        footprint=parts.FootprintStatus(gpu_memory=3 * 2**30, compute=125, measured=True),
+        engines=(parts.EngineStatus(compute_capability="9.0", key="k", state="Ready", accuracy=0.999),),
+        scaling=SCALING,
+        bottleneck=NECK,
+    ),
+    EnsembleStatus(
+        versions=(VERSION,),
+        steps=(parts.StepStatus(model="m", version=2, state=parts.VersionState.SERVING),),
+        placement=(PLACE,),
+        scaling=SCALING,
+        bottleneck=NECK,
+    ),
+    ServingPoolStatus(
+        conditions=(READY,),
+        servers=(parts.ServerStatus(name="gpus-0", node="a", gpus=(0,), ready=True, models=1),),
+        gpus=parts.GpuCount(total=6, used=3, free=3, one_per_model=6),
+        placement=(
+            parts.GpuPlacement(
+                server="gpus-0",
+                node="a",
+                gpu=0,
+                memory=80 * 2**30,
+                memory_used=2**30,
+                models=(parts.OccupantStatus(model="m", version=2, gpu_memory=2**30, compute=100),),
+            ),
+        ),
+        unplaced=(parts.UnplacedStatus(name="big", reason="NoRoom", message="needs 80Gi"),),
+    ),
+]
+
+
+@pytest.mark.parametrize("status", STATUSES, ids=lambda status: type(status).__name__)
+def test_what_is_written_passes_the_schema_and_reads_back(status: parts.ResourceStatus) -> None:
+    written: dict[str, Any] = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    schema = structural_schema(type(status), defaults=False)
+    assert list(Draft202012Validator(schema).iter_errors(written)) == []
+    assert set(written) <= set(schema["properties"])
+    assert type(status).model_validate(written) == status
+
+
+def test_amounts_are_written_as_kubernetes_does() -> None:
+    written = STATUSES[0].model_dump(mode="json", by_alias=True)
+    assert written["footprint"]["gpuMemory"] == "3Gi"
+    assert written["footprint"]["compute"] == "12.5%"
+    assert written["bottleneck"]["share"] == "72.5%"
+
+
+def test_ready_is_the_conditions_word() -> None:
+    false = READY.model_copy(update={"status": ConditionStatus.FALSE})
+    assert STATUSES[0].ready
+    assert not STATUSES[1].ready
+    assert not ServingPoolStatus(conditions=(false,)).ready
+    assert STATUSES[0].condition(ConditionType.READY) == READY
+    assert STATUSES[0].condition(ConditionType.SCALING) is None
+
+
+def test_a_status_of_a_newer_release_is_read() -> None:
+    status = InferenceModelStatus.model_validate({"newer": 1, "scaling": {"newer": 2, "desiredReplicas": 3}})
+    assert status.scaling is not None
+    assert status.scaling.desired_replicas == 3

@@ -1,0 +1,127 @@
+"""Reading nodes: GPU feature discovery's labels, NVLink, readiness, and what is wrong with a file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.cli.nodes import NodesError, parse_nodes, read_nodes
+
+H100 = {
+    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+    "nvidia.com/gpu.memory": "81559",
+    "nvidia.com/gpu.compute.major": "9",
+    "nvidia.com/gpu.compute.minor": "0",
+}
+
+
+def body(name: str = "a", gpus: object = "4", **changed: Any) -> dict[str, Any]:
+    metadata = {"name": name, "labels": {**H100, **changed.pop("labels", {})}, **changed.pop("metadata", {})}
+    status = {"capacity": {"nvidia.com/gpu": gpus, "memory": "64Gi"}, **changed.pop("status", {})}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status, **changed}
+
+
+def read(*bodies: dict[str, Any]) -> Any:
+    return parse_nodes(json.dumps({"kind": "NodeList", "items": list(bodies)}), "nodes.json")
+
+
+def test_gpus_come_from_labels_and_capacity() -> None:
+    (node,) = read(body())
+    assert [(gpu.index, gpu.memory, gpu.is_cpu) for gpu in node.gpus] == [(i, 81559 << 20, False) for i in range(4)]
+    assert (node.product, node.compute_capability, node.ready) == ("NVIDIA-H100-80GB-HBM3", "9.0", True)
+    assert node.labels["nvidia.com/gpu.memory"] == "81559"
+
+
+def test_what_is_allocatable_comes_before_capacity_and_the_label() -> None:
+    (node,) = read(body(status={"allocatable": {"nvidia.com/gpu": "3"}}, labels={"nvidia.com/gpu.count": "8"}))
+    assert len(node.gpus) == 3
+    (counted,) = read(body(status={"capacity": {"memory": "1Gi"}}, labels={"nvidia.com/gpu.count": "8"}))
+    assert len(counted.gpus) == 8
+
+
+def test_time_slices_are_no_gpus() -> None:
+    labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.count": "2"}
+    (node,) = read(body(gpus="8", labels=labels))
+    assert len(node.gpus) == 2
+
+
+@pytest.mark.parametrize(
+    ("product", "joined"),
+    [
+        ("NVIDIA-H100-80GB-HBM3", True),
+        ("NVIDIA-A100-SXM4-80GB", True),
+        ("NVIDIA-H100-NVL", True),
+        ("NVIDIA-H200", True),
+        ("NVIDIA-L40S", False),
+        ("NVIDIA-H100-PCIe", False),
+    ],
+)
+def test_nvlink_follows_from_the_product(product: str, joined: bool) -> None:
+    (node,) = read(body(labels={"nvidia.com/gpu.product": product}))
+    assert node.nvlink == ((frozenset({0, 1, 2, 3}),) if joined else ())
+
+
+@pytest.mark.parametrize(
+    ("annotation", "groups"),
+    [("0,1;2,3", [{0, 1}, {2, 3}]), ("all", [{0, 1, 2, 3}]), ("none", []), ("0, 2 ; 1", [{0, 2}])],
+)
+def test_an_annotation_says_which_gpus_are_joined(annotation: str, groups: list[set[int]]) -> None:
+    (node,) = read(body(metadata={"annotations": {"argosy.dev/nvlink": annotation}}))
+    assert [set(group) for group in node.nvlink] == groups
+
+
+@pytest.mark.parametrize("annotation", ["0,4", "0-3", "0,1;1,2", "yes"])
+def test_an_annotation_that_cannot_be_is_refused(annotation: str) -> None:
+    with pytest.raises(NodesError, match=r"Node a: metadata.annotations\[argosy.dev/nvlink\]: "):
+        read(body(metadata={"annotations": {"argosy.dev/nvlink": annotation}}))
+
+
+def test_a_node_without_gpus_is_a_cpu_slot_with_its_memory() -> None:
+    (node,) = read(body(gpus="0"))
+    assert [(gpu.memory, gpu.is_cpu) for gpu in node.gpus] == [(64 << 30, True)]
+    assert node.nvlink == ()
+
+
+def test_nodes_that_take_no_pods_are_not_ready() -> None:
+    conditions = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
+    cordoned, lost = read(body("a", spec={"unschedulable": True}), body("b", status=conditions))
+    assert (cordoned.ready, lost.ready) == (False, False)
+
+
+def test_taints_are_kept() -> None:
+    taint = {"key": "nvidia.com/gpu", "value": "true", "effect": "NoSchedule"}
+    (node,) = read(body(spec={"taints": [taint]}))
+    assert node.taints == (taint,)
+
+
+def test_every_node_that_is_wrong_is_named() -> None:
+    wrong = [
+        body("a", labels={"nvidia.com/gpu.memory": "80G"}),
+        body("b", gpus="four"),
+        body("c"),
+        body("c"),
+        {"kind": "Node", "metadata": {}},
+        {"kind": "Node", "metadata": {"name": "d", "labels": ["x"]}},
+    ]
+    with pytest.raises(NodesError) as caught:
+        read(*wrong)
+    assert list(caught.value.problems) == [
+        "nodes.json: Node a: metadata.labels[nvidia.com/gpu.memory]: expected a whole number; found '80G'",
+        "nodes.json: Node b: status.capacity[nvidia.com/gpu]: expected a whole number; found 'four'",
+        "nodes.json: Node c: there are two nodes named c; keep one",
+        "nodes.json: Node: metadata.name: is required",
+        "nodes.json: Node d: labels: expected a map; found ['x']",
+    ]
+
+
+def test_a_file_without_nodes_says_how_to_get_them(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text("kind: ConfigMap\n---\n- 1\n")
+    with pytest.raises(NodesError, match="holds no Node; write one with: kubectl get nodes"):
+        read_nodes(file)
+    file.write_text("kind: [Node")
+    with pytest.raises(NodesError, match=r"nodes.yaml: line \d"):
+        read_nodes(file)
+    with pytest.raises(NodesError, match="cannot be read"):
+        read_nodes(tmp_path / "missing.yaml")

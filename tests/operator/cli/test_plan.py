@@ -1,0 +1,128 @@
+"""`argosy plan`: the example's numbers, the ways to write a plan, exit statuses, and every problem of a bad input."""
+
+import json
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+import typer
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+from argosy.cli.plan import plan
+
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "examples" / "llama-70b"
+GOLDEN = ROOT / "tests" / "data" / "plan" / "llama-70b.json"
+
+
+def run(*arguments: str | Path) -> Result:
+    app = typer.Typer()
+    app.command()(plan)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def planned(folder: Path, *more: str) -> Result:
+    return run("-f", folder, "--nodes", folder / "nodes.yaml", *more)
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    return Path(copytree(EXAMPLE, tmp_path / "llama-70b"))
+
+
+def edit(file: Path, before: str, after: str) -> None:
+    text = file.read_text()
+    assert before in text
+    file.write_text(text.replace(before, after))
+
+
+def test_the_example_takes_three_gpus_instead_of_six() -> None:
+    result = planned(EXAMPLE, "-o", "json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    totals = {key: found[key] for key in ("gpusUsed", "gpusFree", "gpusTotal", "gpusOnePerModel", "lowerBound")}
+    assert totals == {"gpusUsed": 3, "gpusFree": 5, "gpusTotal": 8, "gpusOnePerModel": 6, "lowerBound": 3}
+
+
+def test_the_example_is_planned_as_recorded() -> None:
+    assert json.loads(planned(EXAMPLE, "-o", "json").stdout) == json.loads(GOLDEN.read_text())
+
+
+def test_yaml_says_what_json_says() -> None:
+    assert yaml.safe_load(planned(EXAMPLE, "-o", "yaml").stdout) == json.loads(GOLDEN.read_text())
+
+
+def test_the_table_shows_each_gpu_and_what_is_left() -> None:
+    result = planned(EXAMPLE)
+    assert result.exit_code == 0
+    rows = {line.split("│")[3].strip(): line for line in result.stdout.splitlines() if line.count("│") == 7}
+    assert "60 GiB of 79.6 GiB" in rows["GPU 0"]
+    assert "llama-70b" in rows["GPU 1"]
+    assert "12 GiB of 79.6 GiB" in rows["GPU 2"]
+    assert "███░░░░░░░ 30 %" in rows["GPU 2"]
+    assert "embed x2, safety x2" in rows["GPU 2"]
+    assert "tokenize x4, detokenize x4" in rows["CPU"]
+    assert "h100-b" in rows["4 GPUs free"]
+    assert "3 GPUs used, 5 of 8 free. One model per GPU would take 6. No plan takes fewer than 3." in result.stdout
+
+
+def test_what_fits_nowhere_is_said_and_is_exit_status_2(example: Path) -> None:
+    edit(example / "pool.yaml", "memoryHeadroom: 20%", "memoryHeadroom: 30%")
+    result = planned(example, "-o", "json")
+    assert result.exit_code == 2
+    (unplaced,) = json.loads(result.stdout)["unplaced"]
+    assert (unplaced["pool"], unplaced["group"], unplaced["reason"]) == ("default/chat", "chat-70b", "GpuTooSmall")
+    assert unplaced["models"] == ["tokenize", "embed", "safety", "llama-70b", "detokenize"]
+    assert "largest usable is 55.8 GiB" in unplaced["message"]
+    table = planned(example)
+    assert table.exit_code == 2
+    assert "chat-70b fits nowhere (GpuTooSmall)" in table.stdout
+
+
+def test_nodes_that_the_pool_does_not_select_are_left_alone(example: Path) -> None:
+    edit(example / "pool.yaml", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4")
+    result = planned(example, "-o", "json")
+    assert result.exit_code == 2
+    found = json.loads(result.stdout)
+    assert (found["gpusTotal"], [each["reason"] for each in found["unplaced"]]) == (0, ["NoNodes"])
+
+
+def test_without_nodes_it_says_where_to_get_them() -> None:
+    result = run("-f", EXAMPLE)
+    assert result.exit_code == 1
+    assert "--nodes is required" in result.stderr
+    assert "kubectl get nodes -o yaml" in result.stderr
+
+
+def test_every_problem_of_every_file_is_listed_at_once(example: Path) -> None:
+    edit(example / "models.yaml", "gpuMemory: 4Gi", "gpuMemory: four")
+    edit(example / "models.yaml", "storageUri: s3://models/chat/safety/1", "storageUri: chat/safety")
+    edit(example / "nodes.yaml", 'nvidia.com/gpu.memory: "81559"', "team: chat")
+    result = planned(example)
+    assert result.exit_code == 1
+    lines = result.stderr.splitlines()
+    assert any("embed: spec.footprint.gpuMemory: 'four' is no quantity" in line for line in lines)
+    assert any("safety: spec.storageUri" in line for line in lines)
+    assert sum("metadata.labels[nvidia.com/gpu.memory]: is required" in line for line in lines) == 2
+    assert result.stdout == ""
+
+
+def test_a_step_that_does_not_exist_is_a_problem(example: Path) -> None:
+    edit(example / "ensemble.yaml", "- model: safety", "- model: safetty")
+    result = planned(example)
+    assert result.exit_code == 1
+    assert "spec.steps[2].model" in result.stderr
+    assert "safetty" in result.stderr
+
+
+def test_a_folder_without_resources_is_a_problem(tmp_path: Path) -> None:
+    result = run("-f", tmp_path, "--nodes", EXAMPLE / "nodes.yaml")
+    assert result.exit_code == 1
+    assert "holds no argosy.dev resources" in result.stderr
+
+
+def test_the_manifests_may_hold_the_nodes_and_other_kinds(example: Path) -> None:
+    (example / "other.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
+    assert planned(example, "-o", "json").stdout == planned(EXAMPLE, "-o", "json").stdout

@@ -1,0 +1,102 @@
+"""Rules that span resources."""
+
+from argosy.api import parse_documents
+from argosy.fleet.admission import check_set
+
+HEAD = "apiVersion: argosy.dev/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n"
+
+
+def pool(name: str, namespace: str = "n") -> str:
+    return HEAD % ("ServingPool", name, namespace)
+
+
+def model(name: str, pool_ref: str = "p", namespace: str = "n") -> str:
+    spec = f"spec: {{poolRef: {pool_ref}, modelFormat: {{name: python}}, version: 1, storageUri: 'file:m'}}\n"
+    return HEAD % ("InferenceModel", name, namespace) + spec
+
+
+def ensemble(name: str, step: str, namespace: str = "n", pool_ref: str = "p") -> str:
+    tensor = "[{name: x, dataType: TYPE_FP32, dims: [1]}]"
+    other = "[{name: y, dataType: TYPE_FP32, dims: [1]}]"
+    steps = f"[{{model: {step}, inputs: {{x: x}}, outputs: {{y: y}}}}]"
+    spec = f"spec: {{poolRef: {pool_ref}, inputs: {tensor}, outputs: {other}, steps: {steps}}}\n"
+    return HEAD % ("Ensemble", name, namespace) + spec
+
+
+def said(*documents: str, invalid: tuple[str, ...] = ()) -> list[str]:
+    resources, problems = parse_documents("---\n".join(documents), "f.yaml")
+    assert problems == []
+    sources = {resource.identity: "f.yaml" for resource in resources}
+    return [str(problem) for problem in check_set(resources, sources, invalid)]
+
+
+def test_a_right_set_has_no_problem() -> None:
+    assert said(pool("p"), model("m"), ensemble("e", "m")) == []
+
+
+def test_an_empty_set_has_no_problem() -> None:
+    assert check_set([]) == []
+
+
+def test_two_of_one_kind_and_name() -> None:
+    assert said(pool("p"), model("m"), model("m")) == [
+        "f.yaml: InferenceModel n/m: metadata.name: there are two of InferenceModel n/m; rename one or remove it"
+    ]
+
+
+def test_one_name_in_two_namespaces_is_two_resources() -> None:
+    assert said(pool("p"), model("m"), pool("p", "o"), model("m", namespace="o")) == []
+
+
+def test_a_model_and_an_ensemble_share_a_repository() -> None:
+    assert said(pool("p"), model("m"), model("e"), ensemble("e", "m")) == [
+        (
+            "f.yaml: Ensemble n/e: metadata.name: pool 'p' also serves an InferenceModel 'e', "
+            "and clients know both by this name; rename one"
+        )
+    ]
+
+
+def test_an_unknown_pool_is_named_with_the_nearest() -> None:
+    assert said(pool("gpus"), model("m", "gpu")) == [
+        "f.yaml: InferenceModel n/m: spec.poolRef: there is no ServingPool 'gpu' in namespace 'n'; did you mean 'gpus'?"
+    ]
+
+
+def test_a_pool_of_another_namespace_does_not_count() -> None:
+    assert said(pool("p", "o"), model("m")) == [
+        "f.yaml: InferenceModel n/m: spec.poolRef: there is no ServingPool 'p' in namespace 'n'; add one"
+    ]
+
+
+def test_what_is_there_but_invalid_is_not_called_unknown() -> None:
+    assert said(model("m"), ensemble("e", "x"), invalid=("ServingPool n/p", "InferenceModel n/x")) == []
+
+
+def test_graph_problems_stand_at_the_ensemble() -> None:
+    assert said(pool("p"), model("other"), ensemble("e", "missing")) == [
+        (
+            "f.yaml: Ensemble n/e: spec.steps[0].model: "
+            "there is no InferenceModel or Ensemble 'missing' in namespace 'n' (known: e, other)"
+        )
+    ]
+
+
+def test_ensembles_in_a_circle_are_reported_once() -> None:
+    assert said(pool("p"), ensemble("one", "two"), ensemble("two", "one")) == [
+        (
+            "f.yaml: Ensemble n/one: spec.steps: the ensembles hold each other: one → two → one; "
+            "an ensemble may not reach itself"
+        )
+    ]
+
+
+def test_an_ensemble_that_holds_itself_is_a_circle() -> None:
+    assert said(pool("p"), ensemble("one", "one")) == [
+        "f.yaml: Ensemble n/one: spec.steps: the ensembles hold each other: one → one; an ensemble may not reach itself"
+    ]
+
+
+def test_a_resource_without_a_source_still_has_its_identity() -> None:
+    resources, _ = parse_documents(model("m"), "f.yaml")
+    assert [(problem.file, problem.resource) for problem in check_set(resources)] == [("", "InferenceModel n/m")]

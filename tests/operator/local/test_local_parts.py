@@ -1,0 +1,205 @@
+"""The small parts of `argosy up`: ports, rates, printing, the machine, manifests, export, the lock."""
+
+import socket
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from argosy.api.crds import DEFINITIONS
+from argosy.cli.render import render
+from argosy.local.control import Tally
+from argosy.local.export import MARKER, NotOursError, export
+from argosy.local.machine import cpu_node, joined, visible
+from argosy.local.manifests import for_this_machine, read_manifests
+from argosy.local.ports import PortInUseError, Ports, check_free, next_free
+from argosy.local.printing import age, definition_of, find, table
+from argosy.local.rates import Reading, rates, reading
+from argosy.local.state import StateFolder, StateInUseError
+from argosy.local.view import LineView, Row, ServerRow, models_table
+from argosy.render.repository import RenderedModel, RenderedRepository, VersionSource
+
+
+def test_a_taken_port_is_named_with_its_flag() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(PortInUseError, match=f"port {port} .* --metrics-port"):
+            check_free("127.0.0.1", Ports(_free(), _free(), port))
+        other = next_free("127.0.0.1", Ports(port - 1, port - 1, port - 1), ())
+    assert port not in other.flags().values()
+    assert len(set(other.flags().values())) == 3
+
+
+def _free() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_rates_are_of_the_time_between_two_readings() -> None:
+    before = reading(10.0, {"a": [Tally("m", 1, 100, 0, 0, 0)], "b": [Tally("m", 1, 50, 0, 0, 0)]})
+    after = reading(
+        12.0, {"a": [Tally("m", 1, 110, 2, 5_000_000, 10_000_000)], "b": [Tally("m", 1, 10, 0, 15_000_000, 0)]}
+    )
+    found = rates(before, after)["m"]
+    assert found.requests == 10.0  # b began anew, so its 10 count whole
+    assert (found.failures, found.queue_ms, found.compute_ms) == (1.0, 1.0, 0.5)
+    assert rates(Reading(), Reading()) == {}
+
+
+@given(st.integers(0, 10**7))
+def test_an_age_is_short(seconds: int) -> None:
+    shown = age(timedelta(seconds=seconds))
+    assert shown[-1] in "smhd"
+    assert abs(int(shown[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[shown[-1]] - seconds) < 86400
+
+
+def test_columns_are_found_by_their_paths() -> None:
+    document = {
+        "metadata": {"name": "m", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"poolRef": "p"},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}], "replicas": 0},
+    }
+    assert find(document, '.status.conditions[?(@.type=="Ready")].status') == "True"
+    assert find(document, '.status.conditions[?(@.type=="Gone")].status') is None
+    assert find(document, ".status.replicas") == 0
+    definition = definition_of("InferenceModels")
+    assert definition is DEFINITIONS[0]
+    assert definition_of("pods") is None
+    lines = list(table(definition, [document], wide=False, now=datetime(2026, 1, 1, 0, 5, tzinfo=UTC)))
+    assert lines[1].split() == ["m", "True", "<none>", "p", "<none>", "<none>", "0", "<none>", "5m"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [(None, [0, 1, 2]), ("2,0", [2, 0]), ("", []), ("GPU-b", [1]), ("0,9,1", [0]), ("-1", [])],
+)
+def test_cuda_visible_devices_is_respected(setting: str | None, expected: list[int]) -> None:
+    assert visible(["GPU-a", "GPU-b", "GPU-c"], setting) == expected
+
+
+def test_nvlink_groups_are_joined_through_one_another() -> None:
+    links = {(0, 1), (1, 2), (4, 5)}
+    found = joined(range(7), lambda a, b: (min(a, b), max(a, b)) in links)
+    assert set(found) == {frozenset({0, 1, 2}), frozenset({4, 5})}
+
+
+def test_a_machine_without_gpus_is_one_slot() -> None:
+    (slot,) = cpu_node().gpus
+    assert slot.is_cpu
+    assert slot.memory > 2**28
+
+
+def test_manifests_are_read_with_all_their_problems(workspace: Any, documents: Any) -> None:
+    workspace.write(documents("one", 1, "../models/one dir/x".replace(" ", "%20")))
+    nested = workspace.manifests / "more"
+    nested.mkdir()
+    (nested / "bad.yaml").write_text(documents("two", 0, "x") + documents("three", 1, "x").replace("python", "snake"))
+    (nested / "broken.yml").write_text("a: [")
+    (nested / "other.yaml").write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: x}\n")
+    (workspace.manifests / ".hidden").mkdir()
+    (workspace.manifests / ".hidden" / "x.yaml").write_text("nonsense")
+    found = read_manifests(workspace.manifests)
+    assert {(Path(p.file).name, p.path) for p in found.problems} == {
+        ("bad.yaml", "spec.version"),
+        ("bad.yaml", "spec.modelFormat.name"),
+        ("broken.yml", ""),
+    }
+    (model,) = [each for each in found.resources if each.kind == "InferenceModel"]
+    assert model.spec.storage_uri == (workspace.root / "models" / "one dir" / "x").as_uri()
+    assert found.sources[model.identity].endswith("all.yaml")
+
+
+def test_a_folder_without_resources_is_a_problem(workspace: Any) -> None:
+    (problem,) = read_manifests(workspace.manifests).problems
+    assert "holds no argosy.dev resources" in str(problem)
+
+
+def test_one_machine_stands_for_every_node(workspace: Any, documents: Any) -> None:
+    workspace.write(documents("one", 1, "x") + "  minReplicas: 3\n  maxReplicas: 5\n")
+    text = (workspace.manifests / "all.yaml").read_text().replace("spec: {}", "spec: {nodeSelector: {gpu: h100}}")
+    (workspace.manifests / "all.yaml").write_text(text)
+    resources = read_manifests(workspace.manifests).resources
+    pool, model = for_this_machine(resources, gpus=2)
+    assert pool.spec.node_selector == {}
+    assert (model.spec.min_replicas, model.spec.max_replicas) == (2, None)
+    assert for_this_machine(resources, gpus=0)[1].spec.min_replicas == 1
+
+
+def test_an_export_replaces_its_own_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("one")
+    source = VersionSource((tmp_path / "model.py").as_uri())
+    first = {"p": [RenderedRepository("s", (RenderedModel("m", 'name: "m"\n', {1: source}),))]}
+    output = tmp_path / "out"
+    export(first, output)
+    assert {str(p.relative_to(output)) for p in output.rglob("*") if p.is_file()} == {
+        MARKER,
+        "s/m/config.pbtxt",
+        "s/m/1/model.py",
+    }
+    export({"p": [RenderedRepository("s")]}, output)
+    assert [p.name for p in (output / "s").iterdir()] == []
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "precious").touch()
+    with pytest.raises(NotOursError, match="was not written by argosy render"):
+        export(first, other)
+    assert [p.name for p in other.iterdir()] == ["precious"]
+    assert not list(tmp_path.glob(".out-*"))
+
+
+def test_render_writes_what_this_machine_would_serve(
+    workspace: Any, documents: Any, pipe: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"), documents("two", 4, "double"), pipe)
+    render(workspace.manifests, workspace.root / "out")
+    found = {str(p.relative_to(workspace.root / "out/laptop-0")) for p in (workspace.root / "out/laptop-0").rglob("*")}
+    assert {"one/1/model.py", "two/4/model.py", "pipe/1", "pipe/config.pbtxt"} <= found
+    assert "laptop-0: 2 models" in capsys.readouterr().out
+
+
+def test_render_refuses_what_is_wrong_and_writes_nothing(workspace: Any, documents: Any) -> None:
+    workspace.write(documents("one", 1, "nothing-there"))
+    with pytest.raises(typer.Exit) as refused:
+        render(workspace.manifests, workspace.root / "out")
+    assert refused.value.exit_code == 1
+    assert not (workspace.root / "out").exists()
+
+
+def test_a_state_folder_is_held_by_one(tmp_path: Path) -> None:
+    folder = StateFolder(tmp_path / "state")
+    with folder.locked(), pytest.raises(StateInUseError, match=r"\(pid \d+\)"), folder.locked():
+        pass
+    with folder.locked():
+        folder.create()
+    folder.write_status({"a": 1})
+    assert folder.read_status() == {"a": 1}
+    assert (folder.root / ".gitignore").read_text() == "*\n"
+
+
+def test_lines_are_printed_only_for_changes() -> None:
+    console = Console(width=200, record=True, force_terminal=False)
+    view = LineView(console)
+    row = Row("InferenceModel", "m", "1", "False", "Progressing", "s CPU", "waiting [bold]")
+    server = ServerRow("s", "http://h:1", "h:2", "http://h:3/metrics", live=True)
+    view.update([row], [server], {})
+    view.update([row], [server], {})
+    assert console.export_text().splitlines() == [
+        "server s: ready (http http://h:1, grpc h:2, metrics http://h:3/metrics)",
+        "InferenceModel m v1: Ready=False (Progressing): waiting [bold]",
+    ]
+
+
+def test_the_table_shows_what_is_under_way() -> None:
+    console = Console(width=200, record=True)
+    row = Row("InferenceModel", "m", "1", "False", "Progressing", "s CPU", "", doing="fetching version 1: 3 of 9 MiB")
+    console.print(models_table([row], {}))
+    assert "fetching version 1: 3 of 9 MiB" in console.export_text()

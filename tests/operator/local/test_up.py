@@ -1,0 +1,213 @@
+"""`argosy up` with the real runtime: what people do to it, and what it must stand."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+SOURCES = [str(Path(__file__).resolve().parents[3] / part) for part in ("operator", "runtime")]
+Documents = Callable[[str, int, str], str]
+Start = Callable[..., Any]
+Servers = Callable[[], list[psutil.Process]]
+
+
+def test_once_serves_says_so_and_leaves_nothing(
+    workspace: Any, any_up: Start, documents: Documents, pipe: str, servers: Servers
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write_model("triple", 3.0)
+    workspace.write(documents("one", 1, "double"), documents("two", 1, "triple"), pipe)
+    run = any_up("--once", "--timeout=60")
+    assert run.process.wait(90) == 0, run.output
+    for name in ("InferenceModel one v1", "InferenceModel two v1", "Ensemble pipe v1"):
+        assert f"{name}: Ready=True (Serving)" in run.output
+    assert servers() == []
+
+
+def test_once_fails_fast_with_the_reason_while_the_rest_is_served(
+    workspace: Any, any_up: Start, documents: Documents, servers: Servers
+) -> None:
+    workspace.write_model("good", 2.0)
+    workspace.write_model("bad", 3.0, body="raise ValueError('no weights here')")
+    workspace.write(documents("one", 1, "good"), documents("two", 1, "bad"))
+    run = any_up("--once", "--timeout=80")
+    assert run.process.wait(90) == 1, run.output
+    assert "InferenceModel one v1: Ready=True" in run.output
+    assert "InferenceModel two v1: Ready=False (LoadFailed)" in run.output
+    assert "no weights here" in run.output
+    assert "not everything is Ready after" not in run.output
+    assert servers() == []
+
+
+def test_a_killed_up_is_taken_over_and_a_signal_leaves_no_process(
+    workspace: Any, any_up: Start, documents: Documents, servers: Servers
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    first = any_up()
+    first.until_ready("one")
+    pid = first.server_pid()
+    first.end(signal.SIGKILL)
+    assert first.infer("one", 4.0) == 8.0
+    second = any_up()
+    second.until_ready("one")
+    assert second.server_pid() == pid
+    assert second.infer("one", 4.0) == 8.0
+    log = (workspace.state / "servers" / "laptop-0" / "server.log").read_text()
+    assert log.count("successfully loaded 'one'") == 1
+    assert second.end(signal.SIGINT) == 0
+    assert servers() == []
+    assert not psutil.pid_exists(pid)
+
+
+def test_edits_under_load_lose_no_request(workspace: Any, any_up: Start, documents: Documents, pipe: str) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write_model("triple", 3.0)
+    workspace.write(documents("one", 1, "double"), documents("two", 1, "triple"), pipe)
+    run = any_up()
+    run.until_ready("one", "two", "pipe")
+    seen: list[float] = []
+    failures: list[str] = []
+    stop = threading.Event()
+
+    def load() -> None:
+        with httpx.Client() as client:
+            while not stop.is_set():
+                try:
+                    seen.append(run.infer("pipe", 1.0, client))
+                except (AssertionError, httpx.HTTPError) as error:
+                    failures.append(repr(error))
+
+    threads = [threading.Thread(target=load) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        # both steps' versions at once: no request may see one of them without the other
+        workspace.write_model("five", 5.0)
+        workspace.write_model("seven", 7.0)
+        workspace.write(documents("one", 2, "five"), documents("two", 2, "seven"), pipe)
+        _until(run, lambda: run.infer("pipe", 1.0) == 35.0 and run.statuses()["one"].get("activeVersion") == 2)
+        run.until_ready("one", "two", "pipe")
+        # the same version's files
+        workspace.write_model("seven", 11.0)
+        _until(run, lambda: run.infer("pipe", 1.0) == 55.0)
+        run.until_ready("two", "pipe")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert set(seen) == {6.0, 35.0, 55.0}
+    repository = workspace.state / "servers" / "laptop-0" / "repository"
+    assert [path.name for path in (repository / "one").iterdir() if path.is_dir()] == ["2"]
+
+
+def _until(run: Any, what: Callable[[], bool]) -> None:
+    deadline = 600
+    for _ in range(deadline):
+        if what():
+            return
+        threading.Event().wait(0.1)
+    raise AssertionError(run.output)
+
+
+def test_a_bad_manifest_or_a_bad_version_keeps_what_is_served(
+    workspace: Any, any_up: Start, documents: Documents
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    run = any_up()
+    run.until_ready("one")
+    workspace.write(documents("one", 1, "double").replace("poolRef: laptop", "poolRef: laptap"), "  nonsense: true\n")
+    run.until_says("nonsense")
+    assert run.infer("one", 1.0) == 2.0
+    workspace.write_model("bad", 3.0, body="raise ValueError('no weights here')")
+    workspace.write(documents("one", 2, "bad"))
+    run.until_says("no weights here")
+    assert run.infer("one", 1.0) == 2.0
+    assert run.condition("one", "Stalled")["status"] == "True"
+    workspace.write_model("bad", 3.0)
+    _until(run, lambda: run.infer("one", 1.0) == 3.0)
+    run.until_ready("one")
+
+
+def test_what_is_taken_out_of_the_manifests_is_unloaded(workspace: Any, up: Start, documents: Documents) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"), documents("two", 1, "double"))
+    run = up()
+    run.until_ready("one", "two")
+    workspace.write(documents("one", 1, "double"))
+    _until(run, lambda: httpx.get(f"{run.url}/v2/models/two/ready").status_code != 200)
+    assert run.infer("one", 1.0) == 2.0
+    _until(run, lambda: not (workspace.state / "servers" / "laptop-0" / "repository" / "two").exists())
+
+
+def test_a_crashed_server_is_started_again_with_its_models(workspace: Any, up: Start, documents: Documents) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    run = up()
+    run.until_ready("one")
+    pid = run.server_pid()
+    psutil.Process(pid).kill()
+    run.until_says("was ended by SIGKILL")
+    _until(run, lambda: len(list((workspace.state / "servers").glob("*/process.json"))) == 1)
+    _until(run, lambda: run.condition("one").get("status") == "True" and run.server_pid() != pid)
+    assert run.infer("one", 1.0) == 2.0
+
+
+def test_a_port_in_use_names_its_flag(
+    workspace: Any, up: Start, documents: Documents, servers: Servers, ports: tuple[int, int, int]
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", ports[1]))
+        other.listen()
+        run = up()
+        assert run.process.wait(60) == 1
+    assert f"port {ports[1]} on 127.0.0.1 is in use by another program: pass another one with --grpc-port" in run.output
+    assert servers() == []
+
+
+def test_one_state_folder_has_one_up(workspace: Any, up: Start, documents: Documents) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    first = up()
+    first.until_ready("one")
+    second = up()
+    assert second.process.wait(60) == 1
+    assert f"(pid {first.process.pid})" in second.output
+    assert first.infer("one", 1.0) == 2.0
+
+
+def test_manifests_that_are_wrong_from_the_start_start_nothing(
+    workspace: Any, up: Start, documents: Documents, servers: Servers
+) -> None:
+    workspace.write(documents("one", 1, "double").replace("python", "pyton"), documents("two", 0, "double"))
+    run = up()
+    assert run.process.wait(60) == 1
+    assert "spec.modelFormat.name" in run.output
+    assert "spec.version" in run.output
+    assert servers() == []
+
+
+def test_get_prints_the_crds_columns(workspace: Any, up: Start, documents: Documents) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    run = up()
+    run.until_ready("one")
+    code = "import typer; from argosy.cli.get import get; typer.run(get)"
+    command = [sys.executable, "-c", code, "amodel", f"--state={workspace.state}"]
+    shown = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES)}
+    ).stdout.splitlines()
+    assert shown[0].split() == ["NAME", "READY", "REASON", "POOL", "FORMAT", "VERSION", "REPLICAS", "AVAILABLE", "AGE"]
+    assert shown[1].split()[:8] == ["one", "True", "Serving", "laptop", "python", "1", "1", "1"]

@@ -1,0 +1,50 @@
+"""Golden model repositories: tests/data/render/<case>/{input,expected}."""
+
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from argosy.api.documents import parse_documents
+from argosy.cli.nodes import read_nodes
+from argosy.reconcile import Previous, reconcile
+
+CASES = sorted(path for path in (Path(__file__).parents[2] / "data" / "render").iterdir() if path.is_dir())
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def rendered(case: Path) -> dict[str, str]:
+    """Every file of the case's repositories, by its path."""
+    resources, problems = parse_documents((case / "input" / "all.yaml").read_text(), "all.yaml")
+    assert problems == []
+    nodes = read_nodes(case / "input" / "nodes.yaml")
+    outcome = reconcile(resources, nodes, {}, Previous(), NOW)
+    assert [str(problem) for problem in outcome.problems] == []
+    found: dict[str, str] = {}
+    for repository in (each for every in outcome.repositories.values() for each in every):
+        for model in repository.models:
+            folder = f"{repository.server}/{model.name}"
+            found[f"{folder}/config.pbtxt"] = model.config_text
+            for version, source in model.versions.items():
+                words = (source.uri, source.digest, source.filename)
+                found[f"{folder}/{version}.source"] = " ".join(word or "-" for word in words) + "\n"
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_golden(case: Path) -> None:
+    found, expected = rendered(case), case / "expected"
+    if os.environ.get("ARGOSY_UPDATE_GOLDEN"):
+        shutil.rmtree(expected, ignore_errors=True)
+        for name, text in found.items():
+            (expected / name).parent.mkdir(parents=True, exist_ok=True)
+            (expected / name).write_text(text)
+    there = {str(p.relative_to(expected)): p.read_text() for p in expected.rglob("*") if p.is_file()}
+    assert found == there
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_rendering_twice_gives_the_same_bytes(case: Path) -> None:
+    assert rendered(case) == rendered(case)

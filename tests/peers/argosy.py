@@ -1,0 +1,31 @@
+"""Argosy's own server, started as its users start it, behind the same handle as its peer."""
+
+import os
+import sys
+from pathlib import Path
+
+from tests.peers.server import Ports, Server, start
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def argosy(repository: Path, *flags: str, log: Path, wait_for: str = "/v2/health/ready") -> Server:
+    """Start Argosy's server on `repository` with more `flags` of tritonserver's; it answers `wait_for`."""
+
+    def command(ports: Ports) -> list[str]:
+        return [
+            sys.executable,
+            "-m",
+            "argosy_runtime.server",
+            f"--model-repository={repository}",
+            "--http-address=127.0.0.1",
+            "--grpc-address=127.0.0.1",
+            "--metrics-address=127.0.0.1",
+            f"--http-port={ports.http}",
+            f"--grpc-port={ports.grpc}",
+            f"--metrics-port={ports.metrics}",
+            *flags,
+        ]
+
+    path = os.pathsep.join(filter(None, [str(ROOT / "runtime"), os.environ.get("PYTHONPATH")]))
+    return start("argosy", command, log, {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}, wait_for)

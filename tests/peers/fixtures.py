@@ -1,0 +1,74 @@
+"""Fixtures that start the peers. A conftest imports the ones its tests use.
+
+Where a peer cannot be had the test is skipped with the reason; under CI=true it fails instead, since there
+a missing oracle would go unseen.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NoReturn, Protocol
+
+import pytest
+from tests.peers import perf_analyzer as load
+from tests.peers.argosy import argosy
+from tests.peers.cache import PeerUnavailableError
+from tests.peers.server import Server
+from tests.peers.triton import triton
+
+
+class StartServer(Protocol):
+    """Starts a server on a repository; it is stopped when the test session ends."""
+
+    def __call__(self, repository: Path, *flags: str, wait_for: str = "/v2/health/ready") -> Server: ...
+
+
+def give_up(reason: object) -> NoReturn:
+    """Skip for `reason`, or fail where CI=true."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"peer unavailable: {reason}", pytrace=False)
+    pytest.skip(f"peer unavailable: {reason}")
+
+
+def _starter(start: Callable[..., Server], folder: Callable[[], Path]) -> tuple[StartServer, Callable[[], None]]:
+    servers: list[Server] = []
+
+    def call(repository: Path, *flags: str, wait_for: str = "/v2/health/ready") -> Server:
+        try:
+            server = start(repository, *flags, log=folder() / "server.log", wait_for=wait_for)
+        except PeerUnavailableError as reason:
+            give_up(reason)
+        servers.append(server)
+        return server
+
+    def stop() -> None:
+        for server in servers:
+            server.stop()
+
+    return call, stop
+
+
+@pytest.fixture(scope="session")
+def triton_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
+    """Starts the real tritonserver: `triton_server(repository, *flags)`."""
+    call, stop = _starter(triton, lambda: tmp_path_factory.mktemp("triton"))
+    yield call
+    stop()
+
+
+@pytest.fixture(scope="session")
+def argosy_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
+    """Starts Argosy's server: `argosy_server(repository, *flags)`."""
+    call, stop = _starter(argosy, lambda: tmp_path_factory.mktemp("argosy"))
+    yield call
+    stop()
+
+
+@pytest.fixture(scope="session")
+def perf_analyzer() -> Callable[[Sequence[str]], list[load.Row]]:
+    """Runs the real load generator: `perf_analyzer(args)` gives a row per concurrency level."""
+    try:
+        load.install()
+    except PeerUnavailableError as reason:
+        give_up(reason)
+    return load.perf_analyzer

@@ -1,0 +1,143 @@
+"""Doubles for the two ports a backend sees, and a folder to load a model from."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from google.protobuf import text_format
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends.contract import InstanceSpec, MetricFamilySpec
+from argosy_runtime.errors import ServingError
+from argosy_runtime.messages import InferRequest, InferResponse
+
+
+@dataclass
+class RecordingResponder:
+    """Keeps what was sent, per request."""
+
+    cancelled: set[int] = field(default_factory=set)
+    sent: list[tuple[int, InferResponse]] = field(default_factory=list)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    def send(self, index: int, response: InferResponse) -> None:
+        with self._changed:
+            self.sent.append((index, response))
+            self._changed.notify_all()
+
+    def is_cancelled(self, index: int) -> bool:
+        return index in self.cancelled
+
+    def of(self, index: int) -> list[InferResponse]:
+        """What request `index` was sent so far."""
+        with self._changed:
+            return [response for sent_to, response in self.sent if sent_to == index]
+
+    def wait_for_final(self, *indexes: int) -> None:
+        """Until each of these requests has its last response; fails after half a minute."""
+
+        def answered() -> bool:
+            ended = {index for index, response in self.sent if response.final}
+            return ended >= set(indexes)
+
+        with self._changed:
+            assert self._changed.wait_for(answered, timeout=30), f"unanswered: {self.sent}"
+
+    def only(self, index: int = 0) -> InferResponse:
+        """The one response of request `index`, which must be its last."""
+        (response,) = self.of(index)
+        assert response.final
+        return response
+
+
+@dataclass
+class FakeHost:
+    """A server of which every call is kept."""
+
+    answers: list[InferResponse] | ServingError = field(default_factory=list)
+    inferred: list[InferRequest] = field(default_factory=list)
+    calls: list[tuple[object, ...]] = field(default_factory=list)
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    refusal: ServingError | None = None
+
+    def infer(self, request: InferRequest) -> Sequence[InferResponse]:
+        self.inferred.append(request)
+        if isinstance(self.answers, ServingError):
+            raise self.answers
+        return self.answers
+
+    def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
+        self._called("load", name, config, files)
+
+    def unload_model(self, name: str, unload_dependents: bool) -> None:
+        self._called("unload", name, unload_dependents)
+
+    def is_model_ready(self, name: str, version: str) -> bool:
+        self._called("ready", name, version)
+        return True
+
+    def log(self, level: str, message: str) -> None:
+        self.lines.append((level, message))
+
+    def metric(self, family: MetricFamilySpec, labels: dict[str, str], action: str, value: float) -> float:
+        self._called("metric", family, labels, action, value)
+        return 7.0
+
+    def _called(self, *call: object) -> None:
+        self.calls.append(call)
+        if self.refusal is not None:
+            raise self.refusal
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """`<root>/<name>/1` and a configuration."""
+
+    model_dir: Path
+    config: ModelConfig
+
+    @property
+    def version_dir(self) -> Path:
+        return self.model_dir / "1"
+
+    def spec(self, config: ModelConfig | None = None, kind: str = "KIND_CPU") -> InstanceSpec:
+        """What the server would tell the first instance."""
+        name = f"{self.config.name}_0"
+        return InstanceSpec(config or self.config, 1, self.model_dir, self.version_dir, name, kind, 0)
+
+
+@pytest.fixture
+def responder() -> RecordingResponder:
+    return RecordingResponder()
+
+
+@pytest.fixture
+def host() -> FakeHost:
+    return FakeHost()
+
+
+@pytest.fixture(scope="session")
+def quiet_host() -> FakeHost:
+    """A server for instances that several tests share."""
+    return FakeHost()
+
+
+@pytest.fixture(scope="session")
+def folder_in() -> Callable[[Path, str], ModelFolder]:
+    """Makes a model's folders below a root, from its config.pbtxt."""
+
+    def make(root: Path, pbtxt: str) -> ModelFolder:
+        config = text_format.Parse(pbtxt, ModelConfig())
+        folder = ModelFolder(root / config.name, config)
+        folder.version_dir.mkdir(parents=True)
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def model_folder(tmp_path: Path, folder_in: Callable[[Path, str], ModelFolder]) -> Callable[[str], ModelFolder]:
+    """Makes a model's folders in the test's own folder."""
+    return lambda pbtxt: folder_in(tmp_path, pbtxt)

@@ -1,0 +1,35 @@
+"""Backends are found by name, and what is missing is said with the way out."""
+
+import sys
+
+import pytest
+
+from argosy_runtime import backends
+from argosy_runtime.errors import ErrorKind, ServingError
+
+
+def test_an_unknown_backend_is_refused_in_tritons_words() -> None:
+    with pytest.raises(ServingError) as raised:
+        backends.resolve("tensorflow")
+    assert raised.value.kind is ErrorKind.INVALID_ARG
+    assert raised.value.message == (
+        "unable to find backend library for backend 'tensorflow', try specifying runtime on the model configuration."
+    )
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "argosy_runtime.backends.onnxruntime", raising=False)
+    monkeypatch.delitem(sys.modules, "argosy_runtime.backends.onnxruntime.session", raising=False)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(ServingError) as raised:
+        backends.resolve("onnxruntime")
+    assert raised.value.kind is ErrorKind.UNAVAILABLE
+    assert "pip install 'argosy[onnxruntime]'" in raised.value.message
+
+
+@pytest.mark.parametrize("name", ["python", "onnxruntime", "pytorch", "transformers", "libtorch"])
+def test_every_backend_keeps_the_contract(name: str) -> None:
+    backend = backends.resolve(name)
+    assert callable(backend.load)
+    assert callable(backend.complete_config)
+    assert ("process" if name in ("python", "transformers") else "thread") == backend.ISOLATION

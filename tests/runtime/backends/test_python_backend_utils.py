@@ -1,0 +1,158 @@
+"""`triton_python_backend_utils` by itself: tensors, data types and the surface users rely on."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+from argosy_runtime.backends.python import tensor
+from argosy_runtime.backends.python import triton_python_backend_utils as pb_utils
+from argosy_runtime.messages import Array
+
+SURFACE = """
+InferenceRequest InferenceResponse InferenceTrace Logger MetricFamily ModelConfig PreferredMemory Tensor
+TritonError TritonModelException TRITONSERVER_MEMORY_CPU TRITONSERVER_MEMORY_GPU
+TRITONSERVER_REQUEST_FLAG_SEQUENCE_END TRITONSERVER_REQUEST_FLAG_SEQUENCE_START
+TRITONSERVER_REQUEST_RELEASE_ALL TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
+TRITONSERVER_RESPONSE_COMPLETE_FINAL TRITON_STRING_TO_NUMPY deserialize_bytes_tensor
+get_input_config_by_name get_input_tensor_by_name get_model_dir get_output_config_by_name
+get_output_tensor_by_name is_model_ready load_model numpy_to_triton_type serialize_byte_tensor
+triton_string_to_numpy triton_to_numpy_type unload_model using_decoupled_model_transaction_policy
+"""
+
+
+def test_the_surface_is_tritons() -> None:
+    assert set(SURFACE.split()) <= set(pb_utils.__all__)
+    assert all(hasattr(pb_utils, name) for name in pb_utils.__all__)
+    assert (
+        pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_START,
+        pb_utils.TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
+        pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL,
+        pb_utils.TRITONSERVER_REQUEST_RELEASE_ALL,
+        pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
+    ) == (1, 2, 1, 1, 2)
+    assert pb_utils.PreferredMemory(pb_utils.TRITONSERVER_MEMORY_CPU, 0).preferred_device_id == 0
+
+
+@pytest.mark.parametrize(
+    "number", [number for number in range(1, 15) if pb_utils.triton_to_numpy_type(number) is not None]
+)
+def test_types_go_there_and_back(number: int) -> None:
+    assert pb_utils.numpy_to_triton_type(pb_utils.triton_to_numpy_type(number)) == number
+
+
+def test_types_by_name() -> None:
+    assert pb_utils.triton_string_to_numpy("TYPE_STRING") is np.object_
+    assert pb_utils.triton_string_to_numpy("TYPE_BF16") is ml_dtypes.bfloat16
+    assert pb_utils.numpy_to_triton_type(np.bytes_) == 13
+    assert pb_utils.numpy_to_triton_type(np.complex64) is None
+    assert pb_utils.triton_to_numpy_type(0) is None
+    with pytest.raises(KeyError):
+        pb_utils.triton_string_to_numpy("TYPE_NO")
+
+
+@pytest.mark.parametrize(
+    "elements", [[b"", b"\x00a\x00", "é".encode()], [b"x"] * 3, []], ids=["zeros", "equal", "none"]
+)
+def test_bytes_go_there_and_back(elements: list[bytes]) -> None:
+    array = np.array(elements, dtype=np.object_)
+    encoded = pb_utils.serialize_byte_tensor(array)
+    assert pb_utils.deserialize_bytes_tensor(bytes(encoded or b"")).tolist() == elements
+
+
+def test_only_bytes_serialize() -> None:
+    assert pb_utils.serialize_byte_tensor(np.ones(2)) is None
+    assert pb_utils.serialize_byte_tensor(np.array([["é", 1]], np.object_)) == b"\2\0\0\0\xc3\xa9\1\0\0\0" + b"1"
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype=np.int64).reshape(2, 3),
+        np.array([[True, False]]),
+        np.array(3.5, np.float16),
+        np.arange(3).astype(ml_dtypes.bfloat16),
+        np.zeros((0, 4), np.uint8),
+    ],
+    ids=lambda array: str(array.dtype),
+)
+def test_dlpack_shares_what_numpy_and_torch_hold(array: Array) -> None:
+    given = pb_utils.Tensor("t", array)
+    seen = torch.from_dlpack(given)
+    assert tuple(seen.shape) == array.shape
+    for handed in (seen, seen.__dlpack__()):
+        if array.dtype == ml_dtypes.bfloat16 and handed is not seen:
+            continue  # numpy cannot read a bare bfloat16 capsule
+        back = pb_utils.Tensor.from_dlpack("t", handed)
+        np.testing.assert_array_equal(back.as_numpy().astype(np.float64), array.astype(np.float64))
+        assert back.triton_dtype() == given.triton_dtype()
+    assert given.is_cpu()
+    assert given.__dlpack_device__() == (1, 0)
+
+
+def test_a_read_only_input_can_still_be_exported() -> None:
+    array = np.arange(3)
+    array.flags.writeable = False
+    assert torch.from_dlpack(pb_utils.Tensor("t", array).to_dlpack()).tolist() == [0, 1, 2]
+
+
+def test_strings_have_no_dlpack() -> None:
+    with pytest.raises(pb_utils.TritonModelException, match=r"DLPack does not have support for string tensors\."):
+        pb_utils.Tensor("t", np.array([b"x"], np.object_)).to_dlpack()
+
+
+def test_a_tensor_keeps_its_shape_and_becomes_contiguous() -> None:
+    given = pb_utils.Tensor("t", np.arange(6).reshape(2, 3).T)
+    assert given.shape() == [3, 2]
+    assert given.as_numpy().flags.c_contiguous
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: pb_utils.Tensor("", np.ones(1)), "Tensor name cannot be an empty string."),
+        (lambda: pb_utils.Tensor.from_dlpack("", torch.ones(1)), "Tensor name cannot be an empty string."),
+        (lambda: pb_utils.Tensor("t", np.array(["text"])), "NumPy dtype is not supported. Tensor 't'"),
+        (lambda: pb_utils.Tensor.from_dlpack("t", [1]), "Tensor must be a DLPack capsule"),
+        (
+            lambda: pb_utils.InferenceRequest(inputs=[None], model_name="o"),
+            "and model name 'o' should not be",
+        ),
+        (lambda: pb_utils.InferenceRequest(requested_output_names=[""]), "Requested output name for request"),
+        (lambda: pb_utils.InferenceRequest(correlation_id=1.5), "Correlation ID must be integer or string"),
+        (lambda: pb_utils.InferenceRequest(parameters={"a": []}), "Expect parameters values to have type"),
+        (lambda: pb_utils.InferenceResponse(parameters={1: "a"}), "Expect parameters keys to have type str"),
+        (lambda: pb_utils.InferenceRequest().get_response_sender(), "has a response sender"),
+    ],
+)
+def test_misuse_is_named(make: Any, expected: str) -> None:
+    with pytest.raises(pb_utils.TritonModelException, match=expected):
+        make()
+
+
+def test_strings_reach_the_server_as_bytes() -> None:
+    given = pb_utils.Tensor("t", np.array([["é", b"\xff", 3]], np.object_))
+    sent = tensor.to_message(given)
+    assert (sent.datatype, sent.array.tolist()) == ("BYTES", [["é".encode(), b"\xff", b"3"]])
+    fixed = tensor.to_message(pb_utils.Tensor("t", np.array([b"ab", b"c"])))
+    assert (fixed.datatype, fixed.array.dtype, fixed.array.tolist()) == ("BYTES", np.object_, [b"ab", b"c"])
+
+
+def test_an_error_has_tritons_code() -> None:
+    error = pb_utils.TritonError("m", pb_utils.TritonError.CANCELLED)
+    assert (error.message(), error.code(), pb_utils.TritonError("m").code()) == ("m", 7, 1)
+
+
+def test_lookups_by_name() -> None:
+    config = {"input": [{"name": "A"}], "output": [], "model_transaction_policy": {"decoupled": True}}
+    assert pb_utils.get_input_config_by_name(config, "A") == {"name": "A"}
+    assert pb_utils.get_output_config_by_name(config, "A") is None
+    assert pb_utils.using_decoupled_model_transaction_policy(config)
+    assert not pb_utils.using_decoupled_model_transaction_policy({})
+    response = pb_utils.InferenceResponse([pb_utils.Tensor("B", np.ones(1))])
+    assert pb_utils.get_output_tensor_by_name(response, "C") is None
+    found = pb_utils.get_output_tensor_by_name(response, "B")
+    assert found is not None
+    assert found.name() == "B"

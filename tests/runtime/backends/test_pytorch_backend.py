@@ -1,0 +1,353 @@
+"""The PyTorch backend: every form a model comes in, saved and served for real."""
+
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+from argosy_runtime.backends import pytorch as backend
+from argosy_runtime.backends.pytorch import naming, threads
+from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.messages import InferRequest, Tensor
+
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.:DeprecationWarning")
+
+
+class AddSub(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + y, x - y
+
+
+class Named(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"low": x - y, "high": x + y}
+
+
+class FromDictionary(torch.nn.Module):
+    def forward(self, given: dict[str, torch.Tensor]) -> torch.Tensor:
+        return given["x"] * 10 + given["y"]
+
+
+class Texts(torch.nn.Module):
+    def forward(self, x: list[str]) -> list[str]:
+        return [item + "!" for item in x]
+
+
+def config(inputs: list[str], outputs: list[str], extra: str = "", kind: str = "TYPE_FP32") -> str:
+    sides = [("input", inputs), ("output", outputs)]
+    tensors = [f'{side} {{ name: "{name}" data_type: {kind} dims: [ -1 ] }}' for side, names in sides for name in names]
+    return f'name: "m" backend: "pytorch" max_batch_size: 8 {extra} ' + " ".join(tensors)
+
+
+def parameter(key: str, value: str) -> str:
+    return f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }} '
+
+
+def request(**arrays: Any) -> InferRequest:
+    made = {name.replace("_of_", ""): np.array(value, np.float32) for name, value in arrays.items()}
+    return InferRequest("m", {name: Tensor(name, "FP32", array) for name, array in made.items()})
+
+
+def named(arrays: dict[str, Any]) -> InferRequest:
+    return InferRequest(
+        "m", {name: Tensor(name, "FP32", np.array(value, np.float32)) for name, value in arrays.items()}
+    )
+
+
+def torchscript(module: torch.nn.Module) -> Callable[[Path], None]:
+    return lambda folder: torch.jit.save(torch.jit.script(module), folder / "model.pt")  # type: ignore[no-untyped-call]
+
+
+def results(response: Any) -> dict[str, Any]:
+    assert response.error is None, response.error
+    return {output.name: output.array.tolist() for output in response.outputs}
+
+
+@pytest.fixture
+def loaded(model_folder: Callable[[str], Any], host: Any) -> Any:
+    def load(pbtxt: str, save: Callable[[Path], None]) -> Any:
+        folder = model_folder(pbtxt)
+        save(folder.version_dir)
+        return backend.load(folder.spec(), host)
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        (["INPUT__0", "INPUT__1"], ["OUTPUT__0", "OUTPUT__1"]),
+        (["x", "y"], ["SUM", "DIFF"]),
+        (["FIRST", "SECOND"], ["A__0", "B__1"]),
+    ],
+    ids=["by index", "by argument", "by order"],
+)
+def test_torchscript_inputs_and_outputs(loaded: Any, responder: Any, inputs: list[str], outputs: list[str]) -> None:
+    instance = loaded(config(inputs, outputs), torchscript(AddSub()))
+    first = named({inputs[0]: [[5, 6]], inputs[1]: [[1, 2]]})
+    second = named({inputs[1]: [[1, 1], [2, 2]], inputs[0]: [[1, 2], [3, 4]]})
+    assert instance.execute([first, second], responder) is not None
+    assert results(responder.only(0)) == {outputs[0]: [[6, 8]], outputs[1]: [[4, 4]]}
+    assert results(responder.only(1)) == {outputs[0]: [[2, 3], [5, 6]], outputs[1]: [[0, 1], [1, 2]]}
+
+
+def test_an_index_decides_whatever_the_order(loaded: Any, responder: Any) -> None:
+    instance = loaded(config(["IN__1", "IN__0"], ["OUT__1"]), torchscript(AddSub()))
+    instance.execute([named({"IN__1": [[1]], "IN__0": [[5]]})], responder)
+    assert results(responder.only()) == {"OUT__1": [[4]]}
+
+
+def test_dictionaries_go_by_name(loaded: Any, responder: Any, model_folder: Any) -> None:
+    loaded(config(["x", "y"], ["high", "low"]), torchscript(Named())).execute([request(x=[[5]], y=[[1]])], responder)
+    assert results(responder.only()) == {"high": [[6]], "low": [[4]]}
+    responder.sent.clear()
+    pbtxt = config(["y", "x"], ["OUT"]).replace('"m"', '"n"')
+    loaded(pbtxt, torchscript(FromDictionary())).execute([request(x=[[5]], y=[[1]])], responder)
+    assert results(responder.only()) == {"OUT": [[51]]}
+
+
+def test_only_requested_outputs_are_sent(loaded: Any, responder: Any) -> None:
+    given = request(x=[[5]], y=[[1]])
+    given.requested_outputs = ("DIFF",)
+    loaded(config(["x", "y"], ["SUM", "DIFF"]), torchscript(AddSub())).execute([given], responder)
+    assert results(responder.only()) == {"DIFF": [[4]]}
+
+
+def test_strings(loaded: Any, responder: Any) -> None:
+    pbtxt = config(["x"], ["OUT"], kind="TYPE_STRING").replace("max_batch_size: 8", "")
+    given = np.array(["é".encode(), b"a"], np.object_)
+    loaded(pbtxt, torchscript(Texts())).execute([InferRequest("m", {"x": Tensor("x", "BYTES", given)})], responder)
+    assert results(responder.only()) == {"OUT": ["é!".encode(), b"a!"]}
+
+
+def test_bfloat16_and_read_only_inputs(loaded: Any, responder: Any) -> None:
+    given = np.array([[1.5, -2]]).astype(ml_dtypes.bfloat16)
+    given.flags.writeable = False
+    tensors = {name: Tensor(name, "BF16", given) for name in ("x", "y")}
+    loaded(config(["x", "y"], ["SUM", "DIFF"], kind="TYPE_BF16"), torchscript(AddSub())).execute(
+        [InferRequest("m", tensors)], responder
+    )
+    assert responder.only().outputs[0].datatype == "BF16"
+    assert results(responder.only())["SUM"] == [[3, -4]]
+
+
+def test_the_wrong_datatype_is_named(loaded: Any, responder: Any) -> None:
+    pbtxt = config(["x", "y"], ["SUM"]).replace('"SUM" data_type: TYPE_FP32', '"SUM" data_type: TYPE_INT64')
+    loaded(pbtxt, torchscript(AddSub())).execute([request(x=[[5]], y=[[1]])], responder)
+    assert responder.only().error.message == (
+        "model 'm': unexpected datatype TYPE_FP32 for inference output 'SUM', expecting TYPE_INT64"
+    )
+
+
+def test_an_output_the_model_does_not_give(loaded: Any, responder: Any) -> None:
+    loaded(config(["x", "y"], ["OUT__2"]), torchscript(AddSub())).execute([request(x=[[5]], y=[[1]])], responder)
+    assert "output 'OUT__2' is number 2, but the model has 2 outputs" in responder.only().error.message
+
+
+def test_a_batch_the_model_loses_is_named(loaded: Any, responder: Any) -> None:
+    class Total(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.sum(dim=0, keepdim=True)
+
+    loaded(config(["x"], ["OUT"]), torchscript(Total())).execute([request(x=[[1]]), request(x=[[2]])], responder)
+    assert responder.only(0).error.message == (
+        "model 'm', output 'OUT': the model returned shape [1, 1] for a batch of 2; "
+        "the first dimension must be the batch"
+    )
+
+
+@pytest.mark.parametrize("inference_mode", ["true", "false"])
+def test_no_gradients_either_way(loaded: Any, responder: Any, inference_mode: str) -> None:
+    extra = parameter("INFERENCE_MODE", inference_mode) + parameter("DISABLE_OPTIMIZED_EXECUTION", "true")
+    instance = loaded(
+        config(["x"], ["OUT"], extra + parameter("DISABLE_CUDNN", "true")), torchscript(torch.nn.Linear(2, 1))
+    )
+    instance.execute([request(x=[[5, 6]])], responder)
+    assert responder.only().error is None
+
+
+def test_shared_weights_are_one_model(model_folder: Callable[[str], Any], host: Any) -> None:
+    for shared in ("true", "false"):
+        folder = model_folder(
+            config(["x", "y"], ["SUM"], parameter("ENABLE_WEIGHT_SHARING", shared)).replace('"m"', f'"{shared}"')
+        )
+        torchscript(AddSub())(folder.version_dir)
+        first, second = (backend.load(folder.spec(), host) for _ in range(2))
+        assert (first._model is second._model) == (shared == "true")
+
+
+# Archives
+
+
+class Structured(torch.nn.Module):
+    def forward(self, x: torch.Tensor, options: dict[str, torch.Tensor], *, k: torch.Tensor) -> Any:
+        return {"a": x + options["u"], "b": (x * k, x - k)}
+
+
+def exported(folder: Path) -> None:
+    x, u, k = (torch.ones(2, 3) for _ in range(3))
+    rows = torch.export.Dim("rows", min=1, max=64)
+    shapes = {"x": {0: rows}, "options": {"u": {0: rows}}, "k": {0: rows}}
+    program = torch.export.export(Structured(), (x, {"u": u}), {"k": k}, dynamic_shapes=shapes)
+    torch.export.save(program, folder / "model.pt2")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [
+        (["INPUT__0", "INPUT__1", "INPUT__2"], ["OUTPUT__0", "OUTPUT__1", "OUTPUT__2"]),
+        (["ARGS[0]", "ARGS[1][u]", "KWARGS[k]"], ["RESULT[a]", "RESULT[b][0]", "RESULT[b][1]"]),
+        (["x", "options_u", "k"], ["A", "B", "C"]),
+    ],
+    ids=["by index", "by path", "by argument"],
+)
+def test_an_exported_program(loaded: Any, responder: Any, inputs: list[str], outputs: list[str]) -> None:
+    pbtxt = config(list(reversed(inputs)), outputs, 'platform: "torch_aoti" default_model_filename: "model.pt2"')
+    given = [named(dict(zip(inputs, ([[x] * 3], [[2] * 3], [[3] * 3]), strict=True))) for x in (5, 7)]
+    loaded(pbtxt, exported).execute(given, responder)
+    assert list(results(responder.only(1)).values()) == [[[9] * 3], [[21] * 3], [[4] * 3]]
+
+
+def test_an_archive_is_found_without_being_named(loaded: Any, responder: Any) -> None:
+    loaded(config(["x", "options_u", "k"], ["RESULT[a]"]), exported)
+
+
+def test_too_few_inputs_for_an_archive(loaded: Any) -> None:
+    with pytest.raises(ServingError, match="configuration expects 2 inputs, model provides 3"):
+        loaded(config(["INPUT__0", "INPUT__1"], ["A"]), exported)
+
+
+# A module's own source
+
+
+SOURCE = """
+import torch
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(2, 1, bias=False)
+    def forward(self, x):
+        return self.layer(x)
+"""
+RUNTIME = 'runtime: "model.py" default_model_filename: "model.pt" '
+
+
+def from_source(source: str = SOURCE, weights: list[float] | None = None) -> Callable[[Path], None]:
+    def save(folder: Path) -> None:
+        (folder / "model.py").write_text(textwrap.dedent(source))
+        if weights is not None:
+            torch.save({"layer.weight": torch.tensor([weights])}, folder / "model.pt")
+
+    return save
+
+
+def test_source_with_weights(loaded: Any, responder: Any) -> None:
+    instance = loaded(config(["IN"], ["OUT"], RUNTIME), from_source(weights=[10, 1]))
+    instance.execute([request(IN=[[2, 3]]), request(IN=[[4, 5]])], responder)
+    assert [results(responder.only(index)) for index in (0, 1)] == [{"OUT": [[23]]}, {"OUT": [[45]]}]
+
+
+def test_source_without_weights(loaded: Any, responder: Any) -> None:
+    loaded(config(["IN"], ["OUT"], RUNTIME), from_source()).execute([request(IN=[[2, 3]])], responder)
+    assert responder.only().error is None
+
+
+def test_source_is_compiled_when_asked(loaded: Any, responder: Any) -> None:
+    compiled = parameter("TORCH_COMPILE_OPTIONAL_PARAMETERS", '{\\"backend\\": \\"eager\\"}')
+    instance = loaded(config(["IN"], ["OUT"], RUNTIME + compiled), from_source(weights=[10, 1]))
+    instance.execute([request(IN=[[2, 3]])], responder)
+    assert results(responder.only()) == {"OUT": [[23]]}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("[", "is not JSON"), ("[]", "must be a JSON object"), ('{\\"model\\": 1}', "'model' is not an optional")],
+)
+def test_wrong_compile_options_are_named(loaded: Any, given: str, expected: str) -> None:
+    extra = RUNTIME + parameter("TORCH_COMPILE_OPTIONAL_PARAMETERS", given)
+    with pytest.raises(ServingError, match=expected):
+        loaded(config(["IN"], ["OUT"], extra), from_source())
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (SOURCE + "\nclass Other(Net): pass\n", "exactly one subclass of torch.nn.Module, found Net, Other"),
+        ("x = 1", "exactly one subclass of torch.nn.Module, found none"),
+        ("raise OSError('no')", r"failed to load '.*model\.py' for model 'm': no"),
+    ],
+)
+def test_source_that_cannot_serve(loaded: Any, source: str, expected: str) -> None:
+    with pytest.raises(ServingError, match=expected):
+        loaded(config(["IN"], ["OUT"], RUNTIME), from_source(source))
+
+
+# Loading
+
+
+def test_a_missing_file_is_named(model_folder: Callable[[str], Any], host: Any) -> None:
+    folder = model_folder(config(["x"], ["OUT"]))
+    expected = r"unable to find '.*/m/1/model\.pt' or '.*/m/1/model\.pt2' for model instance 'm_0'"
+    with pytest.raises(ServingError, match=expected) as raised:
+        backend.load(folder.spec(), host)
+    assert raised.value.kind is ErrorKind.UNAVAILABLE
+
+
+@pytest.mark.parametrize("name", ["model.pt", "model.pt2"])
+def test_a_corrupt_file_is_named(model_folder: Callable[[str], Any], host: Any, name: str) -> None:
+    folder = model_folder(config(["x"], ["OUT"], f'default_model_filename: "{name}"'))
+    (folder.version_dir / name).write_bytes(b"not a model")
+    with pytest.raises(ServingError, match=rf"failed to load '.*/{name}' for model 'm': not a"):
+        backend.load(folder.spec(), host)
+
+
+def test_saved_weights_are_no_model(model_folder: Callable[[str], Any], host: Any) -> None:
+    folder = model_folder(config(["x"], ["OUT"]))
+    torch.save({"w": torch.ones(1)}, folder.version_dir / "model.pt")
+    with pytest.raises(ServingError, match=r"not a TorchScript file .* or with torch\.export\.save"):
+        backend.load(folder.spec(), host)
+
+
+def test_inputs_must_be_configured(model_folder: Callable[[str], Any], host: Any) -> None:
+    folder = model_folder(config([], ["OUT"]))
+    with pytest.raises(ServingError, match="the model configuration must specify both"):
+        backend.load(folder.spec(), host)
+
+
+def test_a_gap_in_the_numbers_is_named(loaded: Any) -> None:
+    with pytest.raises(ServingError, match="must be numbered from 0 without gaps"):
+        loaded(config(["IN__0", "IN__2"], ["OUT"]), torchscript(AddSub()))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has what the test expects to lack")
+def test_a_gpu_that_is_not_there(model_folder: Callable[[str], Any], host: Any) -> None:
+    folder = model_folder(config(["x", "y"], ["SUM"]))
+    torchscript(AddSub())(folder.version_dir)
+    with pytest.raises(ServingError, match=r"'m_0' \(KIND_GPU\) needs CUDA"):
+        backend.load(folder.spec(kind="KIND_GPU"), host)
+
+
+def test_two_names_for_one_position_are_refused() -> None:
+    leaves = [naming.Leaf(frozenset({"a"})), naming.Leaf(frozenset({"b"}))]
+    with pytest.raises(ServingError, match="inputs 'X__1' and 'Y__1' are both number 1"):
+        naming.positions("m", "input", ["X__1", "Y__1"], leaves)
+
+
+def test_the_first_model_sizes_the_threads(
+    model_folder: Callable[[str], Any], host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(threads, "_chosen", {})
+    monkeypatch.setattr(torch, "set_num_threads", sizes.append)
+    for name, count in (("a", "1"), ("b", "1"), ("c", "2")):
+        pbtxt = config(["x", "y"], ["SUM"], parameter("INTRA_OP_THREAD_COUNT", count))
+        folder = model_folder(pbtxt.replace('"m"', f'"{name}"'))
+        torchscript(AddSub())(folder.version_dir)
+        backend.load(folder.spec(), host)
+    assert sizes == [1, 1]
+    assert host.lines == [("warning", "INTRA_OP_THREAD_COUNT 2 is ignored: this process already runs with 1")]

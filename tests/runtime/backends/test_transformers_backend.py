@@ -1,0 +1,398 @@
+"""The transformers backend: a tiny model with random weights, batched by the library for real."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tokenizers
+import torch
+import transformers
+
+from argosy_runtime.backends import transformers as backend
+from argosy_runtime.backends.contract import Isolation
+from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.messages import InferRequest, Tensor
+
+VOCABULARY = 64
+POSITIONS = 128
+TYPES = {
+    "input_ids": np.int32,
+    "request_output_len": np.int32,
+    "end_id": np.int32,
+    "temperature": np.float32,
+    "top_k": np.int32,
+    "top_p": np.float32,
+    "random_seed": np.uint64,
+    "streaming": np.bool_,
+    "stream": np.bool_,
+    "exclude_input_in_output": np.bool_,
+}
+SMALL = {"page_size": "4", "num_blocks": "64", "max_batch_tokens": "32"}
+
+
+def save_model(folder: Path) -> None:
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=POSITIONS,
+        eos_token_id=None,
+        bos_token_id=None,
+        pad_token_id=None,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+
+
+def save_tokenizer(folder: Path) -> None:
+    words = {f"w{number}": number for number in range(VOCABULARY)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=made).save_pretrained(folder)
+
+
+def pbtxt(**parameters: str) -> str:
+    given = "".join(
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }} '
+        for key, value in {**SMALL, **parameters}.items()
+    )
+    return f'name: "lm" backend: "transformers" {given}'
+
+
+def request(*input_ids: int, new: int = 4, **inputs: Any) -> InferRequest:
+    given = {"input_ids": list(input_ids), "request_output_len": [new], **{k: [v] for k, v in inputs.items()}}
+    names = {np.int32: "INT32", np.float32: "FP32", np.uint64: "UINT64", np.bool_: "BOOL"}
+    tensors = {name: Tensor(name, names[TYPES[name]], np.array(value, TYPES[name])) for name, value in given.items()}
+    return InferRequest("lm", tensors, id="r")
+
+
+def text_request(text: str, sampling: object = None, **flags: bool) -> InferRequest:
+    tensors = {"text_input": Tensor("text_input", "BYTES", np.array([text.encode()], np.object_))}
+    if sampling is not None:
+        encoded = sampling if isinstance(sampling, str) else json.dumps(sampling)
+        array = np.array([encoded.encode()], np.object_)
+        tensors["sampling_parameters"] = Tensor("sampling_parameters", "BYTES", array)
+    for name, flag in flags.items():
+        tensors[name] = Tensor(name, "BOOL", np.array([flag]))
+    return InferRequest("lm", tensors)
+
+
+def output(response: Any, name: str = "output_ids") -> list[Any]:
+    assert response.error is None, response.error
+    (found,) = [tensor for tensor in response.outputs if tensor.name == name]
+    values: list[Any] = found.array.tolist()
+    return values
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights")
+    save_model(folder)
+    return folder
+
+
+Loader = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def shared(
+    tmp_path_factory: pytest.TempPathFactory, folder_in: Callable[[Path, str], Any], quiet_host: Any, saved: Path
+) -> Iterator[Loader]:
+    """Loads a model once per configuration, for tests that leave it as it was."""
+    known: dict[tuple[str, bool], Any] = {}
+
+    def load(config: str = pbtxt(), tokenizer: bool = False) -> Any:
+        if (config, tokenizer) not in known:
+            folder = folder_in(tmp_path_factory.mktemp("shared"), config)
+            link(saved, folder.version_dir, tokenizer)
+            known[config, tokenizer] = backend.load(folder.spec(), quiet_host)
+        return known[config, tokenizer]
+
+    yield load
+    for instance in known.values():
+        instance.close()
+
+
+@pytest.fixture
+def own(model_folder: Callable[[str], Any], host: Any, saved: Path) -> Any:
+    """A model of the test's own, which closes it."""
+    folder = model_folder(pbtxt())
+    link(saved, folder.version_dir)
+    return backend.load(folder.spec(), host)
+
+
+def link(saved: Path, folder: Path, tokenizer: bool = False) -> None:
+    for file in saved.iterdir():
+        (folder / file.name).symlink_to(file)
+    if tokenizer:
+        save_tokenizer(folder)
+
+
+@pytest.fixture(scope="module")
+def reference(saved: Path) -> Callable[..., list[int]]:
+    """What the model's own greedy generation gives."""
+    model = transformers.LlamaForCausalLM.from_pretrained(saved)
+
+    def generate(*input_ids: int, new: int = 4) -> list[int]:
+        made = model.generate(
+            torch.tensor([input_ids]), attention_mask=torch.ones(1, len(input_ids)), max_new_tokens=new, do_sample=False
+        )
+        tokens: list[int] = made[0, len(input_ids) :].tolist()
+        return tokens
+
+    return generate
+
+
+def test_requests_of_a_batch_get_what_each_alone_would(
+    shared: Loader, responder: Any, reference: Callable[..., list[int]]
+) -> None:
+    prompts = [(1, 2, 3), (9,), tuple(range(20))]
+    assert shared().execute([request(*prompt, new=6) for prompt in prompts], responder) is None
+    responder.wait_for_final(0, 1, 2)
+    for index, prompt in enumerate(prompts):
+        response = responder.only(index)
+        assert output(response) == reference(*prompt, new=6)
+        assert output(response, "sequence_length") == [6]
+        assert (response.id, response.model_version) == ("r", "1")
+
+
+def test_streaming_sends_each_token_once(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
+    shared().execute([request(5, 6, new=5, streaming=True)], responder)
+    responder.wait_for_final(0)
+    responses = responder.of(0)
+    assert [response.final for response in responses] == [False] * 4 + [True]
+    assert [token for response in responses for token in output(response)] == reference(5, 6, new=5)
+
+
+def test_a_later_request_joins_the_running_batch(shared: Loader, responder: Any) -> None:
+    instance = shared()
+    started = threading.Event()
+    send = responder.send
+
+    def noticed(index: int, response: Any) -> None:
+        send(index, response)
+        started.set()
+
+    responder.send = noticed
+    instance.execute([request(1, new=100, streaming=True)], responder)
+    assert started.wait(30)
+    second = type(responder)()
+    instance.execute([request(2, new=2)], second)
+    second.wait_for_final(0)
+    assert not any(response.final for response in responder.of(0))
+    responder.wait_for_final(0)
+
+
+def test_the_end_id_ends(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
+    whole = reference(1, 2, 3, new=8)
+    shared().execute([request(1, 2, 3, new=8, end_id=whole[2]), request(1, 2, 3, new=8, end_id=-1)], responder)
+    responder.wait_for_final(0, 1)
+    assert output(responder.only(0)) == whole[: whole.index(whole[2]) + 1]
+    assert output(responder.only(1)) == whole
+
+
+def test_nothing_asked_is_answered_at_once(shared: Loader, responder: Any) -> None:
+    shared().execute([request(1, new=0)], responder)
+    assert output(responder.only()) == []
+    assert output(responder.only(), "sequence_length") == [0]
+
+
+def test_int64_ids_are_as_good(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
+    given = request(1, 2)
+    given.inputs["input_ids"] = Tensor("input_ids", "INT64", np.array([1, 2]))
+    given.requested_outputs = ("output_ids",)
+    shared().execute([given], responder)
+    responder.wait_for_final(0)
+    assert output(responder.only()) == reference(1, 2)
+    assert [tensor.name for tensor in responder.only().outputs] == ["output_ids"]
+
+
+def test_sampling_is_each_requests_own(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
+    requests = [
+        request(1, 2, new=8),
+        request(1, 2, new=8, temperature=0.0),
+        request(1, 2, new=8, temperature=5.0, top_k=1),
+        request(1, 2, new=8, temperature=5.0, top_p=1e-6),
+        *[request(1, 2, new=8, temperature=5.0) for _ in range(4)],
+    ]
+    shared().execute(requests, responder)
+    responder.wait_for_final(*range(len(requests)))
+    likeliest = reference(1, 2, new=8)
+    assert [output(responder.only(index)) for index in range(4)] == [likeliest] * 4
+    assert any(output(responder.only(index)) != likeliest for index in range(4, 8))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (request(), "the prompt is empty"),
+        (request(1, VOCABULARY), "input id 64 is not in the vocabulary of 64 tokens"),
+        (request(1, new=POSITIONS), "1 prompt tokens and 128 new ones are 129, more than the model's 128"),
+        (request(1, new=60), "are 61, more than the 48 its cache holds; raise the parameter kv_cache_memory"),
+        (request(1, new=-1), "input 'request_output_len' is -1, expected 0 or more"),
+        (request(1, temperature=-1), "temperature is -1, expected 0 or more"),
+        (request(1, top_k=-2), r"top_k is -2, expected 0 \(off\) or more"),
+        (request(1, top_p=1.5), "top_p is 1.5, expected more than 0 and at most 1"),
+        (request(1, temperature=1, random_seed=3), "random_seed is 3, but requests share one batch and its seed"),
+        (InferRequest("lm", {}), "input 'input_ids' is missing for model 'lm'"),
+        (text_request("w1"), "has no tokenizer, so it takes input_ids, not text_input"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_the_others_go_on(
+    shared: Loader, responder: Any, given: InferRequest, expected: str
+) -> None:
+    instance = shared(pbtxt(num_blocks="12"))
+    instance.execute([given, request(1)], responder)
+    responder.wait_for_final(0, 1)
+    with pytest.raises(ServingError, match=expected):
+        raise responder.only(0).error
+    assert len(output(responder.only(1))) == 4
+
+
+def test_more_requests_than_the_cache_holds_take_turns(
+    shared: Loader, responder: Any, reference: Callable[..., list[int]]
+) -> None:
+    instance = shared(pbtxt(num_blocks="12"))
+    instance.execute([request(index, new=40) for index in range(4)], responder)
+    responder.wait_for_final(*range(4))
+    assert [output(responder.only(index)) for index in range(4)] == [reference(n, new=40) for n in range(4)]
+
+
+def test_a_client_that_left_is_dropped(shared: Loader, responder: Any) -> None:
+    instance = shared()
+    responder.cancelled.add(0)
+    instance.execute([request(1, new=120), request(2, new=3)], responder)
+    responder.wait_for_final(0, 1)
+    assert len(output(responder.only(1))) == 3
+    last = responder.of(0)[-1]
+    assert last.error is None or last.error.kind is ErrorKind.CANCELLED
+
+
+def test_a_dead_batch_fails_its_requests_and_later_ones(own: Any, responder: Any) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("device lost")
+
+    own._engine._manager._generation_step = broken
+    own.execute([request(1), request(2)], responder)
+    responder.wait_for_final(0, 1)
+    assert "device lost" in responder.only(0).error.message
+    later = type(responder)()
+    own.execute([request(3)], later)
+    later.wait_for_final(0)
+    assert later.only().error.kind in (ErrorKind.UNAVAILABLE, ErrorKind.INTERNAL)
+    own.close()
+
+
+def test_unloading_fails_what_still_runs(own: Any, responder: Any) -> None:
+    own.execute([request(1, new=120)], responder)
+    own.close()
+    responder.wait_for_final(0)
+    error = responder.only().error
+    assert error is None or "is being unloaded" in error.message
+
+
+def test_greedy_decoding_refuses_to_sample(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
+    shared(pbtxt(decoding="greedy")).execute([request(1, 2), request(1, 2, temperature=1)], responder)
+    responder.wait_for_final(0, 1)
+    assert output(responder.only(0)) == reference(1, 2)
+    assert "decoding 'greedy' and does not sample" in responder.only(1).error.message
+
+
+# Text
+
+
+def test_text_goes_in_and_comes_out(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
+    instance = shared(pbtxt(), tokenizer=True)
+    sampling = {"max_tokens": 3, "temperature": "0"}
+    requests = [
+        text_request("w1 w2", sampling),
+        text_request("w1 w2", sampling, exclude_input_in_output=True),
+        text_request("w1 w2", sampling, stream=True),
+        request(1, 2, new=3),
+    ]
+    instance.execute(requests, responder)
+    responder.wait_for_final(0, 1, 2, 3)
+    words = " ".join(f"w{token}" for token in reference(1, 2, new=3))
+    assert output(responder.only(0), "text_output") == [("w1 w2" + words).encode()]
+    assert output(responder.only(1), "text_output") == [words.encode()]
+    streamed = responder.of(2)
+    assert len(streamed) == 3
+    assert b"".join(output(response, "text_output")[0] for response in streamed) == words.encode()
+    assert output(responder.only(3)) == reference(1, 2, new=3)
+
+
+def test_sampling_parameters_may_be_the_requests_own(shared: Loader, responder: Any) -> None:
+    given = text_request("w1", exclude_input_in_output=True)
+    given.parameters = {"max_tokens": 2, "unrelated": "x"}
+    shared(pbtxt(), tokenizer=True).execute([given], responder)
+    responder.wait_for_final(0)
+    assert len(output(responder.only(), "text_output")[0].split()) == 2
+
+
+@pytest.mark.parametrize(
+    ("sampling", "expected"),
+    [
+        ("{", "'sampling_parameters' is not JSON"),
+        ([], "must be a JSON object"),
+        ({"beam": 1}, "'beam' is not supported"),
+        ({"n": 2}, "'n' must be 1"),
+        ({"top_k": "many"}, "'top_k' is 'many', expected a number"),
+        ({"max_tokens": -1}, "'max_tokens' is -1"),
+        ({"stop_token_ids": 3}, "must be a list of token ids"),
+    ],
+)
+def test_wrong_sampling_parameters_are_named(shared: Loader, responder: Any, sampling: object, expected: str) -> None:
+    shared(pbtxt(), tokenizer=True).execute([text_request("w1", sampling)], responder)
+    assert expected in responder.only().error.message
+
+
+# Loading
+
+
+def test_a_missing_model_is_named(model_folder: Callable[[str], Any], host: Any) -> None:
+    folder = model_folder(pbtxt())
+    with pytest.raises(ServingError, match=r"unable to find '.*/lm/1/config\.json' for model 'lm'"):
+        backend.load(folder.spec(), host)
+
+
+def test_missing_weights_are_named(model_folder: Callable[[str], Any], host: Any, saved: Path) -> None:
+    folder = model_folder(pbtxt())
+    (folder.version_dir / "config.json").write_bytes((saved / "config.json").read_bytes())
+    with pytest.raises(ServingError, match=r"failed to load '.*/lm/1' for model 'lm'"):
+        backend.load(folder.spec(), host)
+
+
+def test_a_batch_dimension_is_refused(model_folder: Callable[[str], Any], host: Any, saved: Path) -> None:
+    folder = model_folder(pbtxt() + "max_batch_size: 4")
+    (folder.version_dir / "config.json").write_bytes((saved / "config.json").read_bytes())
+    with pytest.raises(ServingError, match="max_batch_size must be 0 for backend 'transformers'"):
+        backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
+
+
+def test_decoding_must_be_known(shared: Loader) -> None:
+    with pytest.raises(ServingError, match="parameter 'decoding' is 'beam', expected sampling or greedy"):
+        shared(pbtxt(decoding="beam"))
+
+
+@pytest.mark.parametrize("tokenizer", [False, True])
+def test_the_configuration_is_completed(model_folder: Callable[[str], Any], saved: Path, tokenizer: bool) -> None:
+    folder = model_folder('name: "lm"')
+    (folder.version_dir / "config.json").write_bytes((saved / "config.json").read_bytes())
+    if tokenizer:
+        save_tokenizer(folder.version_dir)
+    config = backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
+    assert config.model_transaction_policy.decoupled
+    assert config.max_batch_size == 0
+    required = [given.name for given in config.input if not given.optional]
+    assert required == ([] if tokenizer else ["input_ids", "request_output_len"])
+    assert ("text_input" in [given.name for given in config.input]) == tokenizer
+    outputs = ["output_ids", "sequence_length"] + (["text_output"] if tokenizer else [])
+    assert [made.name for made in config.output] == outputs
+    assert backend.ISOLATION is Isolation.PROCESS

@@ -1,0 +1,232 @@
+"""A fake data plane behind real sockets: one HTTP, one gRPC and one metrics listener in a thread of their own."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from tritonclient.grpc import model_config_pb2 as mc
+from tritonclient.grpc import service_pb2 as pb
+
+from argosy_runtime.errors import ServingError, internal, invalid, not_found, unavailable, unsupported
+from argosy_runtime.frontends import grpc as grpc_frontend
+from argosy_runtime.frontends import http as http_frontend
+from argosy_runtime.frontends import metrics as metrics_frontend
+from argosy_runtime.frontends.restrictions import Api, Restriction
+from argosy_runtime.messages import InferRequest, InferResponse, Tensor
+from argosy_runtime.protocol.http_request import DECOUPLED as DECOUPLED_OVER_HTTP
+
+LIMIT = 1 << 20
+MODELS = {
+    "echo": ([("IN", "FP32", [-1, -1])], 8),
+    "any": ([("A", "INT32", [2]), ("B", "BYTES", [2])], 0),
+    "text": ([("text", "BYTES", [1])], 0),
+    "slow": ([("IN", "FP32", [-1])], 0),
+    "fails": ([("IN", "FP32", [-1])], 0),
+    "busy": ([("IN", "FP32", [-1])], 0),
+    "repeat": ([("IN", "INT32", [1])], 0),
+    "half": ([("IN", "FP16", [-1])], 0),
+}
+DECOUPLED = {"repeat"}
+
+
+class FakePlane:
+    """Echoes inputs as outputs: IN→OUT, A→OUT_A … `slow` waits for ever, `repeat` answers IN times."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything seen."""
+        self.is_ready = True
+        self.requests: list[InferRequest] = []
+        self.started = threading.Event()
+        self.cancelled = threading.Event()
+        self.released = threading.Event()
+        self.loaded: list[tuple[str, str | None, dict[str, bytes]]] = []
+        self.unloaded: list[tuple[str, bool]] = []
+
+    def live(self) -> bool:
+        return True
+
+    def ready(self) -> bool:
+        return self.is_ready
+
+    def model_ready(self, name: str, version: str) -> bool:
+        self._declared(name)
+        return version in ("", "1")
+
+    def server_metadata(self) -> pb.ServerMetadataResponse:
+        return pb.ServerMetadataResponse(name="argosy", version="0.1.0", extensions=["classification"])
+
+    def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
+        inputs, _ = self._declared(name)
+        metadata = pb.ModelMetadataResponse(name=name, versions=["1"], platform="python")
+        for tensor, datatype, shape in inputs:
+            metadata.inputs.add(name=tensor, datatype=datatype, shape=shape)
+            metadata.outputs.add(name=_output_name(tensor), datatype=datatype, shape=shape)
+        return metadata
+
+    def model_config(self, name: str, version: str) -> mc.ModelConfig:
+        config = mc.ModelConfig(name=name, backend="python", max_batch_size=self._declared(name)[1])
+        config.model_transaction_policy.decoupled = name in DECOUPLED
+        return config
+
+    def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
+        statistics = pb.ModelStatisticsResponse()
+        for model in [name] if name else MODELS:
+            self._declared(model)
+            statistics.model_stats.add(name=model, version="1", inference_count=len(self.requests))
+        return statistics
+
+    def labels(self, name: str, version: str, output: str) -> Sequence[str]:
+        return ["cat", "dog"] if name == "echo" else []
+
+    def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
+        index = pb.RepositoryIndexResponse()
+        index.models.add(name="echo", version="1", state="READY")
+        if not ready_only:
+            index.models.add(name="never")
+        return index
+
+    async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
+        self.loaded.append((name, config, dict(files)))
+        if name == "bad":
+            raise invalid("failed to load 'bad'")
+
+    async def unload(self, name: str, unload_dependents: bool) -> None:
+        self.unloaded.append((name, unload_dependents))
+
+    async def infer(self, request: InferRequest) -> InferResponse:
+        self.requests.append(request)
+        self._declared(request.model_name)
+        if request.model_name in DECOUPLED:
+            raise unsupported(DECOUPLED_OVER_HTTP)
+        if request.model_name == "slow":
+            await self._wait()
+        self._fail_if_so(request)
+        return _echo(request)
+
+    async def stream(self, request: InferRequest) -> AsyncIterator[InferResponse]:
+        self.requests.append(request)
+        self._declared(request.model_name)
+        if request.model_name == "busy":
+            raise unavailable("Exceeds maximum queue size")
+        if request.model_name == "slow":
+            await self._wait()
+        if request.model_name == "fails":
+            yield _response(request, error=internal("the model broke"))
+        elif request.model_name == "repeat":
+            for turn in range(int(request.inputs["IN"].array[0])):
+                await asyncio.sleep(0)
+                count = Tensor("OUT", "INT32", np.array([turn], np.int32))
+                yield _response(request, outputs=[count], final=False)
+            yield _response(request)
+        else:
+            yield _echo(request)
+
+    def metrics(self) -> bytes:
+        return b"nv_inference_count 1\n"
+
+    async def _wait(self) -> None:
+        self.started.set()
+        try:
+            while not self.released.is_set():  # noqa: ASYNC110  (set from the tests' threads)
+                await asyncio.sleep(0.005)
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+    @staticmethod
+    def _fail_if_so(request: InferRequest) -> None:
+        if request.model_name == "fails":
+            raise internal("the model broke")
+        if request.model_name == "busy":
+            raise unavailable("Exceeds maximum queue size")
+
+    @staticmethod
+    def _declared(name: str) -> tuple[list[tuple[str, str, list[int]]], int]:
+        if name not in MODELS:
+            raise not_found(f"Request for unknown model: '{name}' is not found")
+        return MODELS[name]
+
+
+def _output_name(name: str) -> str:
+    return "OUT" if name == "IN" else f"OUT_{name}"
+
+
+def _echo(request: InferRequest) -> InferResponse:
+    outputs = [tensor.renamed(_output_name(tensor.name)) for tensor in request.inputs.values()]
+    if request.requested_outputs:
+        outputs = [tensor for tensor in outputs if tensor.name in request.requested_outputs]
+    return _response(request, outputs=outputs)
+
+
+def _response(
+    request: InferRequest,
+    outputs: Sequence[Tensor] = (),
+    error: ServingError | None = None,
+    final: bool = True,
+) -> InferResponse:
+    return InferResponse(request.model_name, "1", request.id, list(outputs), {}, error, final)
+
+
+@dataclass
+class Running:
+    """The listeners' ports, the plane behind them, and their event loop."""
+
+    plane: FakePlane
+    http: int
+    grpc: int
+    metrics: int
+    restricted_http: int
+    restricted_grpc: int
+    loop: asyncio.AbstractEventLoop = field(repr=False)
+
+
+SECRET = Restriction("Open-Sesame", "please")
+
+
+async def _listen(plane: FakePlane) -> list[http_frontend.HttpListener | grpc_frontend.GrpcListener]:
+    http_options = http_frontend.HttpOptions
+    grpc_options = grpc_frontend.GrpcListenOptions
+    host = "127.0.0.1"
+    restricted = {Api.MODEL_REPOSITORY: SECRET, Api.INFERENCE: SECRET}
+    return [
+        await http_frontend.serve(plane, http_options(host=host, port=0, max_input_size=LIMIT)),
+        await grpc_frontend.serve(plane, grpc_options(host=host, port=0, header_forward_pattern="^fwd-")),
+        await metrics_frontend.serve(plane, metrics_frontend.MetricsOptions(host=host, port=0)),
+        await http_frontend.serve(
+            plane, http_options(host=host, port=0, restricted=restricted, header_forward_pattern="^fwd-|triton")
+        ),
+        await grpc_frontend.serve(plane, grpc_options(host=host, port=0, restricted=restricted)),
+    ]
+
+
+@pytest.fixture(scope="session")
+def _running() -> Iterator[Running]:
+    plane = FakePlane()
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    listeners = asyncio.run_coroutine_threadsafe(_listen(plane), loop).result(10)
+
+    async def stop() -> None:
+        await asyncio.gather(*(listener.stop(0.2) for listener in listeners))
+
+    try:
+        yield Running(plane, *(listener.port for listener in listeners), loop)
+    finally:
+        asyncio.run_coroutine_threadsafe(stop(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
+
+
+@pytest.fixture
+def running(_running: Running) -> Running:
+    """The listeners, their plane as new."""
+    _running.plane.reset()
+    return _running

@@ -1,0 +1,100 @@
+"""generate: which keys are tensors, which shapes they get, and how responses look."""
+
+# Messages stand whole on their line, so that they can be searched for.
+# ruff: noqa: E501
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.messages import InferResponse, Tensor
+from argosy_runtime.protocol import generate
+from argosy_runtime.protocol.model_view import ModelView, TensorView
+
+MODEL = ModelView(
+    "m",
+    {
+        "text": TensorView("BYTES", (-1, 1)),
+        "n": TensorView("INT32", (-1, 2, -1)),
+        "one": TensorView("FP32", (1,)),
+        "half": TensorView("FP16", (1,)),
+    },
+    8,
+)
+
+
+def decode(document: Any, limit: int = 1000) -> Any:
+    return generate.decode(json.dumps(document).encode(), "m", "", MODEL, limit)
+
+
+def test_keys_become_tensors_or_parameters() -> None:
+    request = decode({"id": "i", "text": "é", "top_k": 5, "parameters": {"one": 1, "stream": True}})
+    assert request.id == "i"
+    assert request.parameters == {"id": "i", "top_k": 5, "stream": True}
+    assert {name: tensor.array.tolist() for name, tensor in request.inputs.items()} == {
+        "text": [["é".encode()]],
+        "one": [1.0],
+    }
+
+
+@given(st.integers(0, 6))
+def test_fixed_dimensions_first_then_the_innermost(half: int) -> None:
+    assert decode({"n": list(range(2 * half))}).inputs["n"].shape == (1, 2, half)
+
+
+@pytest.mark.parametrize(
+    ("document", "told"),
+    [
+        ([], "attempt to get members for non-object"),
+        ({"n": [1, 2, 3]}, "The schema can not convert input 'n' to tensor with proper shape"),
+        ({"one": [1, 2]}, "The schema can not convert input 'one' to tensor with proper shape"),
+        ({"one": [[1, 2]]}, "Unable to parse 'data': Shape does not match true shape of 'data' field"),
+        ({"one": "x"}, "Unable to parse 'data': attempt to access JSON non-number as double"),
+        ({"text": 1}, "Unable to parse JSON bytes array: attempt to access JSON non-string as string"),
+        ({"half": 1}, "receiving FP16 data via JSON is not supported. Please use the binary data format for input half"),
+        ({"parameters": 1}, "Expected JSON object for keyword: 'parameters': attempt to access JSON non-object as object"),
+        ({"parameters": {"x": []}}, "Converting keyword: 'parameters': parameter 'x' has invalid type. It should be either 'int', 'bool', or 'string'."),
+        ({"x": None}, "parameter 'x' has invalid type. It should be either 'int', 'bool', or 'string'."),
+        ({"id": 1}, "Unable to parse 'id': attempt to access JSON non-string as string"),
+    ],
+)  # fmt: skip
+def test_refusals(document: Any, told: str) -> None:
+    with pytest.raises(ServingError) as raised:
+        decode(document)
+    assert raised.value.message == told
+
+
+def test_a_model_with_an_input_called_parameters() -> None:
+    model = ModelView("m", {"parameters": TensorView("INT32", (1,))})
+    with pytest.raises(ServingError, match="Keyword 'parameters' for nested schema also given as input"):
+        generate.decode(b'{"parameters":{}}', "m", "", model)
+
+
+def test_inputs_together_are_limited() -> None:
+    body = b'{"n":[1,2,3,4,5,6,7,8,9,1,2,3],"text":"0123456789"}'
+    with pytest.raises(ServingError, match="request size of 48 bytes with input 'text' of size 14 bytes exceeds"):
+        generate.decode(body, "m", "", MODEL, 61)
+    assert len(generate.decode(body, "m", "", MODEL, 62).inputs) == 2
+
+
+def test_response_bytes() -> None:
+    outputs = [
+        Tensor("z", "INT32", np.array([[1, 2]], np.int32)),
+        Tensor("a", "BYTES", np.array([b"hi"], np.object_)),
+        Tensor("nan", "FP32", np.array([np.nan], np.float32)),
+        Tensor("none", "FP32", np.array([], np.float32)),
+    ]
+    response = InferResponse("m", "1", "i", outputs, {"p": True})
+    body = b'{"a":"hi","id":"i","model_name":"m","model_version":"1","nan":NaN,"none":[],"p":true,"z":[1,2]}'
+    assert generate.encode(response) == body
+    assert generate.encode_event(response) == b"data: " + body + b"\n\n"
+
+
+def test_error_event() -> None:
+    response = InferResponse("m", "1", error=internal('a "b"'))
+    assert generate.encode_event(response) == b'data: {"error":"a \\"b\\""}\n\n'

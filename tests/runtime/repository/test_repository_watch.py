@@ -1,0 +1,53 @@
+from dataclasses import replace
+from pathlib import Path
+
+from argosy_runtime.repository.layout import ModelFolder, scan_all
+from argosy_runtime.repository.watch import Changes, changes
+
+
+def folder(name: str, fingerprint: str = "f", content: str = "c") -> ModelFolder:
+    return ModelFolder(name, Path("/models") / name, "", (1,), {1: ()}, fingerprint, content)
+
+
+def scan(*folders: ModelFolder) -> dict[str, ModelFolder]:
+    return {each.name: each for each in folders}
+
+
+def test_nothing_changed() -> None:
+    found = changes(scan(folder("a")), scan(folder("a")))
+    assert found == Changes()
+    assert not found
+
+
+def test_added_and_removed_are_sorted() -> None:
+    found = changes(scan(folder("x"), folder("w")), scan(folder("b"), folder("a")))
+    assert found == Changes(added=("a", "b"), removed=("w", "x"))
+    assert found
+
+
+def test_a_changed_file_and_a_changed_configuration_are_told_apart() -> None:
+    before = scan(folder("config"), folder("files"))
+    after = scan(folder("config", "f2"), folder("files", "f2", "c2"))
+    assert changes(before, after) == Changes(modified=("config", "files"), config_only=frozenset({"config"}))
+
+
+def test_a_model_that_moved_is_modified_with_its_content() -> None:
+    moved = replace(folder("a"), path=Path("/other/a"))
+    assert changes(scan(folder("a")), scan(moved)) == Changes(modified=("a",))
+
+
+def test_a_problem_that_appears_is_a_change() -> None:
+    broken = replace(folder("a"), problem="model appears in two or more repositories")
+    assert changes(scan(folder("a")), scan(broken)).modified == ("a",)
+
+
+def test_two_real_scans(tmp_path: Path) -> None:
+    for name in ("kept", "gone", "edited"):
+        (tmp_path / name / "1").mkdir(parents=True)
+        (tmp_path / name / "config.pbtxt").write_text("max_batch_size: 1\n")
+    before = scan_all([tmp_path])
+    (tmp_path / "edited" / "config.pbtxt").write_text("max_batch_size: 12\n")
+    (tmp_path / "gone").rename(tmp_path / "new")
+    assert changes(before, scan_all([tmp_path])) == Changes(
+        added=("new",), modified=("edited",), removed=("gone",), config_only=frozenset({"edited"})
+    )

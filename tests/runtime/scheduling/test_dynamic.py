@@ -1,0 +1,207 @@
+"""Dynamic batching in virtual time: every rule of the module's docstring, and that nothing is lost or reordered."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelQueuePolicy
+
+from argosy_runtime.errors import ErrorKind
+from argosy_runtime.messages import InferRequest, Tensor
+from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
+from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
+from argosy_runtime.scheduling.ticket import Ticket
+
+US = 1_000
+
+
+def ticket(arrived: int = 0, size: int = 1, key=None, priority: int = 0, timeout_us: int = 0) -> Ticket:
+    tensor = Tensor("X", "FP32", np.zeros((size, 1), np.float32))
+    request = InferRequest("m", {"X": tensor}, priority=priority, timeout_us=timeout_us)
+    return Ticket(request, arrived, size, key)
+
+
+def batcher(**rules) -> DynamicBatcher[Ticket]:
+    return DynamicBatcher(BatchingRules(**{"max_batch_size": 8, **rules}))
+
+
+def submit(scheduler: DynamicBatcher[Ticket], *tickets: Ticket) -> None:
+    for one in tickets:
+        assert scheduler.submit(one) is None
+
+
+def test_without_delay_all_that_waits_goes_at_once():
+    scheduler = batcher()
+    tickets = [ticket() for _ in range(3)]
+    submit(scheduler, *tickets)
+    step = scheduler.advance(0, free_instances=1)
+    assert step.batches == [tickets]
+    assert step.wake_at is None
+    assert scheduler.pending == 0
+
+
+def test_waits_for_the_delay_of_the_oldest_then_sends_all():
+    scheduler = batcher(delay_ns=100 * US)
+    first, second = ticket(arrived=0), ticket(arrived=40 * US)
+    submit(scheduler, first)
+    assert scheduler.advance(0, 1).wake_at == 100 * US
+    submit(scheduler, second)
+    step = scheduler.advance(40 * US, 1)
+    assert (step.batches, step.wake_at) == ([], 100 * US)
+    assert scheduler.advance(100 * US, 1).batches == [[first, second]]
+
+
+def test_a_full_batch_does_not_wait():
+    scheduler = batcher(delay_ns=100 * US, max_batch_size=4)
+    tickets = [ticket(size=2), ticket(size=2), ticket()]
+    submit(scheduler, *tickets)
+    step = scheduler.advance(0, 2)
+    assert step.batches == [tickets[:2]]
+    assert step.wake_at == 100 * US
+
+
+def test_a_preferred_size_goes_at_once_and_the_rest_waits():
+    scheduler = batcher(delay_ns=100 * US, preferred=frozenset({2, 4}))
+    tickets = [ticket() for _ in range(3)]
+    submit(scheduler, *tickets)
+    step = scheduler.advance(0, 2)
+    assert step.batches == [tickets[:2]]
+    assert scheduler.pending == 1
+    assert step.wake_at == 100 * US
+
+
+def test_a_different_shape_closes_the_batch():
+    scheduler = batcher(delay_ns=100 * US)
+    small, wide = ticket(key=(("X", (1,)),)), ticket(key=(("X", (2,)),))
+    submit(scheduler, small, wide)
+    step = scheduler.advance(0, 2)
+    assert step.batches == [[small]]
+    assert step.wake_at == 100 * US
+
+
+def test_no_free_instance_means_no_batch():
+    scheduler = batcher()
+    submit(scheduler, ticket())
+    step = scheduler.advance(0, 0)
+    assert (step.batches, step.wake_at) == ([], None)
+    assert scheduler.pending == 1
+
+
+def test_without_dynamic_batching_one_request_is_one_batch():
+    scheduler = batcher(merge=False)
+    tickets = [ticket(size=3), ticket(size=2)]
+    submit(scheduler, *tickets)
+    assert scheduler.advance(0, 5).batches == [[tickets[0]], [tickets[1]]]
+
+
+def test_higher_priority_first():
+    policies = QueuePolicies(QueuePolicy(), {}, levels=2, default_level=2)
+    scheduler = batcher(policies=policies, merge=False)
+    low, high, default = ticket(priority=2), ticket(priority=1), ticket(priority=0)
+    submit(scheduler, low, high, default)
+    assert scheduler.advance(0, 3).batches == [[high], [low], [default]]
+    assert default.priority == 2
+
+
+def policy(**fields) -> QueuePolicies:
+    return QueuePolicies(QueuePolicy(**fields), {})
+
+
+def test_a_full_queue_refuses_with_tritons_words():
+    scheduler = batcher(policies=policy(max_size=1))
+    submit(scheduler, ticket())
+    error = scheduler.submit(ticket())
+    assert error is not None
+    assert error.kind is ErrorKind.UNAVAILABLE
+    assert error.message.endswith("Exceeds maximum queue size")
+    assert scheduler.pending == 1
+
+
+def test_reject_expires_even_while_every_instance_is_busy():
+    scheduler = batcher(policies=policy(timeout_ns=50 * US))
+    late, fresh = ticket(arrived=0), ticket(arrived=30 * US)
+    submit(scheduler, late, fresh)
+    assert scheduler.advance(0, 0).wake_at == 50 * US
+    step = scheduler.advance(50 * US, 0)
+    assert step.expired == [late]
+    assert step.wake_at == 80 * US
+
+
+def test_delay_sends_the_late_behind_the_others():
+    scheduler = batcher(policies=policy(timeout_ns=50 * US, delay_on_timeout=True), merge=False)
+    late, fresh = ticket(arrived=0), ticket(arrived=30 * US)
+    submit(scheduler, late, fresh)
+    step = scheduler.advance(60 * US, 2)
+    assert step.expired == []
+    assert step.batches == [[fresh], [late]]
+
+
+@pytest.mark.parametrize(
+    ("default", "wanted", "expected"),
+    [(100, 40, 40), (100, 400, 100), (0, 40, None), (100, 0, 100)],
+    ids=["shorter", "longer is ignored", "no default, no override", "none wanted"],
+)
+def test_a_request_may_only_shorten_the_timeout(default, wanted, expected):
+    rule = QueuePolicy(timeout_ns=default * US, allow_override=True)
+    deadline = rule.deadline(ticket(timeout_us=wanted))
+    assert deadline == (None if expected is None else expected * US)
+
+
+def test_cancelled_tickets_leave_the_queue():
+    scheduler = batcher(delay_ns=100 * US)
+    gone, stays = ticket(), ticket()
+    submit(scheduler, gone, stays)
+    assert scheduler.cancel(gone)
+    assert not scheduler.cancel(gone)
+    assert scheduler.advance(100 * US, 1).batches == [[stays]]
+
+
+def test_rules_from_a_configuration():
+    config = ModelConfig(max_batch_size=16)
+    config.dynamic_batching.preferred_batch_size.extend([4, 8])
+    config.dynamic_batching.max_queue_delay_microseconds = 7
+    config.dynamic_batching.default_queue_policy.max_queue_size = 3
+    config.dynamic_batching.default_queue_policy.timeout_action = ModelQueuePolicy.DELAY
+    rules = BatchingRules.of(config)
+    assert (rules.max_batch_size, rules.delay_ns, rules.target, rules.merge) == (16, 7_000, 8, True)
+    assert rules.policies.default == QueuePolicy(max_size=3, delay_on_timeout=True)
+    assert not BatchingRules.of(ModelConfig(max_batch_size=16)).merge
+
+
+@given(
+    arrivals=st.lists(st.tuples(st.integers(0, 50), st.integers(1, 4), st.sampled_from("ab")), max_size=30),
+    delay=st.integers(0, 60),
+    preferred=st.frozensets(st.integers(1, 8), max_size=2),
+    free=st.integers(1, 3),
+)
+def test_every_ticket_runs_once_in_order_within_its_delay(arrivals, delay, preferred, free):
+    scheduler = batcher(delay_ns=delay, preferred=preferred)
+    waiting = [ticket(at, size, key=((key, ()),)) for at, size, key in sorted(arrivals)]
+    expected = list(waiting)
+    ran: list[Ticket] = []
+    now = 0
+    while waiting or scheduler.pending:
+        while waiting and waiting[0].arrived <= now:
+            submit(scheduler, waiting.pop(0))
+        step = scheduler.advance(now, free)
+        for batch in step.batches:
+            assert sum(one.size for one in batch) <= 8
+            assert len({one.key for one in batch}) == 1
+            ran += batch
+        if not step.batches and scheduler.pending:
+            assert step.wake_at is not None
+            assert step.wake_at > now
+            assert step.wake_at <= ran_by(expected, ran) + delay
+        if not step.batches:
+            now = next_event(waiting, step.wake_at)
+    assert ran == expected
+
+
+def ran_by(expected: list[Ticket], ran: list[Ticket]) -> int:
+    """The arrival of the oldest that still waits."""
+    return expected[len(ran)].arrived
+
+
+def next_event(waiting: list[Ticket], wake_at: int | None) -> int:
+    times = [one.arrived for one in waiting[:1]] + ([wake_at] if wake_at is not None else [])
+    return min(times, default=0)

@@ -1,0 +1,111 @@
+"""A data plane on a repository of small models, in this process; the models' own processes are real."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from textwrap import dedent, indent
+
+import numpy as np
+import pytest
+
+from argosy_runtime.dataplane import DataPlane
+from argosy_runtime.messages import InferRequest, Tensor
+from argosy_runtime.repository.options import ControlMode, RepositoryOptions
+
+CONFIG = """
+backend: "python"
+max_batch_size: 8
+input [ { name: "X" data_type: TYPE_FP32 dims: [ 1 ] } ]
+output [ { name: "Y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+dynamic_batching { }
+"""
+
+MODEL = """
+import os, time
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+{initialize}
+
+    def execute(self, requests):
+        answers = []
+        for request in requests:
+            x = pb_utils.get_input_tensor_by_name(request, "X").as_numpy()
+            y = x
+{execute}
+            answers.append(pb_utils.InferenceResponse([pb_utils.Tensor("Y", y)]))
+        return answers
+"""
+
+
+class Repository:
+    """Writes models into a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(
+        self, name: str, initialize: str = "pass", execute: str = "pass", config: str = CONFIG, version: int = 1
+    ) -> Path:
+        """A Python model; `execute` sees x and sets y."""
+        source = MODEL.format(initialize=indent(dedent(initialize), " " * 8), execute=indent(dedent(execute), " " * 12))
+        return self.write(name, {f"{version}/model.py": source}, config)
+
+    def write(self, name: str, files: dict[str, str | bytes], config: str) -> Path:
+        """Any files."""
+        folder = self.path / name
+        for relative, content in {"config.pbtxt": config, **files}.items():
+            path = folder / relative
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return folder
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """An empty repository."""
+    path = tmp_path / "models"
+    path.mkdir()
+    return Repository(path)
+
+
+Serve = Callable[..., Awaitable[DataPlane]]
+
+
+@pytest.fixture
+async def serve(repository: Repository) -> AsyncIterator[Serve]:
+    """Starts a data plane on the repository; closed at the end."""
+    planes: list[DataPlane] = []
+
+    async def start(mode: ControlMode = ControlMode.EXPLICIT, **options: object) -> DataPlane:
+        settings = {"load_timeout": 30.0, "unload_grace": 5.0, **options}
+        plane = DataPlane(RepositoryOptions((repository.path,), mode, **settings), gpus=[])
+        planes.append(plane)
+        await plane.start()
+        return plane
+
+    yield start
+    for plane in planes:
+        await plane.close()
+
+
+def ask(name: str, *values: float, version: str = "", **fields: object) -> InferRequest:
+    """A request of one row for each value."""
+    array = np.array(values or (1.0,), np.float32).reshape(-1, 1)
+    return InferRequest(name, {"X": Tensor("X", "FP32", array)}, model_version=version, **fields)
+
+
+async def value(plane: DataPlane, name: str, x: float = 1.0, version: str = "") -> float:
+    """One answer's Y."""
+    response = await plane.infer(ask(name, x, version=version))
+    return float(response.outputs[0].array[0, 0])
+
+
+def states(plane: DataPlane) -> dict[str, str]:
+    """The index: name:version → state."""
+    return {f"{m.name}:{m.version}".rstrip(":"): m.state for m in plane.index(ready_only=False).models}
+
+
+def reason(plane: DataPlane, name: str) -> str:
+    """Why a model is unavailable, from the index."""
+    return next(m.reason for m in plane.index(ready_only=False).models if m.name == name)

@@ -1,0 +1,175 @@
+"""Models that misbehave: the error is where the user looks, and everything else goes on serving."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+from tests.runtime.service.conftest import CONFIG, ask, reason, states, value
+
+from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.repository.options import ControlMode
+
+
+async def failure(plane, name: str) -> str:
+    """What a load says, with the reason in the index the same."""
+    with pytest.raises(ServingError) as caught:
+        await plane.load(name, None, {})
+    assert reason(plane, name) in caught.value.message
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("initialize", "message"),
+    [
+        ("raise ValueError('no weights')", "ValueError: no weights"),
+        ("os._exit(3)", "its process exited with code 3 while loading"),
+        ("os.kill(os.getpid(), 9)", "its process was killed by signal 9 (SIGKILL) while loading"),
+        ("import nothing_like_it", "No module named 'nothing_like_it'"),
+    ],
+)
+async def test_initialize_that_fails(repository, serve, initialize, message):
+    repository.add("good")
+    repository.add("bad", initialize=initialize)
+    plane = await serve()
+    await plane.load("good", None, {})
+    assert message in await failure(plane, "bad")
+    assert await value(plane, "good", 5) == 5
+    assert states(plane) == {"good:1": "READY", "bad:1": "UNAVAILABLE"}
+
+
+async def test_initialize_that_hangs_is_ended_and_holds_nobody_up(repository, serve):
+    repository.add("good")
+    stuck = 'parameters { key: "LOAD_TIMEOUT_SECONDS" value { string_value: "1.5" } }'
+    repository.add("stuck", initialize="time.sleep(600)", config=CONFIG + stuck)
+    plane = await serve()
+    loading = asyncio.create_task(failure(plane, "stuck"))
+    await plane.load("good", None, {})
+    assert await value(plane, "good", 5) == 5
+    assert states(plane)["stuck:1"] == "LOADING"
+    assert "is still loading after 1.5 s" in await loading
+
+
+async def test_a_crash_while_executing_fails_that_batch_and_the_model_comes_back(repository, serve):
+    repository.add("m", execute="os._exit(7) if x[0, 0] < 0 else None")
+    plane = await serve()
+    await plane.load("m", None, {})
+    with pytest.raises(ServingError) as caught:
+        await plane.infer(ask("m", -1.0))
+    assert caught.value.kind is ErrorKind.INTERNAL
+    assert "its process exited with code 7; it is being restarted" in caught.value.message
+    assert await value(plane, "m", 4) == 4, "the request waits for the new process"
+    assert plane.statistics("m", "").model_stats[0].inference_stats.fail.count == 1
+
+
+async def test_a_killed_process_loses_only_what_it_was_working_on(repository, serve):
+    repository.add("m", initialize="open('PIDFILE', 'w').write(str(os.getpid()))", execute="time.sleep(0.2)")
+    path = repository.path / "m/1/model.py"
+    pidfile = repository.path.parent / "pid"
+    path.write_text(path.read_text().replace("PIDFILE", str(pidfile)))
+    plane = await serve()
+    await plane.load("m", None, {})
+    running = asyncio.create_task(value(plane, "m"))
+    await asyncio.sleep(0.1)
+    waiting = [asyncio.create_task(value(plane, "m", n)) for n in range(5)]
+    await asyncio.sleep(0)
+    os.kill(int(pidfile.read_text()), signal.SIGKILL)
+    with pytest.raises(ServingError, match="SIGKILL"):
+        await running
+    assert await asyncio.gather(*waiting) == [0, 1, 2, 3, 4]
+
+
+async def test_a_process_that_cannot_come_back_makes_the_model_unavailable(repository, serve):
+    marker = repository.path.parent / "second"
+    code = f"""
+    if os.path.exists({str(marker)!r}):
+        raise ValueError('once was enough')
+    open({str(marker)!r}, 'w').close()
+    """
+    repository.add("m", initialize=code, execute="os._exit(1)")
+    plane = await serve()
+    await plane.load("m", None, {})
+    with pytest.raises(ServingError, match="exited with code 1"):
+        await plane.infer(ask("m"))
+    with pytest.raises(ServingError, match="once was enough"):
+        await plane.infer(ask("m"))
+    assert not plane.model_ready("m", "")
+    assert "once was enough" in reason(plane, "m")
+    marker.unlink()
+
+
+async def test_execute_that_raises_fails_the_batch_and_nothing_else(repository, serve):
+    repository.add("m", execute="assert x[0, 0] >= 0, 'negative'")
+    plane = await serve()
+    await plane.load("m", None, {})
+    with pytest.raises(ServingError, match=r"Failed to process the request\(s\) for model 'm_0', message: .*negative"):
+        await plane.infer(ask("m", -1.0))
+    assert await value(plane, "m", 4) == 4
+
+
+@pytest.mark.parametrize(
+    ("files", "config", "message"),
+    [
+        ({"1/model.onnx": b"not a model"}, 'backend: "onnxruntime"', "model.onnx"),
+        ({"1/other.txt": ""}, 'backend: "onnxruntime"', "model.onnx"),
+        ({"1/other.txt": ""}, CONFIG, "model.py"),
+        (
+            {"1/model.pt": b"garbage"},
+            (
+                'backend: "pytorch" input [{name:"X" data_type: TYPE_FP32 dims:[1]}] '
+                'output [{name:"Y" data_type: TYPE_FP32 dims:[1]}]'
+            ),
+            "model.pt",
+        ),
+        ({"1/model.py": ""}, "max_batchsize: 3", "max_batch_size"),
+        ({"1/model.py": ""}, CONFIG.replace("TYPE_FP32", "TYPE_FLOAT"), "TYPE_FLOAT"),
+        ({"1/model.py": ""}, 'name: "other"\n' + CONFIG, "directory name must equal model name"),
+        ({"model.py": ""}, CONFIG, "at least one version must be available"),
+        ({"1/model.py": ""}, CONFIG + "sequence_batching { }", "sequence_batching"),
+        ({"1/model.py": ""}, 'backend: "nope"\n' + CONFIG.replace('backend: "python"', ""), "unable to find backend"),
+    ],
+    ids=[
+        "corrupt onnx",
+        "no onnx",
+        "no model.py",
+        "corrupt pt",
+        "typo",
+        "datatype",
+        "name",
+        "no version",
+        "sequence",
+        "backend",
+    ],
+)
+async def test_folders_that_cannot_be_served_say_why(repository, serve, files, config, message):
+    repository.add("good")
+    repository.write("bad", files, config)
+    plane = await serve(ControlMode.NONE)
+    assert message in reason(plane, "bad")
+    assert await value(plane, "good", 5) == 5
+    assert not plane.ready()
+
+
+async def test_a_cycle_of_ensembles_is_named(repository, serve):
+    text = """platform: "ensemble" max_batch_size: 8
+    input [ { name: "X" data_type: TYPE_FP32 dims: [ 1 ] } ] output [ { name: "Y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+    ensemble_scheduling { step [ { model_name: "%s" model_version: -1
+      input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } } ] }"""
+    repository.write("e", {"1/.keep": ""}, text % "f")
+    repository.write("f", {"1/.keep": ""}, text % "e")
+    plane = await serve(ControlMode.NONE)
+    assert "circular dependency between ensembles" in reason(plane, "e")
+
+
+async def test_cancelled_requests_leave_the_queue(repository, serve):
+    repository.add("slow", execute="time.sleep(0.3)", config=CONFIG.replace("dynamic_batching { }", ""))
+    plane = await serve()
+    await plane.load("slow", None, {})
+    first = asyncio.create_task(value(plane, "slow", 1))
+    await asyncio.sleep(0.05)
+    second = asyncio.create_task(value(plane, "slow", 2))
+    await asyncio.sleep(0.05)
+    second.cancel()
+    assert await first == 1
+    await asyncio.sleep(0.1)
+    assert plane.statistics("slow", "").model_stats[0].execution_count == 1

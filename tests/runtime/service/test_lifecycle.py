@@ -1,0 +1,188 @@
+"""Models come, change and go, and no request is lost on the way."""
+
+import asyncio
+
+import pytest
+from tests.runtime.service.conftest import CONFIG, ask, states, value
+
+from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.repository.options import ControlMode
+
+
+async def test_load_infer_unload(repository, serve):
+    repository.add("double", execute="y = 2 * x")
+    plane = await serve()
+    assert states(plane) == {"double": ""}
+    await plane.load("double", None, {})
+    assert await value(plane, "double", 3) == 6
+    await plane.unload("double", False)
+    with pytest.raises(ServingError) as caught:
+        await plane.infer(ask("double"))
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    await asyncio.sleep(0.5)
+    assert states(plane) == {"double:1": "UNAVAILABLE"}
+
+
+async def test_a_new_version_takes_over_without_losing_a_request(repository, serve):
+    repository.add("m", execute="time.sleep(0.01); y = x * 0 + 1")
+    plane = await serve(ControlMode.NONE, unload_grace=20)
+    plane2 = plane.registry
+    seen: set[float] = set()
+    stop = asyncio.Event()
+
+    async def client() -> int:
+        answered = 0
+        while not stop.is_set():
+            seen.add(await value(plane, "m"))
+            answered += 1
+        return answered
+
+    clients = [asyncio.create_task(client()) for _ in range(8)]
+    await asyncio.sleep(0.2)
+    repository.add("m", execute="y = x * 0 + 2", version=2)
+    await plane2.load("m", None, {})
+    await asyncio.sleep(0.2)
+    stop.set()
+    answered = await asyncio.gather(*clients)
+    assert sum(answered) > 20
+    assert seen == {1.0, 2.0}
+    assert await value(plane, "m") == 2
+    await asyncio.sleep(0.2)
+    assert states(plane)["m:1"] == "UNAVAILABLE"
+
+
+async def test_version_policies(repository, serve):
+    for version in (1, 2, 3):
+        repository.add(
+            "all", execute=f"y = x * 0 + {version}", version=version, config=CONFIG + "version_policy{all{}}"
+        )
+    plane = await serve()
+    await plane.load("all", None, {})
+    assert [await value(plane, "all", version=v) for v in ("", "1", "2", "3")] == [3, 1, 2, 3]
+    (repository.path / "all/config.pbtxt").write_text(CONFIG + "version_policy { specific { versions: [2] } }")
+    second = plane.registry.find("all", "2")
+    await plane.load("all", None, {})
+    assert await value(plane, "all") == 2
+    assert plane.registry.find("all", "2") is second, "a change of policy alone restarts nothing"
+    with pytest.raises(ServingError, match="version 3 is not at ready state"):
+        await plane.infer(ask("all", version="3"))
+
+
+async def test_a_reload_that_fails_leaves_the_old_one_serving(repository, serve):
+    repository.add("m", execute="y = x + 1")
+    plane = await serve()
+    await plane.load("m", None, {})
+    repository.add("m", initialize="raise KeyError('factor')")
+    with pytest.raises(ServingError, match=r"version 1 is at UNAVAILABLE state: Internal: .*KeyError: 'factor'"):
+        await plane.load("m", None, {})
+    assert await value(plane, "m", 1) == 2
+    (repository.path / "m/config.pbtxt").write_text("max_batch_size: -1")
+    with pytest.raises(ServingError, match="failed to load 'm', failed to poll from model repository: "):
+        await plane.load("m", None, {})
+    assert await value(plane, "m", 1) == 2
+    assert states(plane) == {"m:1": "READY"}
+
+
+async def test_an_unchanged_model_is_not_restarted(repository, serve):
+    repository.add("m")
+    plane = await serve()
+    await plane.load("m", None, {})
+    served = plane.registry.find("m")
+    await plane.load("m", None, {})
+    assert plane.registry.find("m") is served
+
+
+async def test_load_with_a_config_and_files_of_its_own(repository, serve):
+    folder = repository.add("m", execute="y = x + 1")
+    plane = await serve()
+    config = (
+        '{"backend":"python","max_batch_size":8,"input":[{"name":"X","data_type":"TYPE_FP32","dims":[1]}],'
+        '"output":[{"name":"Y","data_type":"TYPE_FP32","dims":[1]}]}'
+    )
+    source = (folder / "1/model.py").read_bytes().replace(b"y = x + 1", b"y = x + 5")
+    await plane.load("m", config, {"file:1/model.py": source})
+    assert await value(plane, "m", 1) == 6
+    for bad in ("file:../x", "file:/etc/x", "1/model.py"):
+        with pytest.raises(ServingError, match="must be named"):
+            await plane.load("m", config, {bad: b""})
+    with pytest.raises(ServingError, match="needs the parameter 'config'"):
+        await plane.load("m", None, {"file:1/model.py": source})
+
+
+async def test_polling_follows_the_folder(repository, serve):
+    repository.add("m", execute="y = x + 1")
+    plane = await serve(ControlMode.POLL)
+    assert await value(plane, "m", 1) == 2
+    repository.add("m", execute="y = x + 2")
+    repository.add("new")
+    await plane.poll()
+    assert await value(plane, "m", 1) == 3
+    assert await value(plane, "new", 4) == 4
+    (repository.path / "new").rename(repository.path.parent / "gone")
+    await plane.poll()
+    with pytest.raises(ServingError):
+        await plane.infer(ask("new"))
+    with pytest.raises(ServingError, match="explicit model load / unload is not allowed"):
+        await plane.load("m", None, {})
+
+
+ENSEMBLE = """
+platform: "ensemble"
+max_batch_size: 8
+input [ { name: "X" data_type: TYPE_FP32 dims: [ 1 ] } ]
+output [ { name: "Y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+ensemble_scheduling {
+  step [ { model_name: "a" model_version: -1 input_map { key: "X" value: "X" } output_map { key: "Y" value: "mid" } },
+         { model_name: "b" model_version: -1 input_map { key: "X" value: "mid" } output_map { key: "Y" value: "Y" } } ]
+}
+"""
+
+
+async def test_an_ensemble_loads_its_steps_and_follows_them(repository, serve):
+    repository.add("a", execute="y = x + 1")
+    repository.add("b", execute="y = x * 10")
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE)
+    plane = await serve()
+    await plane.load("e", None, {})
+    assert await value(plane, "e", 1) == 20
+    repository.add("a", execute="y = x + 2")
+    await plane.load("a", None, {})
+    assert await value(plane, "e", 1) == 30
+    await plane.unload("a", False)
+    with pytest.raises(ServingError, match="has no available versions"):
+        await plane.infer(ask("e"))
+    await plane.load("a", None, {})
+    assert await value(plane, "e", 1) == 30
+    await plane.unload("e", True)
+    await asyncio.sleep(0.5)
+    assert set(states(plane).values()) == {"UNAVAILABLE"}
+
+
+async def test_steps_of_different_requests_overlap(repository, serve):
+    for name in "ab":
+        repository.add(name, execute="time.sleep(0.1)", config=CONFIG.replace("dynamic_batching { }", ""))
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE)
+    plane = await serve()
+    await plane.load("e", None, {})
+    both = 0
+    tasks = [asyncio.create_task(value(plane, "e")) for _ in range(4)]
+    while not all(task.done() for task in tasks):
+        await asyncio.sleep(0.01)
+        running = [plane.registry.find(name).statistics for name in "ab"]
+        both += running[0].execution_count >= 2 and running[1].execution_count < running[0].execution_count
+    await asyncio.gather(*tasks)
+    assert both, "while b worked on one request, a went on with the next"
+
+
+async def test_warm_up_runs_before_the_first_request(repository, serve):
+    warm = 'model_warmup [ { name: "w" batch_size: 2 inputs { key: "X" value { data_type: TYPE_FP32 dims: 1 %s } } } ]'
+    repository.add("m", config=CONFIG + warm % "zero_data: true")
+    repository.add("bad", execute="raise ValueError('cold')", config=CONFIG + warm % "random_data: true")
+    plane = await serve()
+    await plane.load("m", None, {})
+    statistics = plane.statistics("m", "").model_stats[0]
+    assert (statistics.inference_count, statistics.execution_count) == (2, 1)
+    with pytest.raises(ServingError, match="cold"):
+        await plane.load("bad", None, {})
+    with pytest.raises(ServingError):
+        await plane.infer(ask("bad"))
