@@ -9,7 +9,7 @@ from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
 from .backends.contract import MetricFamilySpec
-from .errors import ErrorKind, ServingError, invalid, unavailable, unsupported
+from .errors import DecoupledModelError, ErrorKind, ServingError, invalid, unavailable, unsupported
 from .execution.ensembles import Cancel, Deliver, Submit
 from .messages import InferRequest, InferResponse
 from .modelconfig.datatypes import v2_name
@@ -20,6 +20,7 @@ from .repository.registry import Registry
 from .repository.watch import changes
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family, exposition
+from .telemetry.log_settings import LogSettings, Setting
 from .telemetry.metrics import ModelSeries, model_families
 
 SERVER_NAME = "argosy"
@@ -32,6 +33,7 @@ EXTENSIONS = (
     "binary_tensor_data",
     "parameters",
     "statistics",
+    "logging",
 )
 
 _log = logging.getLogger("argosy.dataplane")
@@ -48,8 +50,10 @@ class DataPlane:
         gpus: Sequence[int],
         server_id: str = SERVER_NAME,
         strict_readiness: bool = True,
+        log: LogSettings | None = None,
     ) -> None:
         self._options = options
+        self._log_settings = log or LogSettings()
         self._strict_readiness = strict_readiness
         self._seen: dict[str, ModelFolder] = {}
         self._server_id = server_id
@@ -129,7 +133,7 @@ class DataPlane:
         try:
             return self.registry.find(name, version).ready
         except ServingError as error:
-            if error.kind is ErrorKind.UNAVAILABLE:
+            if error.kind in (ErrorKind.NOT_FOUND, ErrorKind.UNAVAILABLE):
                 return False
             raise
 
@@ -223,7 +227,7 @@ class DataPlane:
         """See the port."""
         served = self.registry.find(request.model_name, request.model_version)
         if served.config.model_transaction_policy.decoupled:
-            raise unsupported("doesn't support models with decoupled transaction policy")
+            raise DecoupledModelError
         answer: asyncio.Future[InferResponse] = asyncio.get_running_loop().create_future()
 
         def deliver(response: InferResponse) -> None:
@@ -259,6 +263,14 @@ class DataPlane:
             if not final:
                 cancel()
 
+    def log_settings(self) -> dict[str, Setting]:
+        """See the port."""
+        return self._log_settings.values()
+
+    def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
+        """See the port."""
+        self._log_settings.change(changes)
+
     def metrics(self) -> bytes:
         """See the port."""
         series = [
@@ -281,12 +293,19 @@ class _Calls:
     def __init__(self, dataplane: DataPlane) -> None:
         self._dataplane = dataplane
 
-    async def infer(self, request: InferRequest) -> Sequence[InferResponse]:
-        """Every response; an error that stops the request from entering is a response too."""
-        try:
-            return [response async for response in self._dataplane.stream(request)]
-        except ServingError as error:
-            return [InferResponse(request.model_name, request.model_version, request.id, error=error)]
+    async def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
+        """Every response. Raises ServingError, in Triton's words to a model, where the request may not enter."""
+        name, version = request.model_name, request.model_version
+        if not await self.is_model_ready(name, version):
+            raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.")
+        policy = self._dataplane.model_config(name, version).model_transaction_policy
+        if policy.decoupled and not decoupled:
+            raise unsupported(
+                f"Model {name} is using the decoupled. The current BLS request call doesn't support models using the "
+                "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
+                "calls for decoupled models.'"
+            )
+        return [response async for response in self._dataplane.stream(request)]
 
     async def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
         """As a client's load request."""

@@ -5,7 +5,8 @@ Every front end maps an `ErrorKind` to its own status in one table; domain code 
     ServingError
      ├─ kind     which of Triton's error codes it is (TRITONSERVER_Error_Code)
      ├─ message  what the client reads
-     └─ reason   the `reason` label of nv_inference_request_failure
+     └─ reason   the `reason` label of nv_inference_request_failure; None where a model answered with an error of its
+                 own, which is an answer and counts as one
 """
 
 from enum import StrEnum
@@ -36,14 +37,21 @@ class FailureReason(StrEnum):
 class ServingError(Exception):
     """An error a client or an operator is told of, with its kind."""
 
-    def __init__(self, kind: ErrorKind, message: str, reason: FailureReason = FailureReason.OTHER) -> None:
+    def __init__(self, kind: ErrorKind, message: str, reason: FailureReason | None = FailureReason.OTHER) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type["ServingError"], tuple[ErrorKind, str, FailureReason]]:
+    def __reduce__(self) -> tuple[type["ServingError"], tuple[ErrorKind, str, FailureReason | None]]:
         return (ServingError, (self.kind, self.message, self.reason))
+
+
+class DecoupledModelError(ServingError):
+    """Exactly one response was asked of a model that sends any number. The front ends put their own names before it."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorKind.UNSUPPORTED, "doesn't support models with decoupled transaction policy")
 
 
 def invalid(message: str) -> ServingError:

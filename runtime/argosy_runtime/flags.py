@@ -5,7 +5,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .frontends.restrictions import Api, Restriction, Restrictions
 from .repository.options import ControlMode, RepositoryOptions
+from .telemetry.log_settings import DEFAULT_FORMAT, FORMATS, LogSettings
+
+# tritonserver's flags that may stand on a command line and change nothing here; each is told when the server starts.
+WITHOUT_EFFECT = frozenset(
+    (
+        "allow-cpu-metrics",
+        "allow-gpu-metrics",
+        "backend-config",
+        "backend-directory",
+        "buffer-manager-thread-count",
+        "cache-directory",
+        "cuda-memory-pool-byte-size",
+        "grpc-infer-allocation-pool-size",
+        "grpc-infer-thread-count",
+        "grpc-max-response-pool-size",
+        "host-policy",
+        "http-thread-count",
+        "metrics-config",
+        "metrics-interval-ms",
+        "min-supported-compute-capability",
+        "model-load-gpu-limit",
+        "pinned-memory-pool-byte-size",
+        "repoagent-directory",
+    )
+)
+_GRPC_HEADER_PREFIX = "triton-grpc-protocol-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +54,19 @@ class ServerOptions:
     reuse_http_port: bool
     reuse_grpc_port: bool
     header_forward_pattern: str
-    log_level: str
+    http_restricted: Restrictions
+    grpc_restricted: Restrictions
+    log: LogSettings
+    without_effect: tuple[str, ...]
 
 
 def parse(arguments: Sequence[str]) -> ServerOptions:
     """Read a command line; argparse ends the process with a message where it is wrong."""
     parser = _parser()
-    given = parser.parse_args(arguments)
+    given, rest = parser.parse_known_args(arguments)
+    without_effect, unknown = sort_out(rest)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     paths = tuple(Path(path) for path in given.model_repository)
     if given.load_model and given.model_control_mode != ControlMode.EXPLICIT:
         parser.error("--load-model can only be used with --model-control-mode=explicit")
@@ -63,16 +96,17 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         reuse_http_port=given.reuse_http_port,
         reuse_grpc_port=given.reuse_grpc_port,
         header_forward_pattern=given.http_header_forward_pattern,
-        log_level=_log_level(given),
+        http_restricted=merged(given.http_restricted_api),
+        grpc_restricted=merged(given.grpc_restricted_protocol),
+        without_effect=without_effect,
+        log=LogSettings(
+            log_info=given.log_info,
+            log_warning=given.log_warning,
+            log_error=given.log_error,
+            log_verbose_level=given.log_verbose,
+            log_format=given.log_format,
+        ),
     )
-
-
-def _log_level(given: argparse.Namespace) -> str:
-    if given.log_verbose:
-        return "DEBUG"
-    if given.log_info:
-        return "INFO"
-    return "WARNING" if given.log_warning else "ERROR"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--log-info", type=boolean, default=True)
     add("--log-warning", type=boolean, default=True)
     add("--log-error", type=boolean, default=True)
+    add("--log-format", choices=FORMATS, default=DEFAULT_FORMAT, help="local times, or UTC as ISO8601 has it")
     return parser
 
 
@@ -126,6 +161,52 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
     add("--reuse-grpc-port", type=boolean, default=False)
     add("--http-max-input-size", type=int, default=64 * 1024 * 1024, help="bytes, also after decompression")
     add("--http-header-forward-pattern", default="", help="headers that become request parameters")
+    form = "<api>,<api>…:<header>=<value>"
+    add("--http-restricted-api", action="append", default=[], type=http_restriction, metavar=form)
+    add("--grpc-restricted-protocol", action="append", default=[], type=grpc_restriction, metavar=form)
+
+
+def sort_out(rest: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """What argparse did not know: tritonserver's flags that change nothing here, and all else."""
+    known: list[str] = []
+    unknown: list[str] = []
+    takes_next = False
+    for word in rest:
+        name, equals, _ = word.removeprefix("--").partition("=")
+        if word.startswith("--") and name in WITHOUT_EFFECT:
+            known.append(f"--{name}")
+            takes_next = not equals
+        elif not (takes_next and not word.startswith("--")):
+            unknown.append(word)
+        else:
+            takes_next = False
+    return tuple(known), unknown
+
+
+def http_restriction(text: str) -> Restrictions:
+    """`<api>,<api>…:<header>=<value>`: those groups of the API need that header."""
+    groups, colon, pair = text.partition(":")
+    header, equals, value = pair.partition("=")
+    if not (colon and equals and header):
+        raise argparse.ArgumentTypeError(f"'{text}' is not of the form <api>,<api>:<header>=<value>")
+    known = [api.value for api in Api]
+    names = [name.strip() for name in groups.split(",")]
+    if wrong := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"'{wrong[0]}' is no group of the API; they are {', '.join(known)}")
+    return {Api(name): Restriction(header, value) for name in names}
+
+
+def grpc_restriction(text: str) -> Restrictions:
+    """The same for gRPC, where the metadata's key is the header behind a prefix."""
+    return {
+        api: Restriction(_GRPC_HEADER_PREFIX + restriction.header, restriction.value)
+        for api, restriction in http_restriction(text).items()
+    }
+
+
+def merged(restrictions: Sequence[Restrictions]) -> Restrictions:
+    """What several flags say together; the last one counts where two name one group."""
+    return {api: restriction for each in restrictions for api, restriction in each.items()}
 
 
 def boolean(text: str) -> bool:

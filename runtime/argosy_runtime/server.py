@@ -28,7 +28,9 @@ class Server:
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
         gpus = [gpu.ordinal for gpu in visible_gpus()]
-        self.dataplane = DataPlane(options.repository, gpus, options.server_id, options.strict_readiness)
+        self.dataplane = DataPlane(
+            options.repository, gpus, options.server_id, options.strict_readiness, log=options.log
+        )
         self._listeners: list[_Listener] = []
         self._poll: asyncio.Task[None] | None = None
 
@@ -49,12 +51,17 @@ class Server:
                 reuse_port=options.reuse_http_port,
                 max_input_size=options.max_input_size,
                 header_forward_pattern=options.header_forward_pattern,
+                restricted=options.http_restricted,
             )
             self._listeners.append(await http.serve(self.dataplane, where))
             _log.info("Started HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
         if options.grpc_port is not None:
             listen = grpc.GrpcListenOptions(
-                host=options.grpc_address, port=options.grpc_port, reuse_port=options.reuse_grpc_port
+                host=options.grpc_address,
+                port=options.grpc_port,
+                reuse_port=options.reuse_grpc_port,
+                header_forward_pattern=options.header_forward_pattern,
+                restricted=options.grpc_restricted,
             )
             self._listeners.append(await grpc.serve(self.dataplane, listen))
             _log.info("Started GRPCInferenceService at %s:%d", options.grpc_address, self._listeners[-1].port)
@@ -126,9 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(sys.argv[1:] if arguments is None else arguments)
     # Models' processes are started by exec, never by a bare fork; gRPC's fork handlers would only log at each start.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
-    logging.basicConfig(
-        level=options.log_level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    options.log.install(sys.stderr)
+    for flag in options.without_effect:
+        _log.warning("%s has no effect on this server", flag)
     return uvloop.run(run(options))
 
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.differential.pending import without_pending
+
 Json = Any
 
 ENSEMBLES = ("chain", "diamond")
@@ -87,6 +89,7 @@ VALUE_RULES: tuple[Callable[[Json], Json], ...] = (
     ensemble_outputs,
     ensemble_parameters,
     not_a_number,
+    without_pending,
 )
 
 

@@ -10,13 +10,22 @@ from pathlib import Path
 from typing import Any
 
 MODELS = Path(__file__).resolve().parents[1] / "models"
+NOT_YET = Path(__file__).resolve().parents[1] / "models_of_triton"
+"""Models of what Argosy does not serve yet; `pending` has the reason."""
 RECORDED = Path(__file__).parent / "recorded"
 
 
-def flags() -> list[str]:
-    """Explicit control with every model of the repository loaded, so that one server serves every check."""
-    names = sorted(folder.name for folder in MODELS.iterdir() if (folder / "1").is_dir())
-    return ["--model-control-mode=explicit", *(f"--load-model={name}" for name in names)]
+def models_in(repository: Path) -> list[str]:
+    """The names of its models."""
+    return sorted(folder.name for folder in repository.iterdir() if (folder / "1").is_dir())
+
+
+def flags(side: str) -> list[str]:
+    """Explicit control with every model that `side` can serve loaded, so that one server serves every check."""
+    more = [NOT_YET] if side == "triton" else []
+    names = [name for repository in (MODELS, *more) for name in models_in(repository)]
+    repositories = [f"--model-repository={repository}" for repository in more]
+    return ["--model-control-mode=explicit", *repositories, *(f"--load-model={name}" for name in names)]
 
 
 @cache

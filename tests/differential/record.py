@@ -11,7 +11,7 @@ from tests.peers.triton import triton
 def main() -> None:
     """Record every topic."""
     with tempfile.TemporaryDirectory() as folder:
-        server = triton(MODELS, *flags(), log=Path(folder) / "triton.log")
+        server = triton(MODELS, *flags("triton"), log=Path(folder) / "triton.log")
         try:
             for topic, cases in http_cases.TOPICS.items():
                 record(topic, [(case.name, http_cases.answers(server.http, case)) for case in cases])

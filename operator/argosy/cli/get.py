@@ -34,9 +34,12 @@ def get(
     state: Annotated[Path, typer.Option(help="The state folder of `argosy up`.")] = DEFAULT_STATE,
 ) -> None:
     """Print what `argosy up` serves here, with its status."""
-    status = StateFolder(state).read_status()
+    folder = StateFolder(state)
+    status = folder.read_status()
     if status is None:
         _refuse(f"{state} holds no status: start `argosy up` here, or name its folder with --state")
+    if not folder.held():
+        typer.echo("argosy up does not run here; this is how things stood when it ended", err=True)
     found = _chosen(status["resources"], _wanted(kind), name)
     if name is not None and not found:
         _refuse(f"there is no {kind} {name!r}")

@@ -24,6 +24,9 @@ def render(
         Path | None,
         typer.Option("--nodes", help="Nodes from `kubectl get nodes -o yaml`. Default: this machine."),
     ] = None,
+    config_only: Annotated[
+        bool, typer.Option("--config-only", help="Fetch no model files: configurations and empty version folders.")
+    ] = False,
 ) -> None:
     """Write a model repository for every server of the plan: config.pbtxt, and the files of each version.
 
@@ -31,7 +34,7 @@ def render(
     """
     try:
         outcome = _outcome(filename, nodes)
-        export(outcome.repositories, output)
+        export(outcome.repositories, output, with_files=not config_only)
     except (StorageError, NotOursError) as error:
         _refuse(str(error))
     for pool in outcome.plan.pools:

@@ -17,7 +17,7 @@ from argosy.local.view import view_for
 
 def up(
     path: Annotated[Path, typer.Argument(help="A manifest, or a folder of them.", exists=True)],
-    http_port: Annotated[int, typer.Option(help="V2 and OpenAI over HTTP.", min=1, max=65535)] = 8000,
+    http_port: Annotated[int, typer.Option(help="V2 over HTTP.", min=1, max=65535)] = 8000,
     grpc_port: Annotated[int, typer.Option(help="V2 over gRPC.", min=1, max=65535)] = 8001,
     metrics_port: Annotated[int, typer.Option(help="Prometheus metrics.", min=1, max=65535)] = 8002,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",

@@ -23,8 +23,10 @@ class NotOursError(Exception):
         )
 
 
-def export(repositories: Mapping[str, Sequence[RenderedRepository]], output: Path) -> None:
+def export(repositories: Mapping[str, Sequence[RenderedRepository]], output: Path, with_files: bool = True) -> None:
     """Write `<output>/<server>/<model>/…` with each version's files, in place of what an earlier export wrote.
+
+    Without files nothing is fetched, and version folders stay empty.
 
     Raises NotOursError, StorageError; then `output` is as it was.
     """
@@ -34,13 +36,13 @@ def export(repositories: Mapping[str, Sequence[RenderedRepository]], output: Pat
     output.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=f".{output.name}-", dir=output.parent))
     try:
-        _write(repositories, beside)
+        _write(repositories, beside, with_files)
         _swap(beside / "new", output, beside / "old")
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _write(repositories: Mapping[str, Sequence[RenderedRepository]], beside: Path) -> None:
+def _write(repositories: Mapping[str, Sequence[RenderedRepository]], beside: Path, with_files: bool) -> None:
     cache, new = beside / "cache", beside / "new"
     cache.mkdir()
     new.mkdir()
@@ -49,7 +51,8 @@ def _write(repositories: Mapping[str, Sequence[RenderedRepository]], beside: Pat
     for repository in (each for every in repositories.values() for each in every):
         (new / repository.server).mkdir()
         for model in repository.models:
-            files = {v: storage.fetch(s.uri, s.digest) for v, s in model.versions.items() if s.uri}
+            sources = {v: s for v, s in model.versions.items() if with_files and s.uri}
+            files = {version: storage.fetch(source.uri, source.digest) for version, source in sources.items()}
             place_model(model, files, new / repository.server / model.name)
 
 

@@ -24,6 +24,10 @@ Key = tuple[str, str]
 """Pool and server."""
 
 
+Environments = Mapping[str, Mapping[str, str]]
+"""Each pool's variables for its servers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listening:
     """Where the first server listens; others take the next free ports."""
@@ -41,6 +45,7 @@ class LocalFleet:
         self._state, self._node, self._listening, self._program = state, node, listening, program
         self._storage = Storage(state.cache)
         self._servers: dict[Key, ManagedServer] = {}
+        self._given: dict[Key, Ports] = {}
         self._swept = False
 
     @property
@@ -71,14 +76,18 @@ class LocalFleet:
             reports.setdefault(pool, []).append(await server.observe())
         return reports
 
-    async def converge(self, outcome: Outcome, now: float) -> None:
-        """One step towards the plan. Raises PortInUseError where a server's ports cannot be had."""
+    async def converge(self, outcome: Outcome, environments: Environments, now: float) -> None:
+        """One step towards the plan; servers have their pool's `environments`.
+
+        Raises PortInUseError where a server's ports cannot be had.
+        """
         plans = {(pool.pool, server.name): server for pool in outcome.plan.pools for server in pool.servers}
         self._remember(outcome)
-        await self._retire(plans)
-        for key, plan in plans.items():
+        commands = {key: self._command(key, plan, environments.get(key[0], {})) for key, plan in plans.items()}
+        await self._retire(commands)
+        for key, command in commands.items():
             if key not in self._servers:
-                self._servers[key] = self._managed(key, plan)
+                self._servers[key] = self._managed(key, command)
                 await self._servers[key].keep(now)
         for pool, repositories in outcome.repositories.items():
             for repository in repositories:
@@ -127,35 +136,35 @@ class LocalFleet:
         for server in self._servers.values():
             server.kill()
 
-    async def _retire(self, plans: Mapping[Key, ServerPlan]) -> None:
-        """Stop servers that the plan does not have, or has on other devices.
-
-        Once, also those that were left here.
-        """
+    async def _retire(self, commands: Mapping[Key, Command]) -> None:
+        """Stop servers that should not be, or should be started otherwise; once, also those that were left here."""
         for key, server in list(self._servers.items()):
-            if key not in plans or server.command.devices != self._devices(plans[key]):
+            if server.command != commands.get(key):
                 await server.stop()
                 del self._servers[key]
         if self._swept:
             return
         self._swept = True
-        wanted = {self._folder(key).name for key in plans}
+        wanted = {self._folder(key).name for key in commands}
         for folder in self._state.servers.iterdir():
             left = ServerProcess.left(folder) if folder.name not in wanted else None
             if left is not None:
                 await asyncio.to_thread(stop, left)
 
-    def _managed(self, key: Key, plan: ServerPlan) -> ManagedServer:
+    def _managed(self, key: Key, command: Command) -> ManagedServer:
+        return ManagedServer(key[1], command, self._folder(key), self._storage)
+
+    def _command(self, key: Key, plan: ServerPlan, environment: Mapping[str, str]) -> Command:
         folder = self._folder(key)
         folder.mkdir(parents=True, exist_ok=True)
-        command = Command(
+        return Command(
             repository=folder / "repository",
             host=self._listening.host,
             ports=self._ports(key),
             devices=self._devices(plan),
+            environment=environment,
             program=self._program,
         )
-        return ManagedServer(plan.name, command, folder, self._storage)
 
     def _folder(self, key: Key) -> Path:
         namespace, _, _ = key[0].partition("/")
@@ -163,11 +172,14 @@ class LocalFleet:
         return self._state.server(name)
 
     def _ports(self, key: Key) -> Ports:
-        first = self._listening.ports
-        taken = {port for server in self._servers.values() for port in server.command.ports.flags().values()}
-        if first.http not in taken:
-            return first
-        return ServerProcess.left_ports(self._folder(key)) or next_free(self._listening.host, first, taken)
+        """The server's own ports, once it has some; the first server's are those that were asked for."""
+        if key not in self._given:
+            first = self._listening.ports
+            taken = {port for ports in self._given.values() for port in ports.flags().values()}
+            left = ServerProcess.left_ports(self._folder(key)) if self._given else first
+            fresh = left if left is not None and not taken & set(left.flags().values()) else None
+            self._given[key] = fresh or next_free(self._listening.host, first, taken)
+        return self._given[key]
 
     def _devices(self, plan: ServerPlan) -> tuple[str, ...]:
         uuids = {gpu.index: gpu.uuid for gpu in self._node.gpus}

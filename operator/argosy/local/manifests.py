@@ -10,7 +10,7 @@ from argosy.api.documents import KINDS, Resource, parse_body
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.meta import GROUP
 from argosy.api.problems import Problem
-from argosy.api.servingpool import ServingPool
+from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.yamltext import YamlTextError, read_documents
 
 from .storage import is_file, local_path
@@ -56,6 +56,31 @@ def for_this_machine(resources: Iterable[Resource], gpus: int) -> tuple[Resource
     It is every pool's node, with a replica per GPU at most.
     """
     return tuple(_for_this_machine(resource, max(1, gpus)) for resource in resources)
+
+
+def environments(resources: Iterable[Resource]) -> dict[str, dict[str, str]]:
+    """Each pool's variables for its servers, by the pool's key. One kept elsewhere stays as this process has it."""
+    pools = (resource for resource in resources if isinstance(resource, ServingPool))
+    return {
+        pool.key: {each.name: each.value or "" for each in pool.spec.runtime.env if each.value_from is None}
+        for pool in pools
+    }
+
+
+def without_effect(resources: Iterable[Resource]) -> list[str]:
+    """What pools ask for that a single machine does not do, a line each."""
+    lines: list[str] = []
+    for pool in (resource for resource in resources if isinstance(resource, ServingPool)):
+        runtime = pool.spec.runtime
+        if runtime.name is not RuntimeName.ARGOSY:
+            lines.append(f"{pool.identity}: spec.runtime.name: argosy up runs the bundled server, not {runtime.name}")
+        for index, variable in enumerate(runtime.env):
+            if variable.value_from is not None:
+                lines.append(
+                    f"{pool.identity}: spec.runtime.env[{index}].valueFrom: there is no cluster to read it from; "
+                    f"{variable.name} stays as it is in this shell"
+                )
+    return lines
 
 
 def _for_this_machine(resource: Resource, copies: int) -> Resource:

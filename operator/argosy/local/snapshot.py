@@ -19,7 +19,9 @@ def documents(resources: Iterable[Resource], statuses: Mapping[str, Status]) -> 
     found = []
     for resource in resources:
         whole = resource.model_copy(update={"status": statuses.get(resource.identity)})
-        found.append(whole.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=False))
+        document = whole.model_dump(mode="json", by_alias=True, exclude_none=True)
+        document["metadata"] = {field: value for field, value in document["metadata"].items() if value}
+        found.append(document)
     return found
 
 

@@ -77,6 +77,17 @@ class StateFolder:
             yield
             lock.truncate(0)
 
+    def held(self) -> bool:
+        """Whether an `argosy up` works on this folder now."""
+        try:
+            with (self.root / "lock").open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
     def write_status(self, status: Mapping[str, Any]) -> None:
         """Replace status.json at once."""
         write_json(self.status_file, status)

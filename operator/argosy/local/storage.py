@@ -30,7 +30,8 @@ Progress = Callable[[int, int], None]
 LINK_FROM = 16 * 2**20
 """Files of this many bytes and more are hard-linked where they can be: weights are replaced, not edited."""
 CHUNK = 8 * 2**20
-SKIPPED = frozenset({"__pycache__", ".git", ".DS_Store"})
+SKIPPED = frozenset({"__pycache__", ".DS_Store"})
+"""Never part of a model; nor are hidden folders, one of which may be the state folder itself."""
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 
 
@@ -188,7 +189,7 @@ def _local_files(uri: str) -> list[LocalFile]:
 
 def _walk(root: Path) -> Iterator[Path]:
     for folder, folders, names in os.walk(root, followlinks=True):
-        folders[:] = sorted(set(folders) - SKIPPED)
+        folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
         yield from (Path(folder) / name for name in sorted(set(names) - SKIPPED))
 
 

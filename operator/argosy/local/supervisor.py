@@ -17,7 +17,14 @@ from argosy.fleet.facts import Node
 from argosy.reconcile import Outcome, Previous, reconcile
 
 from .fleet import LocalFleet
-from .manifests import SUFFIXES, Manifests, for_this_machine, read_manifests
+from .manifests import (
+    SUFFIXES,
+    Manifests,
+    environments,
+    for_this_machine,
+    read_manifests,
+    without_effect,
+)
 from .rates import Reading, rates, reading
 from .snapshot import all_ready, any_stalled, documents, remembered, rows, stamped
 from .state import StateFolder
@@ -105,7 +112,7 @@ class Supervisor:
         here = for_this_machine(self._resources, sum(not gpu.is_cpu for gpu in self._node.gpus))
         outcome = reconcile(here, [self._node], reports, before, datetime.now(UTC))
         self._previous = replace(before, servers=outcome.servers, statuses=outcome.statuses)
-        await self._fleet.converge(outcome, now)
+        await self._fleet.converge(outcome, environments(self._resources), now)
         await self._show(outcome, now)
         return outcome
 
@@ -143,6 +150,8 @@ class Supervisor:
         if manifests.problems:
             self._view.note("the manifests have problems; what they said before is still served")
         else:
+            for line in without_effect(manifests.resources):
+                self._view.note(line)
             self._resources = stamped(manifests.resources, self._resources, datetime.now(UTC))
 
     async def _watch(self) -> None:

@@ -140,24 +140,29 @@ STYLES = {"True": "green", "False": "yellow", "Unknown": "yellow"}
 
 def models_table(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
     """A line per model and ensemble, with its traffic."""
-    table = Table("KIND", "NAME", "VERSION", "READY", "WHERE", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("KIND", "NAME", "VERSION", "READY", "WHERE"):
+        table.add_column(heading, no_wrap=True)
     for heading in ("REQ/S", "QUEUE MS", "COMPUTE MS"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("MESSAGE", overflow="fold")
     for row in rows:
-        rate = rates.get(row.name, Rate())
         table.add_row(
             row.kind,
             row.name,
             row.version,
             Text(row.ready, STYLES.get(row.ready, "")),
             row.where,
-            f"{rate.requests:.1f}",
-            f"{rate.queue_ms:.2f}",
-            f"{rate.compute_ms:.2f}",
+            *_traffic(rates.get(row.name)),
             Text(row.doing or ("" if row.ready == "True" else f"{row.reason}: {row.message}")),
         )
     return table
+
+
+def _traffic(rate: Rate | None) -> tuple[str, str, str]:
+    if rate is None:
+        return "", "", ""
+    return f"{rate.requests:.1f}", f"{rate.queue_ms:.2f}", f"{rate.compute_ms:.2f}"
 
 
 def servers_table(servers: Iterable[ServerRow]) -> Table:

@@ -16,7 +16,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelOutput
 from argosy_runtime.backends.contract import ExecutionTimes, Responder
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import Array, InferRequest, InferResponse, Tensor
-from argosy_runtime.modelconfig import shapes, v2_name
+from argosy_runtime.modelconfig import v2_name
 
 Run = Callable[[Mapping[str, Array], Sequence[str]], Mapping[str, Array]]
 """Runs the model once: inputs by name and the outputs wanted, to outputs by name."""
@@ -43,7 +43,6 @@ class Batcher:
         self._version = str(version)
         self._run = run
         self._batched = config.max_batch_size > 0
-        self._inputs = {given.name: given for given in config.input}
         self._outputs = {output.name: output for output in config.output}
         self._states = state_outputs(config)
 
@@ -74,7 +73,7 @@ class Batcher:
         return responses
 
     def _gathered(self, requests: Sequence[InferRequest]) -> tuple[dict[str, Array], list[int]]:
-        shaped = [{name: self._model_shape(tensor) for name, tensor in request.inputs.items()} for request in requests]
+        shaped = [{name: tensor.array for name, tensor in request.inputs.items()} for request in requests]
         if not self._batched:
             return shaped[0], [1]
         sizes = [_rows(arrays.values()) for arrays in shaped]
@@ -121,17 +120,9 @@ class Batcher:
             )
         return np.split(array, np.cumsum(sizes)[:-1]) if len(sizes) > 1 else [array]
 
-    def _model_shape(self, tensor: Tensor) -> Array:
-        spec = self._inputs.get(tensor.name)
-        if spec is None or not spec.HasField("reshape"):
-            return tensor.array
-        return _reshaped(tensor.array, spec.dims, spec.reshape.shape, self._batched)
-
     def _tensor(self, name: str, array: Array) -> Tensor:
         spec = self._outputs.get(name) or self._states[name]
-        if spec.HasField("reshape"):
-            array = _reshaped(array, spec.reshape.shape, spec.dims, self._batched)
-        elif array.ndim == 0:
+        if array.ndim == 0:
             array = array.reshape([1] * len(spec.dims))
         return Tensor(name, v2_name(spec.data_type), array)
 
@@ -165,13 +156,3 @@ def state_outputs(config: ModelConfig) -> dict[str, ModelOutput]:
 def _rows(arrays: Iterable[Array]) -> int:
     first = next(iter(arrays), None)
     return 1 if first is None or first.ndim == 0 else first.shape[0]
-
-
-def _reshaped(array: Array, dims: Sequence[int], target: Sequence[int], batched: bool) -> Array:
-    """`array`, whose inner shape fits `dims`, in the shape `target`; as it is where it already has that
-    shape.
-    """
-    batch, inner = (array.shape[:1], array.shape[1:]) if batched else ((), array.shape)
-    if len(inner) != len(dims):
-        return array
-    return array.reshape((*batch, *shapes.reshape(dims, target, inner)))

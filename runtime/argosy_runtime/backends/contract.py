@@ -64,8 +64,11 @@ class Responder(Protocol):
 class Host(Protocol):
     """What the server offers a model while it runs (Triton's business logic scripting). Blocking calls."""
 
-    def infer(self, request: InferRequest) -> Sequence[InferResponse]:
-        """Run another model of this server; every response, in order. Errors are on the responses."""
+    def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
+        """Run another model of this server; every response, in order, the model's errors on them.
+
+        Without `decoupled` the model must be one that answers once. Raises ServingError where it may not be asked.
+        """
 
     def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
         """Load or reload a model, as the repository API does."""

@@ -11,8 +11,8 @@ from argosy_runtime.messages import InferRequest, InferResponse
 class ServerCalls(Protocol):
     """The server's side of `backends.contract.Host`: the same names, as coroutines."""
 
-    async def infer(self, request: InferRequest) -> Sequence[InferResponse]:
-        """Run another model; every response, errors on the responses."""
+    async def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
+        """Run another model; every response, the model's errors on them."""
 
     async def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
         """Load or reload a model."""
@@ -43,9 +43,9 @@ class ThreadHost:
     def _wait(self, coroutine: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
-    def infer(self, request: InferRequest) -> Sequence[InferResponse]:
+    def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
         """See `Host`."""
-        responses: Sequence[InferResponse] = self._wait(self._calls.infer(request))
+        responses: Sequence[InferResponse] = self._wait(self._calls.infer(request, decoupled))
         return responses
 
     def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:

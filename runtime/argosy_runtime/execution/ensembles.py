@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic_ns, time_ns
 
+from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.scheduling.ensemble import EnsembleRun, EnsembleSteps, Progress, StepCall
@@ -102,7 +103,8 @@ class EnsembleRunner:
     def _count(self, job: EnsembleJob, response: InferResponse) -> None:
         total = monotonic_ns() - job.arrived
         if response.error is not None:
-            self._statistics.failed(total, response.error.reason)
+            self._statistics.failed(total, response.error.reason or FailureReason.BACKEND)
             return
         self._statistics.succeeded(total, 0, job.size, time_ns() // 1_000_000)
-        self._statistics.execution_count += 1
+        # An ensemble does nothing but wait for its steps, which tell their own queueing and computing apart.
+        self._statistics.executed(1, job.size, ExecutionTimes(0, total, 0))

@@ -1,7 +1,6 @@
-"""One per model version: takes requests, asks the scheduler, feeds the instances, and brings lost instances back."""
+"""One per model version: takes requests, asks the scheduler, feeds the instances, delivers the answers, counts."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import monotonic_ns, time_ns
@@ -16,15 +15,10 @@ from argosy_runtime.scheduling.queue import timeout_error
 from argosy_runtime.scheduling.ticket import BatchKey, Ticket
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
+from .crew import Crew, NewInstance
 from .instance import Instance, Run
 
-_log = logging.getLogger("argosy.execution")
-
 Deliver = Callable[[InferResponse], None]
-NewInstance = Callable[[Callable[[Instance, ServingError], None]], Instance]
-
-_FIRST_RETRY_SECONDS = 0.2
-_LAST_RETRY_SECONDS = 30.0
 
 
 @dataclass(slots=True, eq=False)
@@ -37,10 +31,8 @@ class Job(Ticket):
     run: Run | None = None
     index: int = 0
     over: bool = False
+    executed: bool = False
     succeeded: bool = False
-
-
-_UNTIMED = ExecutionTimes(0, 0, 0)
 
 
 class Identity(Protocol):
@@ -64,41 +56,26 @@ class Pump:
         rules: BatchingRules,
         makers: Sequence[NewInstance],
         statistics: ModelStatistics,
-        decoupled: bool = False,
     ) -> None:
-        self._decoupled = decoupled
         self._name = identity.name
         self._version = str(identity.version)
         self._scheduler: DynamicBatcher[Job] = DynamicBatcher(rules)
-        self._order: ResponseOrder[InferResponse] | None = ResponseOrder() if rules.preserve_ordering else None
-        self._ordered: dict[object, Job] = {}
-        self._makers = list(makers)
+        self._order: ResponseOrder[Job, InferResponse] | None = ResponseOrder() if rules.preserve_ordering else None
+        self._crew = Crew(makers, self._on_return, self._on_end)
         self._statistics = statistics
         self._loop = asyncio.get_running_loop()
-        self._instances: dict[Instance, NewInstance] = {}
-        self._idle: list[Instance] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._revivals: set[asyncio.Task[None]] = set()
-        self._lost: ServingError | None = None
         self._closing = False
         self._owed: set[Job] = set()
         self._drained = asyncio.Event()
 
     async def start(self) -> None:
-        """Load every instance, all at once; the first failure ends those that loaded and is raised."""
-        instances = [(make(self._on_death), make) for make in self._makers]
-        results = await asyncio.gather(*(i.start() for i, _ in instances), return_exceptions=True)
-        failures = [result for result in results if isinstance(result, BaseException)]
-        if failures:
-            started = [i for (i, _), result in zip(instances, results, strict=True) if result is None]
-            await asyncio.gather(*(instance.stop() for instance in started))
-            raise failures[0]
-        self._instances = dict(instances)
-        self._idle = [instance for instance, _ in instances]
+        """Load every instance; raises ServingError where one cannot."""
+        await self._crew.start()
 
     async def warm_up(self, batches: Sequence[Sequence[InferRequest]]) -> None:
         """Run every batch on every instance, before any request comes; the first error is raised."""
-        for instance in list(self._idle):
+        for instance in list(self._crew.idle):
             for batch in batches:
                 await self._warm_up_once(instance, batch)
 
@@ -111,7 +88,7 @@ class Pump:
                 errors.put_nowait(response.error)
 
         jobs = [Job(request, now, deliver=deliver, started=now) for request in batch]
-        self._idle.remove(instance)
+        self._crew.idle.remove(instance)
         free = asyncio.Event()
         instance.run(batch, _Batch(self, instance, jobs, on_done=free.set))
         for _ in jobs:
@@ -123,12 +100,12 @@ class Pump:
     @property
     def ready(self) -> bool:
         """Whether it can answer: at least one instance lives or is on its way back."""
-        return not self._closing and self._lost is None
+        return not self._closing and self._crew.lost is None
 
     @property
     def problem(self) -> str:
         """Why it is not ready, "" where it is."""
-        return "" if self._lost is None else self._lost.message
+        return "" if self._crew.lost is None else self._crew.lost.message
 
     def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> Job:
         """A request comes in; `deliver` gets its responses, the last one final. Refusals are delivered too."""
@@ -154,7 +131,7 @@ class Pump:
             job.instance.cancel(job.run, job.index)
         elif self._scheduler.cancel(job):
             self._statistics.pending -= 1
-            self._receive(job, InferResponse("", "", error=_cancelled(job)))
+            self.receive(job, InferResponse("", "", error=_cancelled(job)))
 
     async def close(self, grace: float) -> None:
         """Answer what has been accepted, for at most `grace` seconds, then release the instances."""
@@ -165,21 +142,19 @@ class Pump:
                 await asyncio.wait_for(self._drained.wait(), grace)
             except TimeoutError:
                 self._refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
-        for task in self._revivals:
-            task.cancel()
         if self._timer is not None:
             self._timer.cancel()
-        await asyncio.gather(*(instance.stop() for instance in self._instances))
+        await self._crew.stop()
 
     def _unready(self) -> ServingError:
         text = self.problem or "it is being unloaded"
         return unavailable(f"Request for unavailable model: '{self._name}' version {self._version}: {text}")
 
     def _advance(self, now: int) -> None:
-        step = self._scheduler.advance(now, len(self._idle))
+        step = self._scheduler.advance(now, len(self._crew.idle))
         for job in step.expired:
             self._statistics.pending -= 1
-            self._receive(job, InferResponse("", "", error=timeout_error(job)))
+            self.receive(job, InferResponse("", "", error=timeout_error(job)))
         for batch in step.batches:
             self._dispatch(batch, now)
         self._set_timer(step.wake_at, now)
@@ -196,7 +171,7 @@ class Pump:
         self._advance(monotonic_ns())
 
     def _dispatch(self, batch: list[Job], now: int) -> None:
-        instance = self._idle.pop(0)
+        instance = self._crew.take()
         self._statistics.pending -= len(batch)
         listener = _Batch(self, instance, batch)
         for index, job in enumerate(batch):
@@ -207,23 +182,22 @@ class Pump:
 
     def executed(self, instance: Instance, batch: list[Job], times: ExecutionTimes | None) -> None:
         """An instance is through with a batch."""
-        if instance in self._instances:
-            self._idle.append(instance)
+        self._crew.give_back(instance)
+        now = monotonic_ns()
+        for job in batch:
+            job.executed = True
         answered = sum(job.succeeded for job in batch)
-        self._statistics.executed(answered, sum(job.size for job in batch), times or _UNTIMED)
-        self._advance(monotonic_ns())
+        spent = times or ExecutionTimes(0, now - batch[0].started, 0)
+        self._statistics.executed(answered, sum(job.size for job in batch), spent)
+        self._advance(now)
 
     def receive(self, job: Job, response: InferResponse) -> None:
-        """An instance answered a request."""
-        self._receive(job, response)
-
-    def _receive(self, job: Job, response: InferResponse) -> None:
+        """A request has an answer: from an instance, or because it will not get to one."""
         if self._order is None:
             self._answer(job, response)
             return
-        for key, released in self._order.receive(job, response, response.final):
-            assert isinstance(key, Job)
-            self._answer(key, released)
+        for owner, released in self._order.receive(job, response, response.final):
+            self._answer(owner, released)
 
     def _answer(self, job: Job, response: InferResponse) -> None:
         if job.over:
@@ -241,53 +215,26 @@ class Pump:
         if not self._owed:
             self._drained.set()
         total = monotonic_ns() - job.arrived
-        if response.error is not None:
-            self._statistics.failed(total, _reason(response.error))
-        elif job.cancelled:
-            self._statistics.failed(total, FailureReason.CANCELED)
+        failure = _failure(response.error) or (FailureReason.CANCELED if job.cancelled else None)
+        if failure is not None:
+            self._statistics.failed(total, failure)
         else:
             job.succeeded = True
             self._statistics.succeeded(total, job.started - job.arrived, job.size, time_ns() // 1_000_000)
-            if self._decoupled:
-                self._statistics.compute_infer.add(monotonic_ns() - job.started)
+            if job.executed:
+                # Its execution ended before it did, so the batch could not be charged with it.
+                self._statistics.charge(1, ExecutionTimes(0, monotonic_ns() - job.started, 0))
 
-    def _on_death(self, instance: Instance, error: ServingError) -> None:
-        make = self._instances.pop(instance)
-        if instance in self._idle:
-            self._idle.remove(instance)
-        _log.error("%s", error.message)
-        if not self._closing:
-            task = self._loop.create_task(self._revive(make))
-            self._revivals.add(task)
-            task.add_done_callback(self._revivals.discard)
+    def _on_return(self) -> None:
+        self._advance(monotonic_ns())
 
-    async def _revive(self, make: NewInstance) -> None:
-        delay = _FIRST_RETRY_SECONDS
-        while True:
-            await asyncio.sleep(delay)
-            instance = make(self._on_death)
-            try:
-                await instance.start()
-            except ServingError as error:
-                delay = min(2 * delay, _LAST_RETRY_SECONDS)
-                _log.error("%s; trying again in %g s", error.message, delay)
-                self._give_up_if_alone(error)
-                continue
-            self._instances[instance] = make
-            self._idle.append(instance)
-            self._lost = None
-            self._advance(monotonic_ns())
-            return
-
-    def _give_up_if_alone(self, error: ServingError) -> None:
-        if not self._instances:
-            self._lost = error
-            self._refuse_waiting(self._unready())
+    def _on_end(self, error: ServingError) -> None:
+        self._refuse_waiting(self._unready())
 
     def _refuse_waiting(self, error: ServingError) -> None:
         for job in self._scheduler.drain():
             self._statistics.pending -= 1
-            self._receive(job, InferResponse("", "", error=error))
+            self.receive(job, InferResponse("", "", error=error))
 
 
 @dataclass(slots=True)
@@ -314,7 +261,10 @@ def _cancelled(job: Job) -> ServingError:
     return ServingError(ErrorKind.CANCELLED, f"{job.request.log_prefix}Request was cancelled", FailureReason.CANCELED)
 
 
-def _reason(error: ServingError) -> FailureReason:
+def _failure(error: ServingError | None) -> FailureReason | None:
+    """Which failure a response tells of: none where it has no error, or one that the model answered with."""
+    if error is None or error.reason is None:
+        return None
     if error.kind is ErrorKind.CANCELLED:
         return FailureReason.CANCELED
     return error.reason

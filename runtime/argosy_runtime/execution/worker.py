@@ -95,9 +95,9 @@ class ChannelHost:
         """The server's answer to one call."""
         self._waiting.pop(call_id).put((good, value))
 
-    def infer(self, request: InferRequest) -> Sequence[InferResponse]:
+    def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
         """See `Host`."""
-        responses: Sequence[InferResponse] = self._call("infer", request)
+        responses: Sequence[InferResponse] = self._call("infer", request, decoupled)
         return responses
 
     def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:

@@ -10,13 +10,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc import service_pb2_grpc
 
-from argosy_runtime.errors import ErrorKind, ServingError, invalid, unsupported
+from argosy_runtime.errors import DecoupledModelError, ErrorKind, ServingError, invalid, unsupported
 from argosy_runtime.messages import InferRequest
-from argosy_runtime.protocol import grpc_request, grpc_response, http_request
+from argosy_runtime.protocol import grpc_request, grpc_response
 from argosy_runtime.protocol.model_version import canonical
 
+from . import grpc_settings
 from .grpc_stream import StreamSession
-from .http_management import no_shared_memory
+from .http_management import no_shared_memory, no_such_region
 from .model_lookup import lazy_view
 from .port import DataPlane
 from .restrictions import Api, Restrictions, cannot_forward
@@ -122,6 +123,7 @@ class InferenceService(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: 
     async def RepositoryIndex(  # noqa: N802
         self, request: pb.RepositoryIndexRequest, context: Context
     ) -> pb.RepositoryIndexResponse:
+        _one_repository(request.repository_name)
         return self._plane.index(request.ready)
 
     @_guarded(Api.MODEL_REPOSITORY)
@@ -163,12 +165,11 @@ class InferenceService(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: 
             decoded, options = grpc_request.decode(request)
             self._forward_headers(decoded, context)
             response = await self._plane.infer(decoded)
-        except ServingError as error:
+        except DecoupledModelError as error:
+            raise unsupported(f"{grpc_request.ENDPOINT} {error.message}") from None
+        except ServingError:
             # A model that is not there is told before what is wrong with the request to it.
             self._plane.model_config(request.model_name, request.model_version)
-            # The data plane knows no protocol and words this for HTTP.
-            if error.message == http_request.DECOUPLED:
-                raise unsupported(grpc_request.DECOUPLED) from None
             raise
         if response.error is not None:
             raise response.error
@@ -207,18 +208,42 @@ class InferenceService(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: 
 
     @_guarded(Api.LOGGING)
     async def LogSettings(self, request: pb.LogSettingsRequest, context: Context) -> pb.LogSettingsResponse:  # noqa: N802
-        raise unsupported("log settings are not supported over gRPC by this server")
+        if request.settings:
+            self._plane.change_log_settings(grpc_settings.decode(request))
+        return grpc_settings.encode(self._plane.log_settings())
+
+    @_guarded(Api.SHARED_MEMORY)
+    async def SystemSharedMemoryStatus(  # noqa: N802
+        self, request: pb.SystemSharedMemoryStatusRequest, context: Context
+    ) -> pb.SystemSharedMemoryStatusResponse:
+        _no_region("system", request.name)
+        return pb.SystemSharedMemoryStatusResponse()
+
+    @_guarded(Api.SHARED_MEMORY)
+    async def CudaSharedMemoryStatus(  # noqa: N802
+        self, request: pb.CudaSharedMemoryStatusRequest, context: Context
+    ) -> pb.CudaSharedMemoryStatusResponse:
+        _no_region("cuda", request.name)
+        return pb.CudaSharedMemoryStatusResponse()
+
+    @_guarded(Api.SHARED_MEMORY)
+    async def SystemSharedMemoryUnregister(  # noqa: N802
+        self, request: pb.SystemSharedMemoryUnregisterRequest, context: Context
+    ) -> pb.SystemSharedMemoryUnregisterResponse:
+        return pb.SystemSharedMemoryUnregisterResponse()
+
+    @_guarded(Api.SHARED_MEMORY)
+    async def CudaSharedMemoryUnregister(  # noqa: N802
+        self, request: pb.CudaSharedMemoryUnregisterRequest, context: Context
+    ) -> pb.CudaSharedMemoryUnregisterResponse:
+        return pb.CudaSharedMemoryUnregisterResponse()
 
     @_guarded(Api.SHARED_MEMORY)
     async def _no_shared_memory(self, request: Any, context: Context) -> NoReturn:
         raise no_shared_memory()
 
-    SystemSharedMemoryStatus = _no_shared_memory
     SystemSharedMemoryRegister = _no_shared_memory
-    SystemSharedMemoryUnregister = _no_shared_memory
-    CudaSharedMemoryStatus = _no_shared_memory
     CudaSharedMemoryRegister = _no_shared_memory
-    CudaSharedMemoryUnregister = _no_shared_memory
 
 
 class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
@@ -235,6 +260,12 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]
         status = health_pb2.HealthCheckResponse
         ready = self._plane.ready()
         return health_pb2.HealthCheckResponse(status=status.SERVING if ready else status.NOT_SERVING)
+
+
+def _no_region(kind: str, name: str) -> None:
+    """All regions there are, none, can be told of; no single one can."""
+    if name:
+        raise no_such_region(kind, name)
 
 
 def _one_repository(name: str) -> None:

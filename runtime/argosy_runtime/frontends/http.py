@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.protocol.http_request import DEFAULT_MAX_INPUT_SIZE
@@ -90,7 +91,7 @@ def _routes(inference: Inference, about: Management) -> list[tuple[str, _Endpoin
         ("/v2/health/live", _Endpoint(Api.HEALTH, _GET, about.live)),
         ("/v2/health/ready", _Endpoint(Api.HEALTH, _GET, about.ready)),
         ("/v2/models/stats", _Endpoint(Api.STATISTICS, _GET, about.statistics)),
-        ("/v2/logging", _Endpoint(Api.LOGGING, _BOTH, about.no_logging)),
+        ("/v2/logging", _Endpoint(Api.LOGGING, _BOTH, about.logging)),
         ("/v2/trace/setting", _Endpoint(Api.TRACE, _BOTH, about.no_trace)),
         (f"{_MODEL}/trace/setting", _Endpoint(Api.TRACE, _BOTH, about.no_trace)),
         (f"{_REPOSITORY}/index", _Endpoint(Api.MODEL_REPOSITORY, _POST, about.index)),
@@ -101,11 +102,15 @@ def _routes(inference: Inference, about: Management) -> list[tuple[str, _Endpoin
         named = _Endpoint(Api.MODEL_REPOSITORY, _POST, about.named_repository)
         routes.append((f"{_REPOSITORY}/{path}", _Endpoint(Api.MODEL_REPOSITORY, _POST, handler)))
         routes.append((f"{_REPOSITORY}/{{repository}}/{path}", named))
-    for kind in ("systemsharedmemory", "cudasharedmemory"):
-        for action, methods in (("status", _GET), ("register", _POST), ("unregister", _POST)):
-            endpoint = _Endpoint(Api.SHARED_MEMORY, methods, about.no_shared_memory)
-            routes.append((f"/v2/{kind}/{action}", endpoint))
-            routes.append((f"/v2/{kind}/region/{{region}}/{action}", endpoint))
+    for kind in ("system", "cuda"):
+        for action, methods, answer in (
+            ("status", _GET, about.shared_memory_status),
+            ("register", _POST, about.no_shared_memory),
+            ("unregister", _POST, about.shared_memory_unregister),
+        ):
+            endpoint = _Endpoint(Api.SHARED_MEMORY, methods, partial(answer, kind=kind))
+            routes.append((f"/v2/{kind}sharedmemory/{action}", endpoint))
+            routes.append((f"/v2/{kind}sharedmemory/region/{{region}}/{action}", endpoint))
     for action, endpoint in (
         ("", _Endpoint(Api.METADATA, _GET, about.model_metadata)),
         ("/ready", _Endpoint(Api.HEALTH, _GET, about.model_ready)),

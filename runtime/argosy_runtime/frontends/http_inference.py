@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from argosy_runtime.errors import ServingError, invalid
+from argosy_runtime.errors import DecoupledModelError, FailureReason, ServingError, invalid, unsupported
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.protocol import generate, http_request, http_response
 from argosy_runtime.protocol.output_encoding import OutputEncoding
@@ -40,7 +40,10 @@ class Inference:
             raise
         if self._forward is not None:
             self._forward_headers(call, request)
-        response = await self._plane.infer(request)
+        try:
+            response = await self._plane.infer(request)
+        except DecoupledModelError as error:
+            raise unsupported(f"{http_request.ENDPOINT} {error.message}") from None
         if response.error is not None:
             raise response.error
         encoded = http_response.encode(response, encoding, lazy_view(self._plane, model, version))
@@ -127,8 +130,14 @@ async def close(responses: AsyncIterator[InferResponse]) -> None:
         await aclose()
 
 
+_MODELS_OWN = (None, FailureReason.BACKEND)
+
+
 def _status(response: InferResponse) -> int:
-    return 200 if response.error is None else STATUS[response.error.kind]
+    """Whatever a model says went wrong is 400 here, as in Triton; what the server refuses keeps its status."""
+    if response.error is None:
+        return 200
+    return 400 if response.error.reason in _MODELS_OWN else STATUS[response.error.kind]
 
 
 def _headers(encoded: http_response.EncodedResponse) -> Headers:

@@ -2,11 +2,13 @@
 
 import base64
 import binascii
-from typing import Any
+from typing import Any, cast
 
-from argosy_runtime.errors import ServingError, internal, invalid, unsupported
+from argosy_runtime.errors import ServingError, internal, invalid, not_found, unsupported
+from argosy_runtime.modelconfig import to_json
 from argosy_runtime.protocol import json_forms
-from argosy_runtime.protocol.json_text import loads, typed
+from argosy_runtime.protocol.json_text import dumps, loads, typed, unsigned
+from argosy_runtime.telemetry.log_settings import KINDS, Setting
 
 from .http_exchange import Call, Reply, empty_reply, json_reply, message_reply
 from .port import DataPlane
@@ -43,7 +45,7 @@ class Management:
 
     async def model_config(self, call: Call, model: str, version: str = "") -> Reply:
         """The whole configuration."""
-        return json_reply(json_forms.message_json(self._plane.model_config(model, version)))
+        return json_reply(dumps(to_json(self._plane.model_config(model, version))))
 
     async def statistics(self, call: Call, model: str = "", version: str = "") -> Reply:
         """Counters of one model, or of all."""
@@ -87,11 +89,26 @@ class Management:
         """Trace settings are fixed when the server starts."""
         raise unsupported("trace settings are not supported over HTTP by this server")
 
-    async def no_logging(self, call: Call) -> Reply:
-        """Log settings are fixed when the server starts."""
-        raise unsupported("log settings are not supported over HTTP by this server")
+    async def logging(self, call: Call) -> Reply:
+        """What is logged; a POST changes it first."""
+        if call.method == "POST":
+            changes = {name: value for name, value in self._document(call).items() if value is not None}
+            for name in KINDS.keys() & changes.keys():
+                changes[name] = _setting(changes[name], KINDS[name])
+            self._plane.change_log_settings(changes)
+        return json_reply(dumps(self._plane.log_settings()))
 
-    async def no_shared_memory(self, call: Call, region: str = "") -> Reply:
+    async def shared_memory_status(self, call: Call, region: str = "", *, kind: str) -> Reply:
+        """No region ever is registered."""
+        if region:
+            raise no_such_region(kind, region)
+        return json_reply(dumps([]))
+
+    async def shared_memory_unregister(self, call: Call, region: str = "", *, kind: str) -> Reply:
+        """There is nothing to forget, which Triton too takes for success."""
+        return empty_json_reply()
+
+    async def no_shared_memory(self, call: Call, region: str = "", *, kind: str) -> Reply:
         """This server takes tensors only in messages."""
         raise no_shared_memory()
 
@@ -106,6 +123,11 @@ def no_shared_memory() -> ServingError:
     return unsupported("shared memory regions are not supported by this server")
 
 
+def no_such_region(kind: str, name: str) -> ServingError:
+    """`kind` is system or cuda."""
+    return not_found(f"Unable to find {kind} shared memory region: '{name}'")
+
+
 def empty_json_reply() -> Reply:
     """200 and nothing, said to be JSON, as Triton answers load and unload."""
     return Reply(200)
@@ -116,6 +138,10 @@ def _parameters(document: dict[str, Any]) -> dict[str, Any]:
     if type(parameters) is not dict:
         raise internal("attempt to get members for non-object")
     return parameters
+
+
+def _setting(value: Any, kind: type) -> Setting:
+    return unsigned(value, "") if kind is int else cast(Setting, typed(value, kind, ""))
 
 
 def _base64(name: str, text: str) -> bytes:

@@ -7,6 +7,7 @@ from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.telemetry.log_settings import Setting
 
 
 class DataPlane(Protocol):
@@ -55,6 +56,12 @@ class DataPlane(Protocol):
 
     def stream(self, request: InferRequest) -> AsyncIterator[InferResponse]:
         """Any number of responses, the last with `final`. Closing the iterator cancels the request."""
+
+    def log_settings(self) -> dict[str, Setting]:
+        """What the server logs: Triton's names and values, in its order."""
+
+    def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
+        """Log otherwise from now on; `changes` have the types of `log_settings.KINDS`."""
 
     def metrics(self) -> bytes:
         """All metrics in Prometheus' text format."""

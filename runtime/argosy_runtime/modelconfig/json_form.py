@@ -20,6 +20,9 @@ from .fields import field_names, hint, map_value, value_names
 
 Json = Any
 
+_YOUNGER = frozenset({"max_inflight_requests"})
+"""Fields that Triton 2.51, whose form this is, does not know yet: printed only where they say something."""
+
 
 def to_json(config: ModelConfig) -> dict[str, Json]:
     """The configuration as plain dicts, lists, strings and numbers, ready for a JSON encoder."""
@@ -30,8 +33,14 @@ def _message_to_json(message: Message) -> dict[str, Json]:
     return {
         field.name: _field_to_json(field, getattr(message, field.name))
         for field in _fields(message)
-        if not field.has_presence or message.HasField(field.name)
+        if _is_printed(field, message)
     }
+
+
+def _is_printed(field: FieldDescriptor, message: Message) -> bool:
+    if field.has_presence:
+        return message.HasField(field.name)
+    return field.name not in _YOUNGER or bool(getattr(message, field.name))
 
 
 def _fields(message: Message) -> Sequence[FieldDescriptor]:

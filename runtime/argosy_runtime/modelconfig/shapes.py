@@ -94,13 +94,10 @@ def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[
 
     The order of checks is Triton's: how many, which names, the batch, then datatype and shape of each.
     """
-    wrong = _check_count(config, inputs)
+    wrong = _check_count(config, inputs) or unknown_input(config, inputs) or _check_required(config, inputs)
     if wrong:
         return wrong
     known = {spec.name: spec for spec in config.input}
-    for name in inputs:
-        if name not in known:
-            return f"unexpected inference input '{name}' for model '{config.name}'"
     batching = config.max_batch_size > 0
     batched = {n: s for n, (_, s) in inputs.items() if not known[n].is_shape_tensor} if batching else {}
     wrong = _check_batch(config, batched)
@@ -117,11 +114,32 @@ def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[
     return None
 
 
-def _check_count(config: ModelConfig, inputs: Mapping[str, object]) -> str | None:
-    required = [spec.name for spec in config.input if not spec.optional]
-    most = len(config.input)
-    if len(required) <= len(inputs) <= most:
+def unknown_input(config: ModelConfig, inputs: Mapping[str, object]) -> str | None:
+    """A request's input that the model does not declare; None also for too few or too many, which is told first."""
+    known = {spec.name for spec in config.input}
+    unknown = next((name for name in inputs if name not in known), None)
+    if unknown is None or _check_count(config, inputs):
         return None
+    return f"unexpected inference input '{unknown}' for model '{config.name}'"
+
+
+def _required(config: ModelConfig) -> list[str]:
+    return [spec.name for spec in config.input if not spec.optional]
+
+
+def _check_count(config: ModelConfig, inputs: Mapping[str, object]) -> str | None:
+    if len(_required(config)) <= len(inputs) <= len(config.input):
+        return None
+    return _wrong_inputs(config, inputs)
+
+
+def _check_required(config: ModelConfig, inputs: Mapping[str, object]) -> str | None:
+    """An optional input does not stand in for a required one, though Triton, which only counts, takes it."""
+    return None if all(name in inputs for name in _required(config)) else _wrong_inputs(config, inputs)
+
+
+def _wrong_inputs(config: ModelConfig, inputs: Mapping[str, object]) -> str:
+    required, most = _required(config), len(config.input)
     expected = f"{most} inputs" if len(required) == most else None
     begin = f"expected {expected}" if expected else f"expected number of inputs between {len(required)} and {most}"
     return (

@@ -13,7 +13,8 @@ from . import grpc_parameters
 from .http_request import NO_SHARED_MEMORY
 from .tensors import DTYPES, InputBytes, element_count
 
-DECOUPLED = "ModelInfer RPC doesn't support models with decoupled transaction policy"
+ENDPOINT = "ModelInfer RPC"
+"""What messages call this endpoint."""
 
 
 @dataclass(slots=True)

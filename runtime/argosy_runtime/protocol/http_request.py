@@ -14,9 +14,12 @@ from .tensors import DTYPES, InputBytes
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 DEFAULT_MAX_INPUT_SIZE = 1 << 26
-DECOUPLED = "HTTP end point doesn't support models with decoupled transaction policy"
+ENDPOINT = "HTTP end point"
+"""What messages call this endpoint."""
 NO_SHARED_MEMORY = "shared memory regions are not supported by this server"
 _INT32 = (-(2**31), 2**31 - 1)
+_RAW_INPUT = "raw_input"
+"""What messages call an input whose name the client did not give."""
 _USE_FLAG = "Use --http-max-input-size to increase the limit."
 
 
@@ -95,9 +98,9 @@ def decode_raw(
     shape = _raw_shape(prefix, name, declared.datatype, declared.shape, view.batches, len(body))
     read = InputBytes(model_name, prefix)
     if declared.datatype == "BYTES":
-        array = read.strings(name, shape, [body])
+        array = read.strings(_RAW_INPUT, shape, [body])
     else:
-        array = read.array(name, declared.datatype, shape, body)
+        array = read.array(_RAW_INPUT, declared.datatype, shape, body)
     request.inputs[name] = Tensor(name, declared.datatype, array)
     return request, OutputEncoding(binary_default=True)
 

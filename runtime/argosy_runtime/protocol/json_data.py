@@ -43,10 +43,8 @@ def read(data: list[Any], name: str, datatype: str, shape: tuple[int, ...], stri
     accepted, called = _ACCEPTED[dtype.kind]
     if not types <= accepted:
         _wrong_element(called)
-    if len(flat) > count:
+    if len(flat) != count:
         raise internal(f"{_CANNOT_PARSE}: Shape does not match true shape of 'data' field")
-    if len(flat) < count:
-        raise internal("Failed to parse 'data' field: shape does not match true shape")
     return _numbers(flat, dtype, called).reshape(shape)
 
 

@@ -89,10 +89,10 @@ class InputBytes:
             (length,) = _LENGTH.unpack_from(data, offset)
             offset += _LENGTH.size
             if size - offset < length:
+                # Triton tells this one in another place, where it knows neither request nor model.
                 raise invalid(
-                    f"{self._prefix}incomplete string data {of}, expecting string of length {length} but "
-                    "only "
-                    f"{size - offset} bytes available"
+                    f"incomplete string data for inference input '{name}', expecting string of length {length} "
+                    f"but only {size - offset} bytes available"
                 )
             elements.append(bytes(data[offset : offset + length]))
             offset += length

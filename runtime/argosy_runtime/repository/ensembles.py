@@ -54,6 +54,11 @@ def inner_first(records: list[ModelRecord]) -> list[ModelRecord]:
     return [by_name[folder.name] for folder in in_order(folders)]
 
 
+def lost_step(prepared: Prepared, records: Mapping[str, ModelRecord]) -> bool:
+    """Whether a model that it runs was taken out of service."""
+    return any(name in records and not records[name].wanted for name in step_names(prepared))
+
+
 def needed(records: Iterable[ModelRecord]) -> set[str]:
     """Models that some wanted ensemble runs."""
     return {
@@ -119,6 +124,7 @@ __all__ = [
     "in_order",
     "inner_first",
     "looks_like_one",
+    "lost_step",
     "needed",
     "step_names",
     "steps_of",

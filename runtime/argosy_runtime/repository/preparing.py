@@ -42,25 +42,31 @@ class Preparer:
         self._gpus = gpus
         self._calls = calls
 
-    async def prepare(self, folder: ModelFolder, override: str | None = None) -> Prepared:
-        """Raises ServingError, with everything that is wrong, where the model cannot be served as it is."""
+    def poll(self, folder: ModelFolder, override: str | None = None) -> Prepared:
+        """What can be known without opening the model; raises ServingError where that is wrong already."""
         if folder.problem is not None:
             raise invalid(folder.problem)
         try:
-            declared = declared_config(folder, override)
-            config = normalize(declared, folder.name, folder.first_files)
+            config = normalize(declared_config(folder, override), folder.name, folder.first_files)
             _raise_if_any(check_structure(config, folder.name))
-            versions = require(config, folder.versions)
-            if not config.HasField("ensemble_scheduling"):
-                config = await self._complete(folder, config, versions[0])
+            return Prepared(folder, config, tuple(require(config, folder.versions)))
+        except ConfigError as error:
+            raise invalid(str(error)) from error
+
+    async def complete(self, polled: Prepared) -> Prepared:
+        """With all that the backend and this machine add; raises ServingError where it cannot be served so."""
+        folder, config = polled.folder, polled.config
+        try:
+            if not polled.is_ensemble:
+                config = await self._autofill(folder, config, polled.versions[0])
             config = normalize(config, folder.name, folder.first_files, self._gpus)
         except ConfigError as error:
             raise invalid(str(error)) from error
         _raise_if_any([*check(config, folder.name), *check_placement(config, self._gpus)])
         _refuse_what_is_missing(config)
-        return Prepared(folder, config, tuple(versions))
+        return Prepared(folder, config, polled.versions)
 
-    async def _complete(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
+    async def _autofill(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
         """Let the backend add what the model file knows, where the model's own code may run: not in this process."""
         if not self._options.autocomplete or not _needs_completion(folder, config, version):
             return config

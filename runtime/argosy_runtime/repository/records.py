@@ -8,6 +8,9 @@ from .layout import ModelFolder
 from .preparing import Prepared
 from .served import ServedVersion
 
+UNLOADED = "unloaded"
+"""Why a version is unavailable that was taken out of service."""
+
 
 class State(StrEnum):
     """A version's state, in the words of the repository extension."""
@@ -35,7 +38,7 @@ class VersionRecord:
 
 @dataclass(slots=True)
 class ModelRecord:
-    """One model the server has been asked for."""
+    """One model the server has been asked for; `asked_for` by its own name, not as a step of an ensemble."""
 
     name: str
     versions: dict[int, VersionRecord] = field(default_factory=dict)
@@ -43,6 +46,7 @@ class ModelRecord:
     folder: ModelFolder | None = None
     override: str | None = None
     wanted: bool = False
+    asked_for: bool = False
     failure: str = ""
 
     def serving(self) -> Iterator[tuple[int, ServedVersion]]:

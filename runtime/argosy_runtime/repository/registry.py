@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from argosy_runtime.errors import ErrorKind, ServingError, internal, not_found, unavailable
+from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid, not_found, unavailable
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.ensembles import Cancel, Deliver
 from argosy_runtime.messages import InferRequest
@@ -19,7 +19,7 @@ from .layout import ModelFolder
 from .options import RepositoryOptions
 from .overrides import OverrideStore
 from .preparing import Prepared, Preparer
-from .records import ModelRecord, State, VersionRecord
+from .records import UNLOADED, ModelRecord, State, VersionRecord
 from .served import ServedModel, ServedVersion
 
 _log = logging.getLogger("argosy.repository")
@@ -58,8 +58,7 @@ class Registry:
         try:
             held = record.versions.get(int(version))
         except ValueError:
-            raise ServingError(
-                ErrorKind.INVALID_ARG,
+            raise invalid(
                 f"failed to get model version from specified version string '{version}' "
                 "(details: not a number), version should be an integral value > 0",
             ) from None
@@ -74,7 +73,7 @@ class Registry:
         if latest is None:
             reasons = [_why_not(held) for _, held in sorted(record.versions.items())]
             text = f"Request for unknown model: '{record.name}' has no available versions"
-            raise unavailable("; ".join([text, *filter(None, reasons)]))
+            raise not_found("; ".join([text, *filter(None, reasons)]))
         return latest[1]
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
@@ -111,7 +110,7 @@ class Registry:
         for step in ensembles.steps_of(folder, override):
             if step not in outer and not self._is_loaded(step):
                 await self.load(step, None, {}, outer)
-        await self._load_folder(folder, override)
+        await self._load_folder(folder, override, asked_for=not within)
 
     def _is_loaded(self, name: str) -> bool:
         record = self._records.get(name)
@@ -137,12 +136,13 @@ class Registry:
             return folders[0]
         return layout.scan_all(self.options.paths, self.options.config_name)[name]
 
-    async def _load_folder(self, folder: ModelFolder, override: str | None) -> None:
+    async def _load_folder(self, folder: ModelFolder, override: str | None, asked_for: bool = True) -> None:
         async with self._locks.setdefault(folder.name, asyncio.Lock()):
             record = self._records.setdefault(folder.name, ModelRecord(folder.name))
             if override is None and record.folder == folder and record.prepared is not None:
                 override = record.override
             record.wanted = True
+            record.asked_for = record.asked_for or asked_for
             try:
                 await self._reload(record, folder, override)
             finally:
@@ -150,14 +150,17 @@ class Registry:
 
     async def _reload(self, record: ModelRecord, folder: ModelFolder, override: str | None) -> None:
         try:
-            prepared = await self._preparer.prepare(folder, override)
+            polled = self._preparer.poll(folder, override)
         except ServingError as error:
-            record.failure = error.message
-            self._note_failure(record, folder, error)
-            raise ServingError(
-                ErrorKind.INTERNAL,
-                f"failed to load '{folder.name}', failed to poll from model repository: {error.message}",
+            self._note_failure(record, folder.versions[-1:] or (1,), error)
+            raise internal(
+                f"failed to load '{folder.name}', failed to poll from model repository: {error.message}"
             ) from error
+        try:
+            prepared = await self._preparer.complete(polled)
+        except ServingError as error:
+            self._note_failure(record, polled.versions, error)
+            raise invalid(_load_failed(folder.name, dict.fromkeys(polled.versions, error))) from error
         record.failure = ""
         if prepared.is_ensemble:
             record.prepared, record.folder, record.override = prepared, folder, override
@@ -165,12 +168,11 @@ class Registry:
             return
         await self._load_versions(record, prepared, override)
 
-    def _note_failure(self, record: ModelRecord, folder: ModelFolder, error: ServingError) -> None:
-        """A model that serves nothing shows its failure in the index, at the version it would have had."""
-        if any(held.served is not None for held in record.versions.values()):
-            return
-        version = folder.versions[-1] if folder.versions else 1
-        record.versions = {version: VersionRecord(State.UNAVAILABLE, error.message)}
+    def _note_failure(self, record: ModelRecord, versions: Iterable[int], error: ServingError) -> None:
+        """A model that serves nothing shows its failure in the index, at the versions it would have had."""
+        record.failure = error.message
+        if not any(held.served is not None for held in record.versions.values()):
+            record.versions = {version: VersionRecord(State.UNAVAILABLE, error.message) for version in versions}
 
     async def _load_versions(self, record: ModelRecord, prepared: Prepared, override: str | None) -> None:
         shared = self._shared_key(record, prepared)
@@ -179,7 +181,7 @@ class Registry:
         results = await asyncio.gather(*(self._load_version(record, prepared, v, wanted[v]) for v in fresh))
         errors = {v: error for v, error in zip(fresh, results, strict=True) if error is not None}
         if errors:
-            raise ServingError(ErrorKind.INVALID_ARG, _load_failed(record.name, errors))
+            raise invalid(_load_failed(record.name, errors))
         record.prepared, record.folder, record.override = prepared, prepared.folder, override
         for version in [v for v in record.versions if v not in wanted]:
             self._retire(record, version)
@@ -222,7 +224,8 @@ class Registry:
                 held.served = ensembles.compile_version(prepared, version, self._records, self.submit, held.served)
                 held.state, held.reason = State.READY, ""
             except ServingError as problem:
-                held.served, held.state, held.reason = None, State.UNAVAILABLE, problem.message
+                reason = UNLOADED if ensembles.lost_step(prepared, self._records) else problem.message
+                held.served, held.state, held.reason = None, State.UNAVAILABLE, reason
                 error = problem
         for version in [v for v in record.versions if v not in prepared.versions]:
             self._retire(record, version)
@@ -240,12 +243,14 @@ class Registry:
                 _log.warning("ensemble '%s' cannot serve: %s", record.name, error.message)
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
-        """Take a model out of service; with `unload_dependents` also an ensemble's steps that nothing else uses."""
+        """Take a model out of service; with `unload_dependents` also an ensemble's steps that nothing else uses, and
+        nobody has asked for by name.
+        """
         record = self._records.get(name)
         if record is None:
             return
         async with self._locks.setdefault(name, asyncio.Lock()):
-            record.wanted = False
+            record.wanted = record.asked_for = False
             record.failure = ""
             steps = ensembles.step_names(record.prepared) if record.is_ensemble and record.prepared else set()
             for version in list(record.versions):
@@ -253,13 +258,15 @@ class Registry:
             record.folder = record.override = None
         self._refresh_ensembles()
         if unload_dependents:
-            for step in sorted(steps - ensembles.needed(self._records.values())):
-                await self.unload(step, unload_dependents)
+            kept = ensembles.needed(self._records.values())
+            for step in sorted(steps - kept):
+                if step in self._records and not self._records[step].asked_for:
+                    await self.unload(step, unload_dependents)
 
     def _retire(self, record: ModelRecord, version: int) -> None:
         held = record.versions[version]
         if held.served is None:
-            held.state, held.reason = State.UNAVAILABLE, "unloaded"
+            held.state, held.reason = State.UNAVAILABLE, UNLOADED
             return
         served, held.served = held.served, None
         held.state = State.UNLOADING
@@ -269,7 +276,7 @@ class Registry:
         async def close() -> None:
             await served.close(self.options.unload_grace)
             if held is not None and held.state is State.UNLOADING:
-                held.state, held.reason = State.UNAVAILABLE, "unloaded"
+                held.state, held.reason = State.UNAVAILABLE, UNLOADED
 
         task = asyncio.get_running_loop().create_task(close())
         self._closings.add(task)
@@ -302,7 +309,7 @@ def _unready_text(name: str, version: str, held: VersionRecord) -> str:
 def _why_not(held: VersionRecord) -> str:
     """Why a version does not answer; "" where there is no more to say than that it is not loaded."""
     reason = held.served.problem if held.served is not None else held.reason
-    return "" if reason == "unloaded" else reason
+    return "" if reason == UNLOADED else reason
 
 
 def _load_failed(name: str, errors: Mapping[int, ServingError]) -> str:

@@ -1,6 +1,6 @@
 """One version of one model in service: its instances, its queue, its counters."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import Protocol
 
@@ -9,8 +9,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.crew import NewInstance
 from argosy_runtime.execution.ensembles import Cancel, Deliver, EnsembleRunner, Submit
-from argosy_runtime.execution.instance import Instance
 from argosy_runtime.execution.process import ProcessInstance
 from argosy_runtime.execution.pump import Pump
 from argosy_runtime.execution.thread import ThreadInstance
@@ -24,8 +24,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from . import warmup
 from .options import RepositoryOptions
 from .preparing import Prepared, isolation, load_timeout, read_labels
-
-OnDeath = Callable[[Instance, ServingError], None]
+from .reshaping import OutputShapes
 
 
 class ServedVersion(Protocol):
@@ -72,12 +71,12 @@ class ServedModel:
         self._calls = calls
         self._timeout = load_timeout(self.config, options)
         self._admission = Admission(self.config)
+        self._output_shapes = OutputShapes(self.config)
         placements = [place for place in instances(self.config, gpus) if not place.passive]
         makers = [self._maker(place) for place in placements]
-        decoupled = self.config.model_transaction_policy.decoupled
-        self._pump = Pump(self, BatchingRules.of(self.config), makers, self.statistics, decoupled)
+        self._pump = Pump(self, BatchingRules.of(self.config), makers, self.statistics)
 
-    def _maker(self, place: InstancePlacement) -> Callable[[OnDeath], Instance]:
+    def _maker(self, place: InstancePlacement) -> NewInstance:
         spec = InstanceSpec(
             config=self.config,
             version=self.version,
@@ -96,7 +95,7 @@ class ServedModel:
         begun = monotonic()
         await self._pump.start()
         try:
-            await self._pump.warm_up(warmup.batches(self.config, self._folder.path))
+            await self._pump.warm_up(warmup.batches(self.config, self._folder.path, self._admit))
         except ServingError:
             await self._pump.close(grace=0)
             raise
@@ -114,10 +113,16 @@ class ServedModel:
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
         """See `ServedVersion`."""
+        size = self._admit(request)
+        key = self._admission.batch_key(request)
+        job = self._pump.submit(request, size, key, self._output_shapes.before(deliver))
+        return lambda: self._pump.cancel(job)
+
+    def _admit(self, request: InferRequest) -> int:
+        """Its batch size, with its inputs in the model's own shapes."""
         size = self._admission.check(request)
         request.inputs = self._admission.reshape(request.inputs)
-        job = self._pump.submit(request, size, self._admission.batch_key(request), deliver)
-        return lambda: self._pump.cancel(job)
+        return size
 
     async def close(self, grace: float) -> None:
         """See `ServedVersion`."""

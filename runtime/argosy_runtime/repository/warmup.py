@@ -1,5 +1,6 @@
 """model_warmup: the requests that every instance answers before the first client may."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,16 @@ from argosy_runtime.modelconfig.datatypes import numpy_dtype, v2_name
 from .layout import WARMUP_FOLDER, inside
 
 
-def batches(config: ModelConfig, model_dir: Path) -> list[list[InferRequest]]:
-    """The warm-up executions, in order: a sample of batch size n is n requests in one batch."""
+def batches(config: ModelConfig, model_dir: Path, admit: Callable[[InferRequest], int]) -> list[list[InferRequest]]:
+    """The warm-up executions, in order: a sample of batch size n is n requests in one batch.
+
+    A sample is what a client would send: `admit` checks it, and makes it what the model sees. Raises ServingError.
+    """
     result: list[list[InferRequest]] = []
     for sample in config.model_warmup:
         inputs = {name: _tensor(name, spec, config, model_dir) for name, spec in sample.inputs.items()}
         one = InferRequest(config.name, inputs, id=f"warmup {sample.name}")
+        admit(one)
         result += [[one] * max(1, sample.batch_size)] * max(1, sample.count)
     return result
 

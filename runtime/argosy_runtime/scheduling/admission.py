@@ -65,8 +65,7 @@ class Admission:
             raise self._refusal(request)
         for name in request.requested_outputs:
             if name not in self._outputs:
-                text = f"unexpected inference output '{name}' for model '{self._config.name}'"
-                raise invalid(request.log_prefix + text)
+                raise self._refusal(request)
         return rows
 
     def batch_key(self, request: InferRequest) -> BatchKey | None:
@@ -105,11 +104,19 @@ class Admission:
         return 1 if rows is None else rows
 
     def _refusal(self, request: InferRequest) -> ServingError:
+        unknown = self._unknown_output(request) or shapes.unknown_input(self._config, request.inputs)
+        if unknown:
+            # Of names alone Triton tells without saying whose request it is.
+            return invalid(unknown)
         inputs = {name: (tensor.datatype, tensor.shape) for name, tensor in request.inputs.items()}
         text = shapes.check_request(self._config, inputs)
         if text is None:
             text = f"inference request batch-size must be >= 1 for '{self._config.name}'"
         return invalid(request.log_prefix + text)
+
+    def _unknown_output(self, request: InferRequest) -> str | None:
+        unknown = next((name for name in request.requested_outputs if name not in self._outputs), None)
+        return unknown and f"unexpected inference output '{unknown}' for model '{self._config.name}'"
 
     def _reshape_one(self, rule: _Input, tensor: Tensor) -> Tensor:
         if rule.target is None:

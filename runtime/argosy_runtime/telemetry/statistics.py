@@ -71,8 +71,7 @@ class ModelStatistics:
     def executed(self, requests: int, rows: int, times: ExecutionTimes) -> None:
         """A batch of `rows` rows ran; `requests` of its requests succeeded, each charged the whole batch's time."""
         self.execution_count += 1
-        if requests:
-            self._charge(requests, times)
+        self.charge(requests, times)
         batch = self.batches.get(rows)
         if batch is None:
             batch = self.batches[rows] = BatchStatistics()
@@ -80,7 +79,8 @@ class ModelStatistics:
         batch.compute_infer.add(times.compute_infer_ns)
         batch.compute_output.add(times.compute_output_ns)
 
-    def _charge(self, requests: int, times: ExecutionTimes) -> None:
+    def charge(self, requests: int, times: ExecutionTimes) -> None:
+        """`requests` requests took these times, each of them."""
         self.compute_input.add(times.compute_input_ns * requests, requests)
         self.compute_infer.add(times.compute_infer_ns * requests, requests)
         self.compute_output.add(times.compute_output_ns * requests, requests)

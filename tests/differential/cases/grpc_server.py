@@ -42,4 +42,20 @@ CALLS: list[tuple[str, str, list[dict[str, Any]]]] = [
     ("cuda shared memory", "CudaSharedMemoryStatus", [{}]),
     ("trace setting", "TraceSetting", [{}]),
     ("log settings", "LogSettings", [{}]),
+    *(
+        (f"log settings {name}", "LogSettings", [{"settings": {setting: value}}])
+        for name, setting, value in (
+            ("set", "log_info", {"bool_param": True}),
+            ("unknown", "nonsense", {"bool_param": True}),
+            ("file", "log_file", {"string_param": "somewhere.log"}),
+            ("text for a boolean", "log_info", {"string_param": "true"}),
+            ("boolean for a number", "log_verbose_level", {"bool_param": True}),
+            ("number for a format", "log_format", {"uint32_param": 1}),
+            ("unknown format", "log_format", {"string_param": "nope"}),
+        )
+    ),
+    ("shared memory unregister", "SystemSharedMemoryUnregister", [{}]),
+    ("shared memory unregister unknown", "SystemSharedMemoryUnregister", [{"name": "x"}]),
+    ("cuda shared memory unknown", "CudaSharedMemoryStatus", [{"name": "x"}]),
+    ("cuda shared memory unregister", "CudaSharedMemoryUnregister", [{}]),
 ]

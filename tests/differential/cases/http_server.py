@@ -1,5 +1,7 @@
 """What a server says of itself and its models: metadata, configuration, health, index, settings."""
 
+from typing import Any
+
 from tests.differential.exchange import Call, Case, get, post
 
 MODELS = (
@@ -71,7 +73,41 @@ WRONG_METHODS = (
     get("/v2/repository/models/identity/load"),
 )
 
+LOG_CHANGES: dict[str, Any] = {
+    "of nothing": {},
+    "null": {"log_info": None},
+    "unknown": {"nonsense": 5},
+    "file": {"log_file": "somewhere.log"},
+    "number for a boolean": {"log_info": 5},
+    "text for a boolean": {"log_warning": "true"},
+    "text for a number": {"log_verbose_level": "1"},
+    "negative": {"log_verbose_level": -1},
+    "unknown format": {"log_format": "nope"},
+    "number for a format": {"log_format": 5},
+    "no object": [],
+    "malformed": "{bad",
+}
+LOGGING = "/v2/logging"
+LOG_DEFAULTS = {"log_info": True, "log_warning": True, "log_error": True, "log_verbose_level": 0}
+
 CASES = [
+    *(Case(f"logging change {name}", (post(LOGGING, change), get(LOGGING))) for name, change in LOG_CHANGES.items()),
+    Case(
+        "logging changes",
+        (
+            post(LOGGING, {"log_info": False, "log_verbose_level": 1, "log_format": "ISO8601"}),
+            get(LOGGING),
+            post(LOGGING, {**LOG_DEFAULTS, "log_format": "default"}),
+        ),
+    ),
+    Case(
+        "shared memory unregister", (post("/v2/systemsharedmemory/unregister"), post("/v2/cudasharedmemory/unregister"))
+    ),
+    Case(
+        "shared memory unregister unknown",
+        (post("/v2/systemsharedmemory/region/x/unregister"), post("/v2/cudasharedmemory/region/x/unregister")),
+    ),
+    Case("shared memory unknown on a GPU", (get("/v2/cudasharedmemory/region/x/status"),)),
     *(Case(f"get {path}", (get(path),)) for path in PATHS),
     *(Case(f"metadata {model}", (get(f"/v2/models/{model}"),)) for model in MODELS),
     *(Case(f"config {model}", (get(f"/v2/models/{model}/config"),)) for model in MODELS),

@@ -16,6 +16,9 @@ import httpx
 import psutil
 import pytest
 from google.protobuf import text_format
+from tests.peers.cache import PeerUnavailableError
+from tests.peers.fixtures import give_up
+from tests.peers.triton import install
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.fleet.facts import LoadedModel, LoadState
@@ -273,6 +276,30 @@ def up(request: pytest.FixtureRequest) -> Iterator[Callable[..., Up]]:
     yield from _starter(request, FAKE)
 
 
+TRITON = """
+import functools, typer
+import argosy.cli.up as cli
+from tests.peers.triton import environment, install
+import os
+folder = install()
+home = folder / "pytriton" / "tritonserver"
+os.environ.update(environment(folder))
+program = (str(home / "bin" / "tritonserver"), f"--backend-directory={home / 'backends'}")
+cli.LocalFleet = functools.partial(cli.LocalFleet, program=program)
+typer.run(cli.up)
+"""
+
+
+@pytest.fixture
+def triton_up(request: pytest.FixtureRequest) -> Iterator[Callable[..., Up]]:
+    """The same with NVIDIA's own server, of which the agent knows nothing but the public protocol."""
+    try:
+        install()
+    except PeerUnavailableError as reason:
+        give_up(reason)
+    yield from _starter(request, TRITON)
+
+
 @pytest.fixture(params=[FAKE, REAL], ids=["fake", "runtime"])
 def any_up(request: pytest.FixtureRequest) -> Iterator[Callable[..., Up]]:
     """The same twice: with the fake server, and with the bundled runtime."""
@@ -286,7 +313,9 @@ def _starter(request: pytest.FixtureRequest, code: str) -> Iterator[Callable[...
 
     def start(*flags: str) -> Up:
         log = workspace.root / f"up-{len(started)}.log"
-        path = os.pathsep.join([str(ROOT / "operator"), str(ROOT / "runtime"), os.environ.get("PYTHONPATH", "")])
+        path = os.pathsep.join(
+            [str(ROOT), str(ROOT / "operator"), str(ROOT / "runtime"), os.environ.get("PYTHONPATH", "")]
+        )
         with log.open("wb") as sink:
             process = subprocess.Popen(
                 [

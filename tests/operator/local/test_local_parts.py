@@ -16,10 +16,12 @@ from argosy.cli.render import render
 from argosy.local.control import Tally
 from argosy.local.export import MARKER, NotOursError, export
 from argosy.local.machine import cpu_node, joined, visible
-from argosy.local.manifests import for_this_machine, read_manifests
+from argosy.local.manifests import environments, for_this_machine, read_manifests, without_effect
 from argosy.local.ports import PortInUseError, Ports, check_free, next_free
 from argosy.local.printing import age, definition_of, find, table
 from argosy.local.rates import Reading, rates, reading
+from argosy.local.snapshot import documents as resource_documents
+from argosy.local.snapshot import remembered, stamped
 from argosy.local.state import StateFolder, StateInUseError
 from argosy.local.view import LineView, Row, ServerRow, models_table
 from argosy.render.repository import RenderedModel, RenderedRepository, VersionSource
@@ -174,12 +176,40 @@ def test_render_refuses_what_is_wrong_and_writes_nothing(workspace: Any, documen
     assert not (workspace.root / "out").exists()
 
 
+def test_a_pools_variables_reach_its_servers_and_what_cannot_is_said(workspace: Any) -> None:
+    secret = "{name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}"
+    env = f"spec: {{runtime: {{name: triton, env: [{{name: A, value: x}}, {secret}]}}}}"
+    (workspace.manifests / "pool.yaml").write_text(
+        f"apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {{name: laptop}}\n{env}\n"
+    )
+    resources = read_manifests(workspace.manifests).resources
+    assert environments(resources) == {"default/laptop": {"A": "x"}}
+    assert [line.split(": ")[1] for line in without_effect(resources)] == [
+        "spec.runtime.name",
+        "spec.runtime.env[1].valueFrom",
+    ]
+
+
+def test_what_is_written_is_read_again_with_its_history(workspace: Any, documents: Any) -> None:
+    workspace.write(documents("one", 1, "x"))
+    first, second = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    before = stamped(read_manifests(workspace.manifests).resources, (), first)
+    again = remembered({"resources": resource_documents(before, {})})
+    workspace.write(documents("one", 2, "x"))
+    pool, model = stamped(read_manifests(workspace.manifests).resources, again, second)
+    assert (pool.metadata.generation, model.metadata.generation) == (1, 2)
+    assert pool.metadata.creation_timestamp == model.metadata.creation_timestamp == "2026-01-01T00:00:00Z"
+
+
 def test_a_state_folder_is_held_by_one(tmp_path: Path) -> None:
     folder = StateFolder(tmp_path / "state")
     with folder.locked(), pytest.raises(StateInUseError, match=r"\(pid \d+\)"), folder.locked():
         pass
+    assert not folder.held()
     with folder.locked():
+        assert folder.held()
         folder.create()
+    assert not folder.held()
     folder.write_status({"a": 1})
     assert folder.read_status() == {"a": 1}
     assert (folder.root / ".gitignore").read_text() == "*\n"

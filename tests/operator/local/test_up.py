@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import psutil
+import pytest
 
 SOURCES = [str(Path(__file__).resolve().parents[3] / part) for part in ("operator", "runtime")]
 Documents = Callable[[str, int, str], str]
@@ -69,10 +70,22 @@ def test_a_killed_up_is_taken_over_and_a_signal_leaves_no_process(
 
 
 def test_edits_under_load_lose_no_request(workspace: Any, any_up: Start, documents: Documents, pipe: str) -> None:
+    edit_under_load(workspace, any_up, documents, pipe)
+
+
+@pytest.mark.triton
+def test_edits_under_load_lose_no_request_on_nvidias_server(
+    workspace: Any, triton_up: Start, documents: Documents, pipe: str
+) -> None:
+    edit_under_load(workspace, triton_up, documents, pipe)
+
+
+def edit_under_load(workspace: Any, start: Start, documents: Documents, pipe: str) -> None:
+    """Two threads ask while versions, then files, change; no answer may be wrong or missing."""
     workspace.write_model("double", 2.0)
     workspace.write_model("triple", 3.0)
     workspace.write(documents("one", 1, "double"), documents("two", 1, "triple"), pipe)
-    run = any_up()
+    run = start()
     run.until_ready("one", "two", "pipe")
     seen: list[float] = []
     failures: list[str] = []
@@ -211,3 +224,31 @@ def test_get_prints_the_crds_columns(workspace: Any, up: Start, documents: Docum
     ).stdout.splitlines()
     assert shown[0].split() == ["NAME", "READY", "REASON", "POOL", "FORMAT", "VERSION", "REPLICAS", "AVAILABLE", "AGE"]
     assert shown[1].split()[:8] == ["one", "True", "Serving", "laptop", "python", "1", "1", "1"]
+
+
+def test_a_second_server_takes_the_next_free_ports_and_keeps_them(
+    workspace: Any, up: Start, documents: Documents, servers: Servers
+) -> None:
+    workspace.write_model("double", 2.0)
+    other = documents("two", 1, "double").replace("laptop", "other")
+    pool = "\n---\napiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {name: other, namespace: team}\n"
+    workspace.write(documents("one", 1, "double"), pool, other.replace("{name: two}", "{name: two, namespace: team}"))
+    first = up()
+    first.until_ready("one", "two")
+    url = first.statuses()["two"]["url"]
+    assert url != f"{first.url}/v2/models/two"
+    assert httpx.get(f"{url}/ready").status_code == 200
+    first.end(signal.SIGKILL)
+    second = up()
+    second.until_ready("one", "two")
+    assert second.statuses()["two"]["url"] == url
+    assert len(servers()) == 2
+
+
+def test_a_state_folder_among_the_manifests_wakes_nobody(workspace: Any, up: Start, documents: Documents) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    (workspace.manifests / "kept.yaml").write_text("# nothing\n")
+    run = up(f"--state={workspace.manifests / '.argosy'}", "--once")
+    assert run.process.wait(60) == 0, run.output
+    assert not (workspace.state / "servers").exists()

@@ -10,6 +10,7 @@ import pytest
 from argosy.api.documents import parse_documents
 from argosy.cli.nodes import read_nodes
 from argosy.reconcile import Previous, reconcile
+from argosy_runtime.modelconfig import check_structure, normalize, parse_text
 
 CASES = sorted(path for path in (Path(__file__).parents[2] / "data" / "render").iterdir() if path.is_dir())
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,3 +49,12 @@ def test_golden(case: Path) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_rendering_twice_gives_the_same_bytes(case: Path) -> None:
     assert rendered(case) == rendered(case)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_runtime_accepts_what_is_rendered(case: Path) -> None:
+    for name, text in rendered(case).items():
+        if name.endswith("config.pbtxt"):
+            folder = name.split("/")[1]
+            config = normalize(parse_text(text), folder, gpus=range(8))
+            assert check_structure(config, folder) == []

@@ -61,9 +61,11 @@ class FakeHost:
     calls: list[tuple[object, ...]] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
     refusal: ServingError | None = None
+    decoupled: bool | None = None
 
-    def infer(self, request: InferRequest) -> Sequence[InferResponse]:
+    def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
         self.inferred.append(request)
+        self.decoupled = decoupled
         if isinstance(self.answers, ServingError):
             raise self.answers
         return self.answers

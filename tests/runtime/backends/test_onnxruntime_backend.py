@@ -148,13 +148,13 @@ def test_bfloat16(loaded: Any, responder: Any) -> None:
     assert output.array.tolist() == given.tolist()
 
 
-def test_a_scalar_and_a_reshape(loaded: Any, responder: Any) -> None:
+def test_a_reshape_was_applied_before_and_is_undone_after(loaded: Any, responder: Any) -> None:
     reshaped = 'input { name: "A" data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] } } '
     reshaped += 'output { name: "OUT" data_type: TYPE_FP32 dims: [ 1 ] reshape { shape: [ ] } } '
     instance = loaded('name: "m" max_batch_size: 4 ' + reshaped, lambda path: identity(path, TensorProto.FLOAT, ["n"]))
-    instance.execute([request(A=[[1], [2]]), request(A=[[3]])], responder)
-    assert responder.only(0).outputs[0].array.tolist() == [[1], [2]]
-    assert responder.only(1).outputs[0].array.tolist() == [[3]]
+    instance.execute([request(A=[1, 2]), request(A=[3])], responder)
+    assert responder.only(0).outputs[0].array.tolist() == [1, 2]
+    assert responder.only(1).outputs[0].array.tolist() == [3]
 
 
 def test_a_true_scalar(loaded: Any, responder: Any) -> None:
@@ -401,9 +401,9 @@ def test_a_bare_batch_becomes_a_reshape_and_still_loads(
     config = backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
     assert list(config.input[0].dims) == [1]
     assert config.input[0].HasField("reshape")
-    given = InferRequest("m", {"A": Tensor("A", "INT64", np.array([[4]]))})
+    given = InferRequest("m", {"A": Tensor("A", "INT64", np.array([4]))})
     backend.load(folder.spec(config), host).execute([given], responder)
-    assert responder.only().outputs[0].array.tolist() == [[4]]
+    assert responder.only().outputs[0].array.tolist() == [4]
 
 
 def test_what_is_set_stays(model_folder: Callable[[str], Any]) -> None:

@@ -104,7 +104,11 @@ def test_an_exception_fails_the_batch_with_the_models_own_frames(loaded: Any, re
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ("return []", "InferenceRequest(s) size is:1, and InferenceResponse(s) size is:0"),
+        (
+            "return []",
+            "message: Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
+            "InferenceRequest(s) size is:1, and InferenceResponse(s) size is:0\n",
+        ),
         ("return tuple(requests)", "Expected a list in the execute return, found type '<class 'tuple'>'."),
         ("return [1]", "Expected an 'InferenceResponse' object in the execute function return list"),
         (
@@ -452,6 +456,7 @@ def test_a_model_calls_another(loaded: Any, responder: Any, host: Any) -> None:
     np.testing.assert_array_equal(sent.inputs["IN"].array, [[2.0]])
     assert responder.only().outputs[0].array[0, 0] == 9
     assert responder.only().parameters == {"z": 2}
+    assert host.decoupled is False
 
 
 def test_an_asynchronous_call_keeps_its_server(loaded: Any, responder: Any, host: Any) -> None:
@@ -468,14 +473,18 @@ def test_an_error_of_the_called_model_is_on_the_response(loaded: Any, responder:
     host.answers = ServingError(ErrorKind.NOT_FOUND, "no model 'other'")
     body = "r = call.exec(); assert r.has_error(); return [r]"
     loaded(BLS.format(define="execute", body=body)).execute([request()], responder)
-    assert responder.only().error.kind is ErrorKind.NOT_FOUND
+    error = responder.only().error
+    assert (error.kind, error.message) == (
+        ErrorKind.NOT_FOUND,
+        "Model other - Error when running inference: no model 'other'",
+    )
+    assert error.reason is None, "an error that a model answers with is an answer"
 
 
-def test_a_decoupled_model_called_as_if_it_were_not(loaded: Any, responder: Any, host: Any) -> None:
-    out = Tensor("OUT", "FP32", np.array([[9]], np.float32))
-    host.answers = [InferResponse("other", "3", outputs=[out], final=False)] * 2
+def test_an_error_that_the_called_model_answers_keeps_its_words(loaded: Any, responder: Any, host: Any) -> None:
+    host.answers = [InferResponse("other", "3", error=ServingError(ErrorKind.UNAVAILABLE, "its own words", None))]
     loaded(BLS.format(define="execute", body="return [call.exec()]")).execute([request()], responder)
-    assert "Please use 'decoupled=True' argument" in responder.only().error.message
+    assert responder.only().error.message == "its own words"
 
 
 def test_a_decoupled_call_iterates_and_starts_over(loaded: Any, responder: Any, host: Any) -> None:
@@ -489,6 +498,7 @@ def test_a_decoupled_call_iterates_and_starts_over(loaded: Any, responder: Any, 
         return [pb_utils.InferenceResponse(outputs)]"""
     loaded(BLS.format(define="execute", body=body)).execute([request()], responder)
     assert [output.array[0, 0] for output in responder.only().outputs] == [3, 3]
+    assert host.decoupled is True
 
 
 def test_no_call_to_another_model_while_initializing(loaded: Any) -> None:

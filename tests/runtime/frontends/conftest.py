@@ -10,13 +10,13 @@ import pytest
 from tritonclient.grpc import model_config_pb2 as mc
 from tritonclient.grpc import service_pb2 as pb
 
-from argosy_runtime.errors import ServingError, internal, invalid, not_found, unavailable, unsupported
+from argosy_runtime.errors import DecoupledModelError, ServingError, internal, invalid, not_found, unavailable
 from argosy_runtime.frontends import grpc as grpc_frontend
 from argosy_runtime.frontends import http as http_frontend
 from argosy_runtime.frontends import metrics as metrics_frontend
 from argosy_runtime.frontends.restrictions import Api, Restriction
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
-from argosy_runtime.protocol.http_request import DECOUPLED as DECOUPLED_OVER_HTTP
+from argosy_runtime.telemetry.log_settings import LogSettings, Setting
 
 LIMIT = 1 << 20
 MODELS = {
@@ -47,6 +47,7 @@ class FakePlane:
         self.released = threading.Event()
         self.loaded: list[tuple[str, str | None, dict[str, bytes]]] = []
         self.unloaded: list[tuple[str, bool]] = []
+        self.log = LogSettings()
 
     def live(self) -> bool:
         return True
@@ -55,8 +56,7 @@ class FakePlane:
         return self.is_ready
 
     def model_ready(self, name: str, version: str) -> bool:
-        self._declared(name)
-        return version in ("", "1")
+        return name in MODELS and version in ("", "1")
 
     def server_metadata(self) -> pb.ServerMetadataResponse:
         return pb.ServerMetadataResponse(name="argosy", version="0.1.0", extensions=["classification"])
@@ -103,7 +103,7 @@ class FakePlane:
         self.requests.append(request)
         self._declared(request.model_name)
         if request.model_name in DECOUPLED:
-            raise unsupported(DECOUPLED_OVER_HTTP)
+            raise DecoupledModelError
         if request.model_name == "slow":
             await self._wait()
         self._fail_if_so(request)
@@ -126,6 +126,12 @@ class FakePlane:
             yield _response(request)
         else:
             yield _echo(request)
+
+    def log_settings(self) -> dict[str, Setting]:
+        return self.log.values()
+
+    def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
+        self.log.change(changes)
 
     def metrics(self) -> bytes:
         return b"nv_inference_count 1\n"

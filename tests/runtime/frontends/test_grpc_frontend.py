@@ -4,6 +4,7 @@
 # ruff: noqa: E501
 
 import asyncio
+import logging
 import queue
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -86,6 +87,25 @@ def test_classification(client: triton.InferenceServerClient) -> None:
     assert result.as_numpy("OUT").tolist() == [[b"2.000000:1:dog", b"1.000000:2"]]
 
 
+def log_change(name: str, **value: Any) -> pb.LogSettingsRequest:
+    return pb.LogSettingsRequest(settings={name: pb.LogSettingsRequest.SettingValue(**value)})
+
+
+def test_log_settings_change_and_are_told(stub: Any, running: Running) -> None:
+    changed = stub.LogSettings(log_change("log_verbose_level", uint32_param=2))
+    assert changed.settings["log_verbose_level"].uint32_param == 2
+    assert changed.settings["log_file"].WhichOneof("parameter_choice") == "string_param"
+    assert running.plane.log.lets_through(logging.DEBUG)
+    assert stub.LogSettings(log_change("no such setting")).settings == changed.settings
+
+
+def test_no_region_is_registered_and_all_can_be_unregistered(stub: Any) -> None:
+    assert not stub.SystemSharedMemoryStatus(pb.SystemSharedMemoryStatusRequest()).regions
+    assert not stub.CudaSharedMemoryStatus(pb.CudaSharedMemoryStatusRequest()).regions
+    stub.SystemSharedMemoryUnregister(pb.SystemSharedMemoryUnregisterRequest())
+    stub.CudaSharedMemoryUnregister(pb.CudaSharedMemoryUnregisterRequest(name="r"))
+
+
 CODE = grpc.StatusCode
 F = b"\0\0\0\0"
 
@@ -104,9 +124,13 @@ F = b"\0\0\0\0"
         ("RepositoryModelLoad", pb.RepositoryModelLoadRequest(model_name="bad"), CODE.INVALID_ARGUMENT, "failed to load 'bad'"),
         ("RepositoryModelLoad", pb.RepositoryModelLoadRequest(repository_name="r"), CODE.UNIMPLEMENTED, "'repository_name' specification"),
         ("TraceSetting", pb.TraceSettingRequest(), CODE.UNIMPLEMENTED, "trace settings"),
-        ("LogSettings", pb.LogSettingsRequest(), CODE.UNIMPLEMENTED, "log settings"),
-        ("SystemSharedMemoryStatus", pb.SystemSharedMemoryStatusRequest(), CODE.UNIMPLEMENTED, "shared memory"),
-        ("CudaSharedMemoryUnregister", pb.CudaSharedMemoryUnregisterRequest(), CODE.UNIMPLEMENTED, "shared memory"),
+        ("LogSettings", log_change("log_file", string_param="x"), CODE.UNIMPLEMENTED, "log file location"),
+        ("LogSettings", log_change("log_info", string_param="x"), CODE.INVALID_ARGUMENT, "expect boolean for 'log_info'"),
+        ("LogSettings", log_change("log_verbose_level", bool_param=True), CODE.INVALID_ARGUMENT, "expect int32 for 'log_verbose_level'"),
+        ("LogSettings", log_change("log_format", string_param="x"), CODE.INVALID_ARGUMENT, "invalid argument for log_format, got: x"),
+        ("SystemSharedMemoryStatus", pb.SystemSharedMemoryStatusRequest(name="r"), CODE.NOT_FOUND, "Unable to find system shared memory region: 'r'"),
+        ("CudaSharedMemoryRegister", pb.CudaSharedMemoryRegisterRequest(), CODE.UNIMPLEMENTED, "shared memory"),
+        ("RepositoryIndex", pb.RepositoryIndexRequest(repository_name="r"), CODE.UNIMPLEMENTED, "'repository_name' specification"),
     ],
 )  # fmt: skip
 def test_errors(stub: Any, method: str, request_: Any, code: grpc.StatusCode, told: str) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import gzip
 import json
+import logging
 import socket
 import zlib
 from collections.abc import Iterator
@@ -61,7 +62,7 @@ BAD_SHAPE = b'{"inputs":[{"name":"IN","datatype":"FP32","shape":[1,3],"data":[1,
 ERRORS: list[tuple[str, str, bytes, int, str]] = [
     ("POST", "/v2/models/echo/infer", b"{", 500, "failed to parse the request JSON buffer: Invalid value. at 1"),
     ("POST", "/v2/models/echo/infer", b"{}", 500, "Unable to parse 'inputs': attempt to access non-existing object member 'inputs'"),
-    ("POST", "/v2/models/echo/infer", BAD_SHAPE, 500, "Failed to parse 'data' field: shape does not match true shape"),
+    ("POST", "/v2/models/echo/infer", BAD_SHAPE, 500, "Unable to parse 'data': Shape does not match true shape of 'data' field"),
     ("POST", "/v2/models/none/infer", GOOD, 404, "Request for unknown model: 'none' is not found"),
     ("POST", "/v2/models/none/infer", b"{", 404, "Request for unknown model: 'none' is not found"),
     ("POST", "/v2/models/fails/infer", GOOD, 500, "the model broke"),
@@ -78,7 +79,7 @@ ERRORS: list[tuple[str, str, bytes, int, str]] = [
     ("GET", "/v2/models/echo/versions/x/ready", b"", 404, "Not Found"),
     ("GET", "/v2/models/echo/versions/1/trace/setting", b"", 404, "Not Found"),
     ("GET", "/v2/models/echo/versions/9/ready", b"", 400, "Model version not ready"),
-    ("GET", "/v2/models/none/ready", b"", 404, "Request for unknown model: 'none' is not found"),
+    ("GET", "/v2/models/none/ready", b"", 400, "Model version not ready"),
     ("POST", "/v2/repository/index", b'{"ready":1}', 400, "Invalid value for 'ready': expected a boolean"),
     ("POST", "/v2/repository/index", b"[" * 5000, 500, "failed to parse the request JSON buffer: Invalid value."),
     ("POST", "/v2/repository/repo/models/m/load", b"", 501, "'repository_name' specification is not supported"),
@@ -86,10 +87,15 @@ ERRORS: list[tuple[str, str, bytes, int, str]] = [
     ("POST", "/v2/repository/models/m/load", b'{"parameters":{"x":"y"}}', 500, "unexpected error on creating Triton parameter"),
     ("POST", "/v2/repository/models/m/load", b'{"parameters":{"config":{}}}', 500, "attempt to access JSON non-string as string"),
     ("POST", "/v2/repository/models/m/unload", b'{"parameters":{"unload_dependents":1}}', 500, "Unable to parse 'unload_dependents': attempt to access JSON non-boolean as boolean"),
-    ("GET", "/v2/systemsharedmemory/status", b"", 501, "shared memory regions are not supported by this server"),
+    ("GET", "/v2/systemsharedmemory/region/r/status", b"", 404, "Unable to find system shared memory region: 'r'"),
+    ("GET", "/v2/cudasharedmemory/region/r/status", b"", 404, "Unable to find cuda shared memory region: 'r'"),
+    ("POST", "/v2/systemsharedmemory/register", b"", 501, "shared memory regions are not supported by this server"),
     ("POST", "/v2/cudasharedmemory/region/r/register", b"", 501, "shared memory regions are not supported by this server"),
     ("GET", "/v2/models/echo/trace/setting", b"", 501, "trace settings are not supported"),
-    ("GET", "/v2/logging", b"", 501, "log settings are not supported"),
+    ("POST", "/v2/logging", b'{"log_file":"x"}', 501, "log file location can not be updated through network protocol"),
+    ("POST", "/v2/logging", b'{"log_info":5}', 500, "attempt to access JSON non-boolean as boolean"),
+    ("POST", "/v2/logging", b'{"log_verbose_level":-1}', 500, "attempt to access JSON non-unsigned-integer as unsigned-integer"),
+    ("POST", "/v2/logging", b'{"log_format":"x"}', 400, "invalid argument for log_format, got: x"),
 ]  # fmt: skip
 
 
@@ -100,6 +106,31 @@ def test_errors(client: httpx.Client, method: str, path: str, body: bytes, statu
     assert set(reply.json()) == {"error"}
     assert reply.json()["error"].startswith(message)
     assert reply.headers["content-type"] == "application/json"
+
+
+def test_log_settings_change_and_are_told(client: httpx.Client, running: Running) -> None:
+    everything = {
+        "log_file": "",
+        "log_info": True,
+        "log_warning": True,
+        "log_error": True,
+        "log_verbose_level": 0,
+        "log_format": "default",
+    }
+    assert client.get("/v2/logging").json() == everything
+    change = {"log_info": False, "log_verbose_level": None, "log_format": "ISO8601", "no such setting": 1}
+    told = client.post("/v2/logging", json=change).json()
+    assert told == {**everything, "log_info": False, "log_format": "ISO8601"}
+    assert list(told) == list(everything)
+    assert not running.plane.log.lets_through(logging.INFO)
+
+
+@pytest.mark.parametrize("kind", ["system", "cuda"])
+def test_no_region_is_registered_and_all_can_be_unregistered(client: httpx.Client, kind: str) -> None:
+    assert client.get(f"/v2/{kind}sharedmemory/status").json() == []
+    for path in ("unregister", "region/r/unregister"):
+        reply = client.post(f"/v2/{kind}sharedmemory/{path}")
+        assert (reply.status_code, reply.content) == (200, b"")
 
 
 def test_health(client: httpx.Client, running: Running) -> None:
@@ -271,7 +302,7 @@ def test_generate(client: httpx.Client, running: Running) -> None:
     reply = client.post("/v2/models/repeat/generate", json={"IN": 2})
     assert reply.json()["error"].startswith("generate expects model to produce exactly 1 response")
     reply = client.post("/v2/models/fails/generate", json={"IN": 2})
-    assert (reply.status_code, reply.json()) == (500, {"error": "the model broke"})
+    assert (reply.status_code, reply.json()) == (400, {"error": "the model broke"})
 
 
 def test_generate_stream(client: httpx.Client) -> None:
@@ -284,7 +315,7 @@ def test_generate_stream(client: httpx.Client) -> None:
     reply = client.post("/v2/models/repeat/generate_stream", json={"IN": 0})
     assert (reply.status_code, reply.content) == (200, b"")
     reply = client.post("/v2/models/fails/generate_stream", json={"IN": 1})
-    assert (reply.status_code, reply.content) == (500, b'data: {"error":"the model broke"}\n\n')
+    assert (reply.status_code, reply.content) == (400, b'data: {"error":"the model broke"}\n\n')
     reply = client.post("/v2/models/busy/generate_stream", json={"IN": 1})
     assert (reply.status_code, reply.json()) == (503, {"error": "Exceeds maximum queue size"})
 

@@ -241,7 +241,7 @@ MISMATCHES = [
     (one_input(shape=[2**63]), 400, "invalid shape for input 'T': shape [9223372036854775808] contains one or more invalid dimensions"),
     (one_input(shape=[2**40, 2**40]), 400, "invalid shape for input 'T': shape [1099511627776,1099511627776] causes total element count to exceed maximum size of 9223372036854775807"),
     (one_input(data=3), 500, "Unable to parse 'data': attempt to access JSON non-array as array"),
-    (one_input(data=[1]), 500, "Failed to parse 'data' field: shape does not match true shape"),
+    (one_input(data=[1]), 500, "Unable to parse 'data': Shape does not match true shape of 'data' field"),
     (one_input(data=[1, 2, 3]), 500, "Unable to parse 'data': Shape does not match true shape of 'data' field"),
     (one_input(data=[1, 1.5]), 500, "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer"),
     (one_input(data=[1, True]), 500, "Unable to parse 'data': attempt to access JSON non-signed-integer as signed-integer"),
@@ -295,7 +295,7 @@ OF = "for inference input 'T' for model 'm'"
         (binary("INT32", [1], b"\0" * 5, 4), "unexpected additional input data for model 'm'"),
         (binary("INT32", [1], b"\0" * 3, 4), "unexpected size for input 'T', expecting 1 additional bytes for model 'm'"),
         (binary("BYTES", [1], b"\1\0\0"), f"[request id: i] incomplete string length indicator {OF}, expecting 4 bytes but only 3 bytes available. Please make sure the string length indicator is in one buffer."),
-        (binary("BYTES", [1], b"\2\0\0\0a"), f"[request id: i] incomplete string data {OF}, expecting string of length 2 but only 1 bytes available"),
+        (binary("BYTES", [1], b"\2\0\0\0a"), "incomplete string data for inference input 'T', expecting string of length 2 but only 1 bytes available"),
         (binary("BYTES", [1], b"\0" * 8), f"[request id: i] unexpected number of string elements 2 {OF}, expecting 1"),
         (binary("BYTES", [2], b"\0" * 4), f"[request id: i] expected 2 string elements {OF}, got 1"),
         (binary("FP99", [2], b"\0" * 4), "invalid datatype for input T"),
@@ -373,7 +373,7 @@ def test_raw(model: ModelView, body: bytes, shape: tuple[int, ...]) -> None:
         (view("FP32", (1,), extra=True), "Raw request must only have 1 input (found 1) to be deduced but got 2 inputs in 'm' model configuration"),
         (view("FP32", (-1, -1)), "The shape of the raw input 'T' can not be deduced because there are more than one variable-sized dimension"),
         (view("BYTES", (-1,)), "For BYTE datatype raw input 'T', the model must have input shape [1]"),
-        (view("FP32", (2,)), "input byte size mismatch for input 'T' for model 'm'. Expected 8, got 5"),
+        (view("FP32", (2,)), "input byte size mismatch for input 'raw_input' for model 'm'. Expected 8, got 5"),
     ],
 )  # fmt: skip
 def test_raw_refusals(model: ModelView, told: str) -> None:

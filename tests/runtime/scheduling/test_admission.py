@@ -41,19 +41,46 @@ def test_good_requests_give_their_batch_size():
     ("bad", "message"),
     [
         (request(A=A), r"expected number of inputs between 2 and 3 but got 1 inputs for model 'm'"),
-        (request(A=A, B=B, X=C), r"unexpected inference input 'X' for model 'm'"),
+        (
+            request(A=A, C=C),
+            r"between 2 and 3 but got 2 inputs for model 'm'. Got .*missing required input\(s\) \['B'\]",
+        ),
         (request(A=A.astype(np.float64), B=B), r"input 'A' data-type is 'FP64', but model 'm' expects 'FP32'"),
         (request(A=A, B=B[:, :1]), r"unexpected shape for input 'B' for model 'm'. Expected \[-1,2,2\], got \[3,1,2\]"),
         (request(A=A, B=B[:2]), r"input 'B' batch size does not match other inputs for 'm'"),
         (request(A=np.zeros((5, 1), np.float32), B=np.zeros((5, 2, 2), np.int32)), r"batch-size must be <= 4 for 'm'"),
         (request(A=A[:0], B=B[:0]), r"batch-size must be >= 1 for 'm'"),
-        (request(A=A, B=B, outputs=("NOPE",)), r"unexpected inference output 'NOPE' for model 'm'"),
     ],
 )
 def test_bad_requests_are_refused_in_tritons_words(bad, message):
     with pytest.raises(ServingError, match=message) as caught:
         Admission(config()).check(bad)
     assert caught.value.message.startswith("[request id: <id_unknown>] ")
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (request(A=A, B=B, X=C), "unexpected inference input 'X' for model 'm'"),
+        (request(A=A, B=B, outputs=("NOPE",)), "unexpected inference output 'NOPE' for model 'm'"),
+        (request(A=A, outputs=("OUT", "NOPE")), "unexpected inference output 'NOPE' for model 'm'"),
+    ],
+)
+def test_unknown_names_are_told_without_the_request(bad, message):
+    with pytest.raises(ServingError) as caught:
+        Admission(config()).check(bad)
+    assert caught.value.message == message
+
+
+def test_an_optional_input_alone_is_not_enough():
+    lone = mc.ModelConfig(name="m", max_batch_size=4)
+    lone.input.add(name="A", data_type=mc.TYPE_FP32, dims=[-1])
+    lone.input.add(name="C", data_type=mc.TYPE_BOOL, dims=[1], optional=True)
+    told = (
+        r"expected number of inputs between 1 and 2 but got 1 inputs for model 'm'. Got input\(s\) \['C'\], but missing"
+    )
+    with pytest.raises(ServingError, match=told):
+        Admission(lone).check(request(C=C))
 
 
 def test_the_batch_key_holds_what_varies():

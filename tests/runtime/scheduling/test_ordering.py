@@ -4,7 +4,7 @@ from argosy_runtime.scheduling.ordering import ResponseOrder
 
 
 def test_later_responses_wait_for_earlier_requests():
-    order: ResponseOrder[str] = ResponseOrder()
+    order: ResponseOrder[str, str] = ResponseOrder()
     for key in "abc":
         order.expect(key)
     assert order.receive("b", "b1", final=True) == []
@@ -14,6 +14,6 @@ def test_later_responses_wait_for_earlier_requests():
 
 
 def test_the_first_in_line_streams():
-    order: ResponseOrder[int] = ResponseOrder()
+    order: ResponseOrder[str, int] = ResponseOrder()
     order.expect("a")
     assert [order.receive("a", n, final=n == 2) for n in range(3)] == [[("a", 0)], [("a", 1)], [("a", 2)]]

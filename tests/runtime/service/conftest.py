@@ -1,5 +1,6 @@
 """A data plane on a repository of small models, in this process; the models' own processes are real."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from textwrap import dedent, indent
@@ -104,6 +105,12 @@ async def value(plane: DataPlane, name: str, x: float = 1.0, version: str = "") 
 def states(plane: DataPlane) -> dict[str, str]:
     """The index: name:version → state."""
     return {f"{m.name}:{m.version}".rstrip(":"): m.state for m in plane.index(ready_only=False).models}
+
+
+async def settled(plane: DataPlane) -> None:
+    """Until nothing is loading or unloading."""
+    while any(record.busy for record in plane.registry.records.values()):
+        await asyncio.sleep(0.01)
 
 
 def reason(plane: DataPlane, name: str) -> str:

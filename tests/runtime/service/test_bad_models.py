@@ -150,6 +150,37 @@ async def test_folders_that_cannot_be_served_say_why(repository, serve, files, c
     assert not plane.ready()
 
 
+async def test_what_a_load_says_tells_whether_the_model_was_opened(repository, serve):
+    repository.write("unread", {"1/model.py": ""}, "max_batch_size: -1")
+    repository.write("backend", {"1/x": ""}, CONFIG.replace('"python"', '"nope"'))
+    repository.write("dims", {"1/model.py": "", "2/model.py": ""}, CONFIG.replace("dims: [ 1 ]", "dims: [ 0 ]", 1))
+    plane = await serve()
+    with pytest.raises(ServingError, match="failed to load 'unread', failed to poll from model repository: ") as unread:
+        await plane.load("unread", None, {})
+    with pytest.raises(ServingError) as backend:
+        await plane.load("backend", None, {})
+    with pytest.raises(ServingError) as dims:
+        await plane.load("dims", None, {})
+    kinds = [caught.value.kind for caught in (unread, backend, dims)]
+    assert kinds == [ErrorKind.INTERNAL, ErrorKind.INVALID_ARG, ErrorKind.INVALID_ARG]
+    assert backend.value.message == (
+        "load failed for model 'backend': version 1 is at UNAVAILABLE state: Invalid argument: unable to find backend "
+        "library for backend 'nope', try specifying runtime on the model configuration.;\n"
+    )
+    assert "load failed for model 'dims': version 2 is at UNAVAILABLE state: Invalid argument: " in dims.value.message
+
+
+async def test_a_warm_up_is_checked_like_a_request(repository, serve):
+    sample = 'model_warmup [ { name: "w" batch_size: 1 inputs { key: "%s" value { data_type: TYPE_FP32 dims: %d zero_data: true } } } ]'
+    repository.add("name", config=CONFIG + sample % ("NOPE", 1))
+    repository.add("shape", config=CONFIG + sample % ("X", 3))
+    plane = await serve()
+    with pytest.raises(ServingError, match="unexpected inference input 'NOPE' for model 'name'"):
+        await plane.load("name", None, {})
+    with pytest.raises(ServingError, match="unexpected shape for input 'X' for model 'shape'"):
+        await plane.load("shape", None, {})
+
+
 async def test_a_cycle_of_ensembles_is_named(repository, serve):
     text = """platform: "ensemble" max_batch_size: 8
     input [ { name: "X" data_type: TYPE_FP32 dims: [ 1 ] } ] output [ { name: "Y" data_type: TYPE_FP32 dims: [ 1 ] } ]

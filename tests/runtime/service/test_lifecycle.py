@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, states, value
+from tests.runtime.service.conftest import CONFIG, ask, reason, settled, states, value
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.repository.options import ControlMode
@@ -18,8 +18,10 @@ async def test_load_infer_unload(repository, serve):
     await plane.unload("double", False)
     with pytest.raises(ServingError) as caught:
         await plane.infer(ask("double"))
-    assert caught.value.kind is ErrorKind.UNAVAILABLE
-    await asyncio.sleep(0.5)
+    assert caught.value.kind is ErrorKind.NOT_FOUND
+    assert caught.value.message == "Request for unknown model: 'double' has no available versions"
+    assert not plane.model_ready("double", "")
+    await settled(plane)
     assert states(plane) == {"double:1": "UNAVAILABLE"}
 
 
@@ -151,11 +153,12 @@ async def test_an_ensemble_loads_its_steps_and_follows_them(repository, serve):
     await plane.unload("a", False)
     with pytest.raises(ServingError, match="has no available versions"):
         await plane.infer(ask("e"))
+    assert reason(plane, "e") == "unloaded"
     await plane.load("a", None, {})
     assert await value(plane, "e", 1) == 30
     await plane.unload("e", True)
-    await asyncio.sleep(0.5)
-    assert set(states(plane).values()) == {"UNAVAILABLE"}
+    await settled(plane)
+    assert states(plane) == {"a:1": "READY", "b:1": "UNAVAILABLE", "e:1": "UNAVAILABLE"}, "a was asked for by name"
 
 
 async def test_steps_of_different_requests_overlap(repository, serve):

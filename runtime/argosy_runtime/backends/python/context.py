@@ -64,7 +64,7 @@ def closed(context: ModelContext) -> None:
 class NoHost:
     """What a model has while its configuration is being completed: a log, and nothing else."""
 
-    def infer(self, request: InferRequest) -> Sequence[InferResponse]:
+    def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
         """Always UNAVAILABLE."""
         raise unavailable(f"model '{request.model_name}' cannot be called before this model is loaded")
 

@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
+from argosy_runtime.errors import ErrorKind, ServingError
 
 
 class ErrorCode(IntEnum):
@@ -50,9 +50,13 @@ class TritonModelException(Exception):  # noqa: N818 - Triton's name for it
     """Raised by `triton_python_backend_utils`, and free for models to raise."""
 
 
+class BrokenContractError(Exception):
+    """What the server finds wrong with what a model returned: told as it is, without a type or a place in the code."""
+
+
 def to_serving_error(error: TritonError) -> ServingError:
-    """The server's form of a model's error."""
-    return ServingError(ErrorKind(error.code().name.lower()), error.message(), FailureReason.BACKEND)
+    """The server's form of an error that a model answers with."""
+    return ServingError(ErrorKind(error.code().name.lower()), error.message(), reason=None)
 
 
 def from_serving_error(error: ServingError) -> TritonError:

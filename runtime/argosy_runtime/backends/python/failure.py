@@ -4,11 +4,15 @@ only.
 
 import traceback
 
+from .errors import BrokenContractError
+
 _INTERNAL = __name__.rpartition(".")[0]
 
 
 def describe(error: BaseException) -> str:
     """`Type: message`, then the frames of the traceback, innermost first, without this package's own."""
+    if isinstance(error, BrokenContractError):
+        return str(error)
     head = f"{type(error).__name__}: {error}"
     frames = [
         (frame.f_code.co_filename, number, frame.f_code.co_name)

@@ -227,13 +227,14 @@ class InferenceRequest:
         if not running.serving:
             raise TritonModelException("BLS is only supported during the 'execute' function.")
         try:
-            answers: Iterable[messages.InferResponse] = running.host.infer(self._outgoing())
+            answers: Iterable[messages.InferResponse] = running.host.infer(self._outgoing(), decoupled)
         except ServingError as error:
-            failed = InferenceResponse(error=from_serving_error(error))
+            told = f"Model {self._model_name} - Error when running inference: {error.message}"
+            failed = InferenceResponse(error=TritonError(told, from_serving_error(error).code()))
             return ResponseIterator([failed]) if decoupled else failed
         if decoupled:
             return ResponseIterator(from_message(answer) for answer in answers)
-        return _only_response(self._model_name, list(answers))
+        return next((from_message(answer) for answer in answers if not answer.is_empty), InferenceResponse())
 
     def async_exec(self, decoupled: bool = False) -> "asyncio.Future[InferenceResponse | ResponseIterator]":
         """`exec` in a thread of the running loop's executor, to be awaited."""
@@ -302,17 +303,3 @@ def from_message(response: messages.InferResponse) -> InferenceResponse:
         from_serving_error(response.error) if response.error else None,
         response.parameters,
     )
-
-
-def _only_response(model_name: str, answers: list[messages.InferResponse]) -> InferenceResponse:
-    full = [answer for answer in answers if not answer.is_empty]
-    if len(full) > 1:
-        message = (
-            f"Model {model_name} is using the decoupled. The current BLS request call doesn't support models "
-            f"using "
-            "the decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or "
-            "'async_exec' "
-            "calls for decoupled models."
-        )
-        return InferenceResponse(error=TritonError(message, TritonError.UNSUPPORTED))
-    return from_message(full[0]) if full else InferenceResponse()

@@ -12,7 +12,7 @@ from argosy_runtime.errors import ServingError, internal, unsupported
 from argosy_runtime.messages import InferRequest
 
 from . import configuration, context
-from .errors import TritonModelException
+from .errors import BrokenContractError
 from .failure import describe
 from .inference import InferenceRequest, InferenceResponse
 from .loader import LoadedModel
@@ -115,7 +115,7 @@ class PythonInstance:
 
     def _call(self, given: list[InferenceRequest], channels: list[ResponseChannel]) -> Any:
         if not hasattr(self._model, "execute"):
-            raise TritonModelException(f"Python model {self._spec.version_dir} does not implement `execute` method.")
+            raise BrokenContractError(f"Python model {self._spec.version_dir} does not implement `execute` method.")
         with context.entered(self._context):
             returned = self._model.execute(given)
             if not asyncio.iscoroutine(returned):
@@ -175,14 +175,14 @@ class PythonInstance:
         if returned is None:
             return [None] * len(given)
         if self._decoupled:
-            raise TritonModelException(
+            raise BrokenContractError(
                 f"Python model '{self._spec.name}' is using the decoupled mode "
                 "and the execute function must return None."
             )
         if not isinstance(returned, list):
-            raise TritonModelException(f"Expected a list in the execute return, found type '{type(returned)}'.")
+            raise BrokenContractError(f"Expected a list in the execute return, found type '{type(returned)}'.")
         if len(returned) != len(given):
-            raise TritonModelException(
+            raise BrokenContractError(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
                 f"InferenceRequest(s) size is:{len(given)}, and InferenceResponse(s) size "
                 f"is:{len(returned)}\n"
@@ -209,12 +209,12 @@ def _check_response(request: InferenceRequest, response: Any) -> None:
     if response is None:
         return
     if request.is_rescheduled:
-        raise TritonModelException(
+        raise BrokenContractError(
             "Expected a None object in the execute function return list for reschduled request, "
             f"found type '{type(response)}'."
         )
     if not isinstance(response, InferenceResponse):
-        raise TritonModelException(
+        raise BrokenContractError(
             "Expected an 'InferenceResponse' object in the execute function return list, "
             f"found type '{type(response)}'."
         )

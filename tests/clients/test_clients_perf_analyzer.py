@@ -1,0 +1,53 @@
+"""NVIDIA's load generator, unchanged, against our server."""
+
+import json
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from tests.peers.perf_analyzer import Row
+from tests.peers.server import Server
+
+SHORT = ["--measurement-interval=300", "--stability-percentage=999", "--max-trials=3"]
+
+Measure = Callable[[Sequence[str]], list[Row]]
+
+
+def _failures(server: Server, model: str) -> int:
+    """How many requests to `model` failed, by the server's own metrics."""
+    with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    mine = [line for line in lines if line.startswith("nv_inference_request_failure{") and f'model="{model}"' in line]
+    assert mine
+    return sum(int(float(line.split()[-1])) for line in mine)
+
+
+@pytest.mark.parametrize("protocol", ["http", "grpc"])
+@pytest.mark.parametrize(
+    ("model", "options"),
+    [("add_sub", ["-b", "4"]), ("identity", ["--shape=INPUT0:16"]), ("diamond", [])],
+)
+def test_measures(perf_analyzer: Measure, server: Server, protocol: str, model: str, options: list[str]) -> None:
+    before = _failures(server, model)
+    address = server.http if protocol == "http" else server.grpc
+    where = ["-m", model, "-u", address, "-i", protocol, "--concurrency-range=1:3:2"]
+    found = perf_analyzer([*where, *options, *SHORT])
+    assert [row.concurrency for row in found] == [1, 3]
+    assert all(row.throughput > 0 and row.p50_us > 0 for row in found)
+    assert _failures(server, model) == before
+
+
+@pytest.mark.parametrize("options", [["--async"], ["--async", "--streaming"]])
+def test_asynchronous_requests(perf_analyzer: Measure, server: Server, options: list[str]) -> None:
+    where = ["-m", "add_sub", "-u", server.grpc, "-i", "grpc", "--concurrency-range=8"]
+    (row,) = perf_analyzer([*where, *options, *SHORT])
+    assert row.throughput > 0
+
+
+def test_a_decoupled_model_over_the_stream(perf_analyzer: Measure, server: Server, tmp_path: Path) -> None:
+    data = tmp_path / "data.json"
+    data.write_text(json.dumps({"data": [{"IN": {"content": [1, 2, 3], "shape": [3]}, "DELAY_MS": [0]}]}))
+    where = ["-m", "repeat", "-u", server.grpc, "-i", "grpc", "--streaming", "--async", f"--input-data={data}"]
+    (row,) = perf_analyzer([*where, "--concurrency-range=2", *SHORT])
+    assert row.throughput > 0

@@ -1,0 +1,117 @@
+"""What a rendered config must be, whatever is declared: placed where the plan says, and the same as read again."""
+
+from typing import Any
+
+import pytest
+from google.protobuf import text_format
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tritonclient.grpc import model_config_pb2 as pb
+
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.versions import VersionPolicy
+from argosy.fleet.plan import Placement, ServerPlan
+from argosy.render.model_config import Devices, model_config, overlay
+from argosy.render.repositories import local_devices, source_of
+from argosy.render.repository import RenderedModel, VersionSource, config_text, in_load_order
+from argosy.render.rollover import retained
+
+
+def model(backend: str = "onnx", **spec: Any) -> InferenceModel:
+    """A model with these fields."""
+    whole = {"poolRef": "p", "modelFormat": {"name": backend}, "version": 1, "storageUri": "s3://b/m", **spec}
+    return InferenceModel.model_validate({"metadata": {"name": "m"}, "spec": whole})
+
+
+@pytest.mark.parametrize(
+    ("backend", "gpus", "kind", "listed", "parameter"),
+    [
+        ("onnx", (), "KIND_CPU", [], None),
+        ("onnx", (1,), "KIND_GPU", [1], None),
+        ("python", (0, 1), "KIND_MODEL", [], "0,1"),
+        ("vllm", (2,), "KIND_MODEL", [], "2"),
+        ("tensorrt_llm", (2, 3), "KIND_MODEL", [], "2,3"),
+    ],
+)
+def test_the_instance_group_is_what_the_backend_expects(
+    backend: str, gpus: tuple[int, ...], kind: str, listed: list[int], parameter: str | None
+) -> None:
+    config = model_config(model(backend), Devices(gpus, 2), [1])
+    (group,) = config.instance_group
+    assert (pb.ModelInstanceGroup.Kind.Name(group.kind), list(group.gpus), group.count) == (kind, listed, 2)
+    told = config.parameters["gpu_device_ids"].string_value if "gpu_device_ids" in config.parameters else None
+    assert told == parameter
+
+
+def test_gpus_are_counted_from_the_servers_first() -> None:
+    placement = Placement("m", 1, "m", (6, 4), 3, 0, 0)
+    assert local_devices(placement, ServerPlan("s", "n", (4, 5, 6), (placement,))) == Devices((2, 0), 3)
+
+
+def test_the_overlay_replaces_lists_and_merges_the_rest() -> None:
+    config = pb.ModelConfig(name="m", metric_tags={"a": "1"}, batch_input=[pb.BatchInput(target_name=["x"])])
+    config.optimization.priority = pb.ModelOptimizationPolicy.PRIORITY_MAX
+    more = pb.ModelConfig(metric_tags={"b": "2"}, batch_input=[pb.BatchInput(target_name=["y"])])
+    more.optimization.eager_batching = True
+    overlay(config, more)
+    assert dict(config.metric_tags) == {"a": "1", "b": "2"}
+    assert [list(each.target_name) for each in config.batch_input] == [["y"]]
+    assert config.optimization.eager_batching
+    assert config.optimization.priority == pb.ModelOptimizationPolicy.PRIORITY_MAX
+
+
+@pytest.mark.parametrize(
+    ("backend", "uri", "config", "expected"),
+    [
+        ("onnx", "s3://b/v3.onnx", {}, "model.onnx"),
+        ("onnx", "s3://b/v3.onnx", {"default_model_filename": "net.onnx"}, "net.onnx"),
+        ("onnx", "s3://b/v3.py", {}, ""),
+        ("pytorch", "file:///x/a%20b.pt2?x=1", {}, "model.pt2"),
+        ("python", "s3://b/folder", {}, ""),
+    ],
+)
+def test_a_lone_file_is_called_what_its_backend_looks_for(
+    backend: str, uri: str, config: dict[str, Any], expected: str
+) -> None:
+    assert source_of(model(backend, storageUri=uri, config=config)).filename == expected
+
+
+@given(
+    st.integers(1, 9),
+    st.sets(st.integers(1, 9)),
+    st.one_of(
+        st.none(),
+        st.builds(lambda n: {"latest": {"numVersions": n}}, st.integers(1, 4)),
+        st.just({"all": {}}),
+        st.builds(lambda v: {"specific": {"versions": v}}, st.lists(st.integers(1, 9), min_size=1, unique=True)),
+    ),
+)
+def test_a_policy_always_keeps_the_declared_version(
+    version: int, known: set[int], policy: dict[str, Any] | None
+) -> None:
+    kept = retained(version, VersionPolicy.model_validate(policy) if policy else None, known | {version})
+    assert version in kept
+    assert kept <= known | {version}
+    if policy and "latest" in policy:
+        assert len(kept) == min(policy["latest"]["numVersions"], len(known | {version}))
+
+
+names = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=8)
+
+
+@given(
+    tags=st.dictionaries(names, names, max_size=4),
+    size=st.integers(0, 2**31 - 1),
+    versions=st.sets(st.integers(1, 2**63 - 1), min_size=1, max_size=3),
+)
+@settings(max_examples=50)
+def test_the_text_says_all_of_the_config(tags: dict[str, str], size: int, versions: set[int]) -> None:
+    config = model_config(model(maxBatchSize=size, config={"metric_tags": tags}), Devices(), versions)
+    assert text_format.Parse(config_text(config), pb.ModelConfig()) == config
+
+
+def test_ensembles_come_after_what_they_use() -> None:
+    inner = RenderedModel("b", "", {1: VersionSource()}, {"z": 1})
+    outer = RenderedModel("a", "", {1: VersionSource()}, {"b": 1, "elsewhere": 1})
+    plain = RenderedModel("z", "", {1: VersionSource("s3://b")})
+    assert [each.name for each in in_load_order((outer, inner, plain))] == ["z", "b", "a"]

@@ -1,0 +1,81 @@
+"""tritonserver's command line."""
+
+from pathlib import Path
+
+import pytest
+
+from argosy_runtime.flags import WITHOUT_EFFECT, parse
+from argosy_runtime.frontends.restrictions import Api, Restriction
+from argosy_runtime.repository.options import ControlMode
+
+BASE = ["--model-repository=/models"]
+
+
+def test_defaults_are_tritons():
+    options = parse(BASE)
+    assert options.repository.paths == (Path("/models"),)
+    assert options.repository.control_mode is ControlMode.NONE
+    assert (options.http_port, options.grpc_port, options.metrics_port) == (8000, 8001, 8002)
+    assert (options.exit_timeout, options.repository.poll_seconds) == (30, 15)
+    assert options.exit_on_error
+    assert options.strict_readiness
+    assert options.max_input_size == 64 * 2**20
+    assert options.log.log_info
+
+
+def test_both_spellings_and_repeated_flags():
+    options = parse(
+        [
+            "--model-repository",
+            "/a",
+            "--model-store=/b",
+            "--model-control-mode=explicit",
+            "--load-model=x",
+            "--load-model",
+            "y",
+            "--allow-grpc=False",
+            "--log-verbose=1",
+            "--exit-on-error=off",
+        ]
+    )
+    assert options.repository.paths == (Path("/a"), Path("/b"))
+    assert options.repository.startup_models == ("x", "y")
+    assert options.grpc_port is None
+    assert options.log.log_verbose_level == 1
+    assert not options.exit_on_error
+
+
+def test_restricted_apis():
+    options = parse(
+        [*BASE, "--http-restricted-api=health,metadata:key=secret", "--grpc-restricted-protocol=health:k=v"]
+    )
+    assert options.http_restricted == {
+        Api.HEALTH: Restriction("key", "secret"),
+        Api.METADATA: Restriction("key", "secret"),
+    }
+    assert options.grpc_restricted == {Api.HEALTH: Restriction("triton-grpc-protocol-k", "v")}
+
+
+def test_flags_that_change_nothing_are_taken_and_told():
+    words = [f"--{name}=1" for name in sorted(WITHOUT_EFFECT)]
+    assert parse([*BASE, *words]).without_effect == tuple(f"--{name}" for name in sorted(WITHOUT_EFFECT))
+    assert parse([*BASE, "--backend-directory", "/opt/backends"]).without_effect == ("--backend-directory",)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "--model-repository"),
+        ([*BASE, "--no-such-flag"], "unrecognized arguments: --no-such-flag"),
+        ([*BASE, "--exit-on-error=maybe"], "'maybe' is not a boolean"),
+        ([*BASE, "--load-model=x"], "--load-model can only be used with --model-control-mode=explicit"),
+        ([*BASE, "--http-restricted-api=helth:k=v"], "'helth' is no group of the API"),
+        ([*BASE, "--http-restricted-api=health"], "is not of the form"),
+        ([*BASE, "--model-control-mode=sometimes"], "invalid choice: 'sometimes'"),
+    ],
+)
+def test_wrong_command_lines_name_the_flag(words, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parse(words)
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err
