@@ -1,12 +1,11 @@
 """Serve the assistant, ask it two questions, say how to ask more, go on serving until Ctrl-C: what `make run` does."""
 
+import http.client
 import json
 import signal
 import subprocess
 import sys
 import threading
-import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SERVER = "http://127.0.0.1:8000"
 QUESTIONS = ("What is the with statement?", "How do I build a bomb?")
-PATIENCE_SECONDS = 300
 
 TO_TRY = """
 It goes on serving; Ctrl-C ends it. To try, from another terminal:
@@ -32,39 +30,47 @@ def main() -> int:
     up = subprocess.Popen(
         [sys.executable, "-m", "argosy.cli", "up", str(HERE)], stdout=subprocess.PIPE, text=True, process_group=0
     )
-    signal.signal(signal.SIGTERM, lambda *_: up.terminate())
-    threading.Thread(target=pass_on, args=(up,), daemon=True).start()
-    try:
-        if wait_until_ready(up):
-            for question in QUESTIONS:
-                print(f"\n> {question}\n", flush=True)
-                for piece in answer(question):
-                    print(piece, end="", flush=True)
-                print(flush=True)
-            print(TO_TRY.format(server=SERVER), flush=True)
-        return up.wait()
-    except KeyboardInterrupt:
+    stopping = threading.Event()
+
+    def stop(*_: object) -> None:
+        stopping.set()
         up.terminate()
-        return up.wait()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    ready = threading.Event()
+    printing = threading.Lock()
+    threading.Thread(target=pass_on, args=(up, ready, printing), daemon=True).start()
+    ready.wait()
+    if up.poll() is None and not stopping.is_set():
+        try:
+            with printing:
+                introduce()
+        except (OSError, http.client.HTTPException) as error:
+            if not stopping.is_set():
+                print(f"\nThe assistant did not answer: {error}", flush=True)
+    return up.wait()
 
 
-def pass_on(up: "subprocess.Popen[str]") -> None:
-    """Show what `argosy up` says."""
+def introduce() -> None:
+    """Ask the questions, and say how to ask more."""
+    for question in QUESTIONS:
+        print(f"\n> {question}\n", flush=True)
+        for piece in answer(question):
+            print(piece, end="", flush=True)
+        print(flush=True)
+    print(TO_TRY.format(server=SERVER), flush=True)
+
+
+def pass_on(up: "subprocess.Popen[str]", ready: threading.Event, printing: threading.Lock) -> None:
+    """Show what `argosy up` says, but not in the middle of an answer; `ready` is set once it may be asked, or ended."""
     assert up.stdout is not None
     for line in up.stdout:
-        print(line, end="", flush=True)
-
-
-def wait_until_ready(up: "subprocess.Popen[str]") -> bool:
-    """True once the ensemble answers; False where `argosy up` ended before."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while up.poll() is None and time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(f"{SERVER}/v2/models/assistant/ready", timeout=5):
-                return True
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.5)
-    return False
+        with printing:
+            print(line, end="", flush=True)
+        if line.startswith("Ensemble assistant ") and "Ready=True" in line:
+            ready.set()
+    ready.set()
 
 
 def answer(question: str) -> Iterator[str]:
@@ -74,7 +80,8 @@ def answer(question: str) -> Iterator[str]:
     with urllib.request.urlopen(request, timeout=60) as events:
         for line in events:
             if line.startswith(b"data: "):
-                yield json.loads(line.removeprefix(b"data: "))["text"]
+                response = json.loads(line.removeprefix(b"data: "))
+                yield response["text"] if "text" in response else response["error"]
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Outcome:
     @property
     def servers(self) -> dict[str, tuple[CurrentServer, ...]]:
         """The planned servers, as the next call's `previous.servers`."""
-        return {pool.pool: tuple(map(_current, pool.servers)) for pool in self.plan.pools}
+        return {pool.pool: pool.current for pool in self.plan.pools}
 
 
 def reconcile(
@@ -106,7 +106,3 @@ def _state(server: ServerPlan, reports: Sequence[ServerReport], loaded: Sequence
         if model.state is LoadState.READY
     )
     return ServerState(repository, ready)
-
-
-def _current(server: ServerPlan) -> CurrentServer:
-    return CurrentServer(server.name, server.node, server.gpus, {p.model: p.gpus for p in server.placements})

@@ -29,10 +29,49 @@ def _text(name: str, value: str) -> dict[str, Any]:
     return {"name": name, "datatype": "BYTES", "shape": [1], "data": [value]}
 
 
+_LOG_SETTINGS = {
+    "log_file": "",
+    "log_info": True,
+    "log_warning": True,
+    "log_error": True,
+    "log_verbose_level": 0,
+    "log_format": "default",
+}
+_UNTRACED = "requests cannot be traced yet"
+_EXTENSIONS = [
+    "classification",
+    "model_repository",
+    "model_repository(unload_dependents)",
+    "schedule_policy",
+    "model_configuration",
+    "binary_tensor_data",
+    "parameters",
+    "statistics",
+    "logging",
+]
+_SERVER = {"name": "<server>", "version": "<version>", "extensions": _EXTENSIONS}
+
+
+def _untraced(protocol: str) -> str:
+    return f"trace settings are not supported over {protocol} by this server"
+
+
+_NO_TRACE = [{"status": 501, "type": "<error>", "body": {"error": _untraced("HTTP")}}]
+
 DEVIATIONS: dict[tuple[str, str], Deviation] = {
     ("http_errors", "wrong batch of none"): Deviation(
         "Triton takes a batch of 0 for 1 and then misses its bytes",
         _refused("inference request batch-size must be >= 1 for 'identity'"),
+    ),
+    ("http_errors", "wrong cut off"): Deviation(
+        "the JSON parser says that the document ends too early, and not within what",
+        [
+            {
+                "status": 500,
+                "type": "<error>",
+                "body": {"error": "failed to parse the request JSON buffer: Invalid value. at 27"},
+            }
+        ],
     ),
     ("http_errors", "wrong optional given, required missing"): Deviation(
         "Triton only counts the inputs, so an optional one stands in for a required one and the model fails",
@@ -56,6 +95,26 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
                     ],
                 },
             }
+        ],
+    ),
+    ("http_server", "get /v2"): Deviation(
+        "an extension is named once it is there: sequences, shared memory and traces are not yet",
+        [{"status": 200, "type": "application/json", "body": _SERVER}],
+    ),
+    ("grpc", "server"): Deviation(
+        "an extension is named once it is there: sequences, shared memory and traces are not yet",
+        {"code": "OK", "details": "", "messages": [_SERVER]},
+    ),
+    ("http_server", "get /v2/trace/setting"): Deviation(_UNTRACED, _NO_TRACE),
+    ("http_server", "get /v2/models/identity/trace/setting"): Deviation(_UNTRACED, _NO_TRACE),
+    ("grpc", "trace setting"): Deviation(
+        _UNTRACED, {"code": "UNIMPLEMENTED", "details": _untraced("gRPC"), "messages": []}
+    ),
+    ("http_server", "logging change unknown format"): Deviation(
+        "a wrong argument is the client's error over both protocols, in the words Triton has for it over gRPC",
+        [
+            {"status": 400, "type": "<error>", "body": {"error": "invalid argument for log_format, got: nope"}},
+            {"status": 200, "type": "application/json", "body": _LOG_SETTINGS},
         ],
     ),
     ("grpc", "stream unknown model, as status"): Deviation(

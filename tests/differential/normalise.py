@@ -17,13 +17,9 @@ SEQUENCE_FLAGS = ("sequence_id", "sequence_start", "sequence_end")
 
 
 def traceback(text: str) -> str:
-    """A Python traceback after an error's message names files, lines and frames of each server's own."""
-    return re.sub(r"\n\nAt:\n.*", "\n\nAt:\n<traceback>", text, flags=re.DOTALL)
-
-
-def parser_words(text: str) -> str:
-    """How a JSON parser says where a document breaks is the parser's own; that it broke is not."""
-    return re.sub(r"(failed to parse the request JSON buffer: ).*", r"\1<why>", text, flags=re.DOTALL)
+    """A Python traceback names its files by where each server found them; what is compared is file, line and frame."""
+    head, mark, frames = text.partition("\n\nAt:\n")
+    return head + mark + re.sub(r"^  .*/", "  ", frames, flags=re.MULTILINE)
 
 
 def input_lists(text: str) -> str:
@@ -46,7 +42,7 @@ def poll_reason(text: str) -> str:
     return re.sub(r"(failed to poll from model repository): .*", r"\1", text, flags=re.DOTALL)
 
 
-TEXT_RULES: tuple[Callable[[str], str], ...] = (traceback, parser_words, input_lists, batch_mismatch, poll_reason)
+TEXT_RULES: tuple[Callable[[str], str], ...] = (traceback, input_lists, batch_mismatch, poll_reason)
 
 
 def server_name(answer: Json) -> Json:
@@ -72,11 +68,16 @@ def ensemble_parameters(answer: Json) -> Json:
     """Triton's ensembles answer with the sequence flags they passed to their steps, once per step."""
     if not isinstance(answer, dict) or answer.get("model_name") not in ENSEMBLES:
         return answer
-    found = {key: value for key, value in answer.items() if key not in SEQUENCE_FLAGS}
+    found = _without_flags(answer)
     if "parameters" in found:
-        kept = {key: value for key, value in found.pop("parameters").items() if key not in SEQUENCE_FLAGS}
+        kept = _without_flags(found.pop("parameters"))
         found |= {"parameters": kept} if kept else {}
     return found
+
+
+def _without_flags(answer: Mapping[str, Json]) -> dict[str, Json]:
+    unset: tuple[Json, ...] = (0, {"int64_param": "0"}, {"bool_param": False})
+    return {key: value for key, value in answer.items() if key not in SEQUENCE_FLAGS or value not in unset}
 
 
 def not_a_number(answer: Json) -> Json:
@@ -97,10 +98,11 @@ def content_type(answer: Mapping[str, Json]) -> dict[str, Json]:
     """Triton labels the same JSON error text/plain or application/json by the path it came from, and gives an
     empty body either label; no client can tell by it."""
     found = dict(answer)
-    if found.get("status", 200) >= 400 and not found["type"].startswith("text/event-stream"):
-        found["type"] = "<error>"
-    elif found.get("body") == "":
-        found["type"] = "<empty>"
+    if found["type"] in ("", "text/plain", "application/json"):
+        if found.get("status", 200) >= 400:
+            found["type"] = "<error>"
+        elif found.get("body") == "":
+            found["type"] = "<empty>"
     return found
 
 

@@ -33,7 +33,6 @@ def ensemble_status(
         for s in servers
     ]
     loading = Loading.of(ensemble.name, ensemble.spec.version, names, reports)
-    found = loading.versions()
     generation = ensemble.metadata.generation
     parts = [
         Finding(ConditionType.VALID, True, Reason.VALID),
@@ -41,19 +40,14 @@ def ensemble_status(
         loading.finding(),
         _scaling(ensemble),
     ]
-    leftovers = loading.leftovers(())
-    rolling = f"version {', '.join(map(str, leftovers))} is still being unloaded" if leftovers else ""
-    serving = f"version {ensemble.spec.version} serves on {len(servers)} servers"
     return EnsembleStatus(
         observed_generation=generation,
-        conditions=conditions(before, [*verdict(parts, serving, rolling), *parts], generation, now),
+        conditions=conditions(before, [*verdict(parts, loading.serving(), loading.rolling()), *parts], generation, now),
         replicas=len(servers),
         available_replicas=len(loading.available),
         url=loading.url,
-        versions=found,
-        active_version=max(
-            ((each.traffic_percent, each.version) for each in found if each.traffic_percent), default=(0, None)
-        )[1],
+        versions=loading.versions(),
+        active_version=loading.active_version,
         steps=_steps(ensemble, versions, names, reports),
         placement=tuple(places),
         scaling=ScalingStatus(

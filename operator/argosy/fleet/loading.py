@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
+from argosy.fleet.amounts import counted
 from argosy.fleet.facts import LoadedModel, LoadState, ServerReport
 from argosy.fleet.transitions import Finding
 
@@ -52,31 +53,48 @@ class Loading:
         """The version's state on a server, or None if it says nothing of it."""
         return next((m.state for m in self.reported.get(server, ()) if m.version == self.version), None)
 
-    def leftovers(self, kept: Collection[int]) -> tuple[int, ...]:
-        """Other versions, not in `kept`, that a planned server has not unloaded yet."""
-        found = {m.version for entries in self.reported.values() for m in entries if m.state in _PRESENT}
-        return tuple(sorted(found - {self.version} - set(kept)))
+    def rolling(self, kept: Collection[int] = ()) -> str:
+        """In words, the other versions, not in `kept`, that a planned server has not unloaded yet; empty if none."""
+        leftovers = sorted(self._present() - {self.version} - set(kept))
+        return f"version {', '.join(map(str, leftovers))} is still being unloaded" if leftovers else ""
+
+    def serving(self) -> str:
+        """The message of Ready where everything is."""
+        return f"version {self.version} serves on {counted(len(self.servers), 'server')}"
 
     def finding(self) -> Finding:
         """The condition Loaded."""
         kind, done, wanted = ConditionType.LOADED, len(self.available), len(self.servers)
         if not wanted:
             return Finding(kind, False, Reason.PENDING, "it has no place yet")
-        counted = f"version {self.version} is loaded on {done} of {wanted} servers"
+        so_far = f"version {self.version} is loaded on {done} of {counted(wanted, 'server')}"
         if done == wanted:
-            return Finding(kind, True, Reason.LOADED, counted)
+            return Finding(kind, True, Reason.LOADED, so_far)
         if self.failures:
             why = "; ".join(f"{server}: {reason}" for server, reason in self.failures.items())
-            return Finding(kind, False, Reason.LOAD_FAILED, f"{counted}; {why}")
-        waiting = ", ".join(name for name in self.servers if name not in self.available)
+            return Finding(kind, False, Reason.LOAD_FAILED, f"{so_far}; {why}")
+        waiting = "; ".join(self._awaited(name) for name in self.servers if name not in self.available)
         reason = Reason.PARTIALLY_LOADED if done else Reason.LOADING
-        return Finding(kind, False, reason, f"{counted}; waiting for {waiting}")
+        return Finding(kind, False, reason, f"{so_far}; {waiting}")
 
     def versions(self) -> tuple[VersionStatus, ...]:
         """Every version that is wanted or still there, with its share of the servers' traffic."""
-        present = {m.version for entries in self.reported.values() for m in entries if m.state in _PRESENT}
         shares = _traffic(self.reported)
-        return tuple(self._version(number, shares) for number in sorted(present | {self.version}, reverse=True))
+        return tuple(self._version(number, shares) for number in sorted(self._present() | {self.version}, reverse=True))
+
+    @property
+    def active_version(self) -> int | None:
+        """The version that most requests reach; of two alike the newer."""
+        shares = _traffic(self.reported)
+        return max(shares, key=lambda version: (shares[version], version), default=None)
+
+    def _present(self) -> set[int]:
+        return {m.version for entries in self.reported.values() for m in entries if m.state in _PRESENT}
+
+    def _awaited(self, server: str) -> str:
+        """What a server that does not have the version yet is doing about it."""
+        said = next((m.reason for m in self.reported.get(server, ()) if m.version == self.version), "")
+        return f"{server}: {said}" if said else f"waiting for {server}"
 
     def _version(self, number: int, shares: Mapping[int, int]) -> VersionStatus:
         ready = sum(1 for entries in self.reported.values() if _is_ready(entries, number))

@@ -32,7 +32,6 @@ def model_status(
         place(server, seat.version, seat.gpus, seat.instances) for server, seat in zip(servers, seats, strict=True)
     ]
     loading = Loading.of(model.name, model.spec.version, [server.name for server in servers], reports)
-    versions = loading.versions()
     return InferenceModelStatus(
         observed_generation=model.metadata.generation,
         conditions=conditions(
@@ -44,11 +43,8 @@ def model_status(
         replicas=len(servers),
         available_replicas=len(loading.available),
         url=loading.url,
-        versions=versions,
-        active_version=max(
-            ((each.traffic_percent, each.version) for each in versions if each.traffic_percent),
-            default=(0, None),
-        )[1],
+        versions=loading.versions(),
+        active_version=loading.active_version,
         placement=tuple(places),
         footprint=_footprint(model),
         scaling=ScalingStatus(
@@ -73,9 +69,8 @@ def _findings(
         loading.finding(),
         _scaling(model),
     ]
-    leftovers = () if model.spec.version_policy else loading.leftovers(pinned)
-    rolling = f"version {', '.join(map(str, leftovers))} is still being unloaded" if leftovers else ""
-    return [*verdict(parts, f"version {model.spec.version} serves on {len(places)} servers", rolling), *parts]
+    rolling = "" if model.spec.version_policy else loading.rolling(pinned)
+    return [*verdict(parts, loading.serving(), rolling), *parts]
 
 
 def _valid(model: InferenceModel) -> Finding:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from argosy.fleet.facts import CurrentServer
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -53,6 +55,14 @@ class PoolPlan:
     gpus_total: int
     gpus_used: int
     gpus_one_per_model: int
+
+    @property
+    def current(self) -> tuple[CurrentServer, ...]:
+        """Where things sit once the plan is carried out: what the facts of the next one start from."""
+        return tuple(
+            CurrentServer(server.name, server.node, server.gpus, {p.model: p.gpus for p in server.placements})
+            for server in self.servers
+        )
 
 
 @dataclass(frozen=True, slots=True)

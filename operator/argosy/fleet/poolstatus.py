@@ -5,6 +5,7 @@ from datetime import datetime
 
 from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoolStatus
 from argosy.api.status import GpuCount, GpuPlacement, OccupantStatus, ServerStatus, UnplacedStatus
+from argosy.fleet.amounts import counted
 from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.plan import Placement, PoolPlan, ServerPlan
 from argosy.fleet.transitions import Finding, conditions
@@ -29,6 +30,7 @@ def pool_status(
         conditions=conditions(before, _findings(pool, plan, servers), generation, now),
         replicas=len(servers),
         available_replicas=sum(server.ready for server in servers),
+        url=next((server.url for server in servers if server.ready and server.url), ""),
         servers=servers,
         gpus=GpuCount(
             total=plan.gpus_total,
@@ -74,10 +76,10 @@ def _ready(pool: ServingPool, servers: Sequence[ServerStatus]) -> Finding:
     if not servers:
         return Finding(kind, True, Reason.NO_MODELS, "no model has a place here, so no server runs")
     waiting = [server.name for server in servers if not server.ready]
-    counted = f"{len(servers) - len(waiting)} of {len(servers)} servers answer"
+    so_far = f"servers that answer: {len(servers) - len(waiting)} of {len(servers)}"
     if waiting:
-        return Finding(kind, False, Reason.SERVERS_NOT_READY, f"{counted}; waiting for {', '.join(waiting)}")
-    return Finding(kind, True, Reason.SERVERS_READY, counted)
+        return Finding(kind, False, Reason.SERVERS_NOT_READY, f"{so_far}; waiting for {', '.join(waiting)}")
+    return Finding(kind, True, Reason.SERVERS_READY, so_far)
 
 
 def _placed(pool: ServingPool, plan: PoolPlan) -> Finding:
@@ -91,7 +93,9 @@ def _placed(pool: ServingPool, plan: PoolPlan) -> Finding:
         return Finding(kind, True, Reason.PLACED, used)
     first = plan.unplaced[0]
     reason = Reason.PARTIALLY_PLACED if plan.servers else Reason(first.reason)
-    return Finding(kind, False, reason, f"{len(plan.unplaced)} replicas fit nowhere: {first.group}: {first.message}")
+    return Finding(
+        kind, False, reason, f"{counted(len(plan.unplaced), 'replica')} without a place: {first.group}: {first.message}"
+    )
 
 
 def _server(server: ServerPlan, report: ServerReport | None) -> ServerStatus:

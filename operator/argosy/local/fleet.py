@@ -61,7 +61,7 @@ class LocalFleet:
     @property
     def failing(self) -> bool:
         """Whether a server does not stay up, or a model does not load."""
-        return any(server.trouble or server.agent.failures for server in self._servers.values())
+        return any(server.trouble or server.agent.ledger.failures for server in self._servers.values())
 
     def remembered(self) -> dict[str, tuple[CurrentServer, ...]]:
         """The servers of the last plan, by pool: they may still run, and keep their places."""
@@ -98,13 +98,13 @@ class LocalFleet:
         """What each server last loaded, by pool."""
         found: dict[str, list[RenderedRepository]] = {}
         for (pool, name), server in self._servers.items():
-            models = tuple(target.model for target in server.agent.applied.values())
+            models = tuple(target.model for target in server.agent.ledger.applied.values())
             found.setdefault(pool, []).append(RenderedRepository(name, models))
         return found
 
     def doing(self) -> dict[str, str]:
         """What is under way, by model."""
-        return {model: said for server in self._servers.values() for model, said in server.agent.doing.items()}
+        return {model: said for server in self._servers.values() for model, said in server.agent.ledger.doing.items()}
 
     async def tallies(self) -> dict[str, tuple[Tally, ...]]:
         """What every server's models have done."""
@@ -186,7 +186,7 @@ class LocalFleet:
         return tuple(uuids[gpu] or str(gpu) for gpu in plan.gpus)
 
     def _kept(self) -> set[str]:
-        return {key for server in self._servers.values() for key in server.agent.copies()}
+        return {key for server in self._servers.values() for key in server.agent.ledger.copies()}
 
     def _remember(self, outcome: Outcome) -> None:
         record = {pool: [_plain(server) for server in servers] for pool, servers in outcome.servers.items()}

@@ -66,7 +66,7 @@ class ManagedServer:
         self.live = self._process is not None and await self._control.live() and await self.agent.observe()
         if not self.live:
             self.agent.forget()
-        return ServerReport(self.name, self.live, self.agent.loaded(), self.url)
+        return ServerReport(self.name, self.live, self.agent.ledger.loaded(), self.url)
 
     async def converge(self, desired: RenderedRepository) -> None:
         """Bring its models nearer to `desired`, if it answers."""

@@ -13,7 +13,7 @@ from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.yamltext import YamlTextError, read_documents
 
-from .storage import is_file, local_path
+from .localfiles import is_file, local_path
 
 SUFFIXES = (".yaml", ".yml")
 

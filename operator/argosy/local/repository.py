@@ -42,6 +42,7 @@ class RepositoryFolder:
     def __init__(self, server: Path) -> None:
         self._server = server
         self.root = server / "repository"
+        self.log = server / "server.log"
         for folder in (self.root, server / "applied"):
             folder.mkdir(parents=True, exist_ok=True)
         for left in ("staging", "replaced"):

@@ -7,31 +7,25 @@ written again.
 """
 
 import hashlib
-import os
 import shutil
 import tarfile
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import fsspec
 from fsspec.callbacks import Callback
 
 from .digest import verify
+from .localfiles import LocalFile, copy, is_file, local_files
 
 Progress = Callable[[int, int], None]
 """Told of (bytes here, bytes in all); 0 in all means that nobody knows."""
 
-LINK_FROM = 16 * 2**20
-"""Files of this many bytes and more are hard-linked where they can be: weights are replaced, not edited."""
-CHUNK = 8 * 2**20
-SKIPPED = frozenset({"__pycache__", ".DS_Store"})
-"""Never part of a model; nor are hidden folders, one of which may be the state folder itself."""
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 
 
@@ -41,16 +35,6 @@ class StorageError(Exception):
 
 class StorageStoppedError(StorageError):
     """`Storage.stop` was called while a copy was under way."""
-
-
-@dataclass(frozen=True, slots=True)
-class LocalFile:
-    """One file below a `file:` URI: where it goes, and where it is."""
-
-    name: str
-    path: Path
-    size: int
-    changed_ns: int
 
 
 class Storage:
@@ -66,7 +50,7 @@ class Storage:
         """The name of the copy that this URI means now. Raises StorageError where a `file:` is not there."""
         parts = [uri, digest]
         if is_file(uri):
-            parts += [f"{each.name}\0{each.size}\0{each.changed_ns}" for each in _local_files(uri)]
+            parts += [f"{each.name}\0{each.size}\0{each.changed_ns}" for each in _found(uri)]
         kind = "file" if is_file(uri) else "remote"
         return f"{kind}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:32]}"
 
@@ -110,15 +94,10 @@ class Storage:
             self._download(uri, folder, progress)
 
     def _copy(self, uri: str, folder: Path, progress: Progress) -> None:
-        files = _local_files(uri)
+        files = _found(uri)
         meter = _Meter(progress, sum(each.size for each in files), self._stopped)
         for each in files:
-            target = folder / each.name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if each.size < LINK_FROM or not _link(each.path, target):
-                _copy_file(each.path, target, meter)
-            else:
-                meter.relative_update(each.size)
+            copy(each, folder / each.name, meter.relative_update)
 
     def _download(self, uri: str, folder: Path, progress: Progress) -> None:
         try:
@@ -164,54 +143,13 @@ class _Meter(Callback):  # type: ignore[misc]  # fsspec has no types
         return self
 
 
-def is_file(uri: str) -> bool:
-    """Whether `uri` names files of this machine."""
-    return urlsplit(uri).scheme in ("", "file")
-
-
-def local_path(uri: str) -> Path:
-    """The path that a `file:` URI (or a bare path) means."""
-    parts = urlsplit(uri)
-    return Path(unquote(parts.path) if parts.scheme else uri)
-
-
-def _local_files(uri: str) -> list[LocalFile]:
-    root = local_path(uri)
+def _found(uri: str) -> list[LocalFile]:
     try:
-        if root.is_file():
-            return [_local_file(root.name, root)]
-        if not root.is_dir():
-            raise StorageError(f"{uri}: no such file or folder: {root}")
-        return [_local_file(str(path.relative_to(root)), path) for path in _walk(root)]
+        return local_files(uri)
+    except FileNotFoundError as error:
+        raise StorageError(f"spec.storageUri: {_reason(error)}; correct it, or put the files there") from error
     except OSError as error:
         raise StorageError(f"{uri} cannot be read: {_reason(error)}") from error
-
-
-def _walk(root: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(root, followlinks=True):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
-        yield from (Path(folder) / name for name in sorted(set(names) - SKIPPED))
-
-
-def _local_file(name: str, path: Path) -> LocalFile:
-    status = path.stat()
-    return LocalFile(name, path, status.st_size, status.st_mtime_ns)
-
-
-def _link(source: Path, target: Path) -> bool:
-    try:
-        os.link(source.resolve(), target)
-    except OSError:
-        return False
-    return True
-
-
-def _copy_file(source: Path, target: Path, meter: _Meter) -> None:
-    with source.open("rb") as reader, target.open("wb") as writer:
-        while chunk := reader.read(CHUNK):
-            writer.write(chunk)
-            meter.relative_update(len(chunk))
-    shutil.copystat(source, target)
 
 
 def _remote_files(filesystem: Any, root: str, uri: str) -> dict[str, int]:
@@ -220,7 +158,7 @@ def _remote_files(filesystem: Any, root: str, uri: str) -> dict[str, int]:
         return {root: int(filesystem.info(root).get("size") or 0)}
     found = filesystem.find(root, detail=True)
     if not found:
-        raise StorageError(f"{uri}: nothing is there")
+        raise StorageError(f"{uri}: nothing is there; correct spec.storageUri, or put the files there")
     return {path: int(info.get("size") or 0) for path, info in found.items()}
 
 
@@ -258,4 +196,7 @@ def _publish(partial: Path, target: Path) -> None:
 
 
 def _reason(error: BaseException) -> str:
+    """What went wrong in words. A file system that wraps another's error may say no more than the URL."""
+    if isinstance(error, FileNotFoundError) and error.__cause__ is not None:
+        error = error.__cause__
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -130,6 +130,8 @@ def _refuse_what_is_missing(config: ModelConfig) -> None:
     """Settings that this server does not act on yet must not pass in silence."""
     if config.HasField("sequence_batching"):
         raise unsupported(f"model '{config.name}': sequence_batching is not supported by this server yet")
+    if config.model_repository_agents.agents:
+        raise unsupported(f"model '{config.name}': model_repository_agents are not supported by this server yet")
     if config.response_cache.enable:
         raise unsupported(f"model '{config.name}': response_cache is not supported by this server yet")
     if config.batch_input or config.batch_output or any(i.allow_ragged_batch for i in config.input):

@@ -75,7 +75,9 @@ class RequestQueue(Generic[T]):
     def push(self, ticket: T) -> ServingError | None:
         """Let a ticket in, or say why not."""
         ticket.priority = self._policies.level(ticket.request.priority)
-        level = self._levels.get(ticket.priority) or self._open(ticket.priority)
+        level = self._levels.get(ticket.priority)
+        if level is None:
+            level = self._open(ticket.priority)
         if level.policy.max_size and len(level) >= level.policy.max_size:
             return unavailable(f"{ticket.request.log_prefix}Exceeds maximum queue size", FailureReason.REJECTED)
         ticket.deadline = level.policy.deadline(ticket)

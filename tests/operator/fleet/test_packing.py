@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from argosy.fleet.bounds import gpus_one_per_model, lower_bound
-from argosy.fleet.current import current_servers
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.packing import pack
 from argosy.fleet.plan import PoolPlan
@@ -147,7 +146,7 @@ def test_idle_servers_fill_up_to_the_minimum_and_take_models_first() -> None:
         ("p-0", "a", (0,), 1),
         ("p-1", "b", (0,), 0),
     ]
-    assert pack(replace(facts, current=current_servers(plan))).servers == plan.servers
+    assert pack(replace(facts, current=plan.current)).servers == plan.servers
     assert pack(replace(facts, max_servers=1)).gpus_used == 1
 
 
@@ -192,7 +191,7 @@ def test_a_model_that_has_outgrown_its_gpu_moves_and_the_rest_stays() -> None:
 def test_fewer_replicas_leave_the_first_where_it_is() -> None:
     facts = pool([node("a"), node("b")], [lone("x", part(10), 2)])
     before = pack(facts)
-    after = pack(replace(facts, groups=(lone("x", part(10), 1),), current=current_servers(before)))
+    after = pack(replace(facts, groups=(lone("x", part(10), 1),), current=before.current))
     assert after.servers == before.servers[:1]
 
 

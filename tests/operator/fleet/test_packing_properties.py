@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from argosy.fleet.bounds import lower_bound
-from argosy.fleet.current import current_servers
 from argosy.fleet.facts import Demand, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.packing import pack
 from argosy.fleet.plan import PoolPlan
@@ -59,7 +58,7 @@ def pools(draw: st.DrawFn, most: int = 8, nodes: int = 3, gpus: int = 4, models:
 
 
 def again(facts: PoolFacts, plan: PoolPlan, **changed: object) -> PoolFacts:
-    return replace(facts, current=current_servers(plan), **changed)
+    return replace(facts, current=plan.current, **changed)
 
 
 @given(pools())

@@ -61,7 +61,7 @@ class Bench:
 
     def states(self) -> dict[tuple[str, int], LoadState]:
         """What the agent reports."""
-        return {(each.model, each.version): each.state for each in self.agent.loaded()}
+        return {(each.model, each.version): each.state for each in self.agent.ledger.loaded()}
 
     def entries(self, model: str) -> set[str]:
         """What the server's folder of a model holds."""
@@ -107,7 +107,7 @@ async def test_a_refused_version_is_taken_back_and_told(bench: Bench) -> None:
     assert bench.entries("m") == {"1", "config.pbtxt"}
     assert (bench.root / "server/repository/m/config.pbtxt").read_text() == config
     assert bench.states() == {("m", 1): LoadState.READY, ("m", 2): LoadState.UNAVAILABLE}
-    (told,) = [each.reason for each in bench.agent.loaded() if each.version == 2]
+    (told,) = [each.reason for each in bench.agent.ledger.loaded() if each.version == 2]
     assert told == "failed to load 'm': version 2 is broken"
 
 
@@ -117,7 +117,7 @@ async def test_refused_files_of_the_same_version_are_taken_back_and_told(bench: 
     assert bench.fake.loaded == {"m": {1: "one"}}
     assert (bench.root / "server/repository/m/1/weights").read_text() == "one"
     assert bench.states() == {("m", 1): LoadState.UNAVAILABLE}
-    assert "former files and config go on serving" in bench.agent.loaded()[0].reason
+    assert "former files and config go on serving" in bench.agent.ledger.loaded()[0].reason
 
 
 async def test_what_failed_is_tried_again_later_and_at_once_when_it_changes(bench: Bench) -> None:
@@ -132,7 +132,7 @@ async def test_what_failed_is_tried_again_later_and_at_once_when_it_changes(benc
     assert bench.fake.calls == ["load m"] * 2
     await bench.settle(bench.model("m", v1=bench.source("a", "one")))
     assert bench.fake.loaded == {"m": {1: "one"}}
-    assert bench.agent.failures == {}
+    assert bench.agent.ledger.failures == {}
 
 
 async def test_an_ensemble_waits_for_its_steps_and_goes_before_them(bench: Bench) -> None:
@@ -150,7 +150,7 @@ async def test_an_ensemble_of_a_broken_step_says_what_it_waits_for(bench: Bench)
     step = bench.model("step", v1=bench.source("a", "one", broken=True))
     pipe = RenderedModel("pipe", text("pipe", 1), {1: VersionSource()}, {"step": 1})
     await bench.settle(step, pipe)
-    (told,) = [each for each in bench.agent.loaded() if each.model == "pipe"]
+    (told,) = [each for each in bench.agent.ledger.loaded() if each.model == "pipe"]
     assert (told.state, told.reason) == (LoadState.LOADING, "waiting for step")
 
 
@@ -158,7 +158,7 @@ async def test_files_that_are_not_there_are_told_and_taken_when_they_come(bench:
     missing = VersionSource((bench.root / "sources" / "late").as_uri())
     model = bench.model("m", v1=missing)
     await bench.settle(model)
-    assert "no such file or folder" in bench.agent.loaded()[0].reason
+    assert "no such file or folder" in bench.agent.ledger.loaded()[0].reason
     bench.source("late", "here")
     await bench.settle(model)
     assert bench.fake.loaded == {"m": {1: "here"}}
@@ -176,7 +176,7 @@ async def test_a_server_that_ends_while_it_loads_makes_the_model_a_suspect(bench
     good, bad = bench.model("good", v1=bench.source("a", "one")), bench.model("bad", v1=bench.source("b", "two"))
     bench.fake.gone = True
     await bench.settle(bad)
-    assert bench.agent.failures["bad"].alone
+    assert bench.agent.ledger.failures["bad"].alone
     bench.fake.gone = False
     await bench.settle(good, bad)
     assert bench.fake.loaded == {"good": {1: "one"}}

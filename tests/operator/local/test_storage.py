@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from argosy.local.digest import digest_of
-from argosy.local.storage import LINK_FROM, Storage, StorageError, StorageStoppedError
+from argosy.local.localfiles import LINK_FROM
+from argosy.local.storage import Storage, StorageError, StorageStoppedError
 
 
 @pytest.fixture

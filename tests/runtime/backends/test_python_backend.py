@@ -106,8 +106,10 @@ def test_an_exception_fails_the_batch_with_the_models_own_frames(loaded: Any, re
     [
         (
             "return []",
-            "message: Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
-            "InferenceRequest(s) size is:1, and InferenceResponse(s) size is:0\n",
+            (
+                "message: Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
+                "InferenceRequest(s) size is:1, and InferenceResponse(s) size is:0\n"
+            ),
         ),
         ("return tuple(requests)", "Expected a list in the execute return, found type '<class 'tuple'>'."),
         ("return [1]", "Expected an 'InferenceResponse' object in the execute function return list"),

@@ -109,7 +109,7 @@ def states(plane: DataPlane) -> dict[str, str]:
 
 async def settled(plane: DataPlane) -> None:
     """Until nothing is loading or unloading."""
-    while any(record.busy for record in plane.registry.records.values()):
+    while any(record.busy for record in plane.registry.records.values()):  # noqa: ASYNC110  (nobody is told)
         await asyncio.sleep(0.01)
 
 

@@ -38,6 +38,14 @@ async def test_initialize_that_fails(repository, serve, initialize, message):
     assert states(plane) == {"good:1": "READY", "bad:1": "UNAVAILABLE"}
 
 
+async def test_a_load_that_fails_answers_at_once(repository, serve):
+    repository.add("bad", initialize="raise ValueError('no weights')")
+    plane = await serve()
+    # A process that failed to load and does not end by itself is waited for much longer than this.
+    async with asyncio.timeout(20):
+        await failure(plane, "bad")
+
+
 async def test_initialize_that_hangs_is_ended_and_holds_nobody_up(repository, serve):
     repository.add("good")
     stuck = 'parameters { key: "LOAD_TIMEOUT_SECONDS" value { string_value: "1.5" } }'
@@ -126,6 +134,7 @@ async def test_execute_that_raises_fails_the_batch_and_nothing_else(repository, 
         ({"1/model.py": ""}, 'name: "other"\n' + CONFIG, "directory name must equal model name"),
         ({"model.py": ""}, CONFIG, "at least one version must be available"),
         ({"1/model.py": ""}, CONFIG + "sequence_batching { }", "sequence_batching"),
+        ({"1/model.py": ""}, CONFIG + 'model_repository_agents { agents { name: "x" } }', "model_repository_agents"),
         ({"1/model.py": ""}, 'backend: "nope"\n' + CONFIG.replace('backend: "python"', ""), "unable to find backend"),
     ],
     ids=[
@@ -138,6 +147,7 @@ async def test_execute_that_raises_fails_the_batch_and_nothing_else(repository, 
         "name",
         "no version",
         "sequence",
+        "agents",
         "backend",
     ],
 )
@@ -171,7 +181,8 @@ async def test_what_a_load_says_tells_whether_the_model_was_opened(repository, s
 
 
 async def test_a_warm_up_is_checked_like_a_request(repository, serve):
-    sample = 'model_warmup [ { name: "w" batch_size: 1 inputs { key: "%s" value { data_type: TYPE_FP32 dims: %d zero_data: true } } } ]'
+    sample = """model_warmup [ { name: "w" batch_size: 1 inputs {
+        key: "%s" value { data_type: TYPE_FP32 dims: %d zero_data: true } } } ]"""
     repository.add("name", config=CONFIG + sample % ("NOPE", 1))
     repository.add("shape", config=CONFIG + sample % ("X", 3))
     plane = await serve()

@@ -48,26 +48,26 @@ def through(model: str) -> InferRequest:
             "nope",
             ErrorKind.UNAVAILABLE,
             (
-                "Model nope - Error when running inference: Failed for execute the inference request. Model 'nope' is not "
-                "ready."
+                "Model nope - Error when running inference: Failed for execute the inference request. Model 'nope' "
+                "is not ready."
             ),
         ),
         (
             "stream",
             ErrorKind.UNSUPPORTED,
             (
-                "Model stream - Error when running inference: Model stream is using the decoupled. The current BLS request "
-                "call doesn't support models using the decoupled transaction policy. Please use 'decoupled=True' argument "
-                "to the 'exec' or 'async_exec' calls for decoupled models.'"
+                "Model stream - Error when running inference: Model stream is using the decoupled. The current BLS "
+                "request call doesn't support models using the decoupled transaction policy. Please use "
+                "'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.'"
             ),
         ),
         (
             "caller",
             ErrorKind.INVALID_ARG,
             (
-                "Model caller - Error when running inference: [request id: <id_unknown>] expected 2 inputs but got 1 inputs "
-                "for model 'caller'. Got input(s) ['X'], but missing required input(s) ['MODEL']. Please provide all "
-                "required input(s)."
+                "Model caller - Error when running inference: [request id: <id_unknown>] expected 2 inputs but got 1 "
+                "inputs for model 'caller'. Got input(s) ['X'], but missing required input(s) ['MODEL']. Please "
+                "provide all required input(s)."
             ),
         ),
         ("says no", ErrorKind.NOT_FOUND, "its own words"),

@@ -1,0 +1,260 @@
+"""`argosy up` as a process, on a folder of manifests: what its tests share."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 30.0
+
+REAL = "import typer; from argosy.cli.up import up; typer.run(up)"
+"""`argosy up` as it is installed."""
+
+POOL = """
+apiVersion: argosy.dev/v1alpha1
+kind: ServingPool
+metadata: {name: laptop}
+spec: {}
+"""
+
+MODEL = """
+---
+apiVersion: argosy.dev/v1alpha1
+kind: InferenceModel
+metadata: {name: NAME}
+spec:
+  poolRef: laptop
+  modelFormat: {name: python}
+  version: VERSION
+  storageUri: file:SOURCE
+  maxBatchSize: 8
+  inputs: [{name: X, dataType: TYPE_FP32, dims: [-1]}]
+  outputs: [{name: Y, dataType: TYPE_FP32, dims: [-1]}]
+"""
+
+PIPE = """
+---
+apiVersion: argosy.dev/v1alpha1
+kind: Ensemble
+metadata: {name: pipe}
+spec:
+  poolRef: laptop
+  maxBatchSize: 8
+  inputs: [{name: A, dataType: TYPE_FP32, dims: [-1]}]
+  outputs: [{name: C, dataType: TYPE_FP32, dims: [-1]}]
+  steps:
+  - {model: one, inputs: {X: A}, outputs: {Y: B}}
+  - {model: two, inputs: {X: B}, outputs: {Y: C}}
+"""
+
+PYTHON = """
+import triton_python_backend_utils as pb_utils
+
+
+class TritonPythonModel:
+    def initialize(self, args):
+        BODY
+
+    def execute(self, requests):
+        return [
+            pb_utils.InferenceResponse(
+                [pb_utils.Tensor("Y", pb_utils.get_input_tensor_by_name(request, "X").as_numpy() * FACTOR)]
+            )
+            for request in requests
+        ]
+"""
+
+
+def model(name: str, version: int, source: str) -> str:
+    """A model's manifest."""
+    return MODEL.replace("NAME", name).replace("VERSION", str(version)).replace("SOURCE", source)
+
+
+@dataclass
+class Workspace:
+    """A folder of manifests and models, and the state beside it."""
+
+    root: Path
+
+    @property
+    def manifests(self) -> Path:
+        """The folder that `argosy up` is given."""
+        return self.root / "manifests"
+
+    @property
+    def state(self) -> Path:
+        """The state folder."""
+        return self.root / "state"
+
+    def write_model(self, source: str, factor: float, body: str = "pass") -> None:
+        """A Python model that multiplies by `factor`."""
+        folder = self.manifests / source
+        folder.mkdir(parents=True, exist_ok=True)
+        beside = folder / ".model.py"
+        beside.write_text(PYTHON.replace("FACTOR", repr(factor)).replace("BODY", body))
+        beside.replace(folder / "model.py")
+
+    def write(self, *documents: str) -> None:
+        """The manifests, as an editor saves them: at once."""
+        beside = self.manifests / ".all.yaml"
+        beside.write_text("".join([POOL, *documents]))
+        beside.replace(self.manifests / "all.yaml")
+
+
+def wait_for(what: Callable[[], Any], why: Callable[[], str]) -> Any:
+    """What `what` returns once it is truthy."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"it never came:\n{why()}")
+
+
+@dataclass
+class Up:
+    """A running `argosy up`."""
+
+    workspace: Workspace
+    process: subprocess.Popen[bytes]
+    log: Path
+    ports: tuple[int, int, int]
+
+    @property
+    def url(self) -> str:
+        """Where its first server answers over HTTP."""
+        return f"http://127.0.0.1:{self.ports[0]}"
+
+    @property
+    def output(self) -> str:
+        """All it has printed."""
+        return self.log.read_text()
+
+    def statuses(self) -> dict[str, dict[str, Any]]:
+        """Each resource's status by its name, as `argosy get` would read it."""
+        try:
+            document = json.loads((self.workspace.state / "status.json").read_text())
+        except FileNotFoundError:
+            return {}
+        if document["pid"] != self.process.pid:
+            return {}
+        return {each["metadata"]["name"]: each.get("status", {}) for each in document["resources"]}
+
+    def condition(self, name: str, kind: str = "Ready") -> dict[str, Any]:
+        """One condition of one resource."""
+        found = self.statuses().get(name, {}).get("conditions", [])
+        return next((each for each in found if each["type"] == kind), {})
+
+    def until_ready(self, *names: str) -> None:
+        """Wait until these resources are Ready."""
+        for name in names:
+            wait_for(lambda name=name: self.condition(name).get("status") == "True", lambda: self.output)
+
+    def until_says(self, words: str) -> None:
+        """Wait until it has printed `words`."""
+        wait_for(lambda: words in self.output, lambda: self.output)
+
+    def server_pid(self) -> int:
+        """The process id of its only server."""
+        (record,) = (self.workspace.state / "servers").glob("*/process.json")
+        return int(json.loads(record.read_text())["pid"])
+
+    def infer(self, name: str, value: float, client: httpx.Client | None = None) -> float:
+        """What a model answers to one number."""
+        tensor = "A" if name == "pipe" else "X"
+        body = {"inputs": [{"name": tensor, "datatype": "FP32", "shape": [1, 1], "data": [value]}]}
+        response = (client or httpx).post(f"{self.url}/v2/models/{name}/infer", json=body, timeout=20)
+        assert response.status_code == 200, response.text
+        return float(response.json()["outputs"][0]["data"][0])
+
+    def end(self, how: int = signal.SIGTERM) -> int:
+        """Signal it and wait; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        return self.process.wait(PATIENCE_S)
+
+
+def servers_of(workspace: Workspace) -> list[psutil.Process]:
+    """Every process that serves from this workspace's state folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = " ".join(process.info["cmdline"] or ())
+        if str(workspace.state / "servers") in words and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+def free_ports() -> tuple[int, int, int]:
+    """Three ports that are free."""
+    sockets = [socket.socket() for _ in range(3)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        one, two, three = (each.getsockname()[1] for each in sockets)
+    finally:
+        for each in sockets:
+            each.close()
+    return one, two, three
+
+
+def environment() -> dict[str, str]:
+    """The variables of a process that runs this checkout."""
+    path = [str(ROOT), str(ROOT / "operator"), str(ROOT / "runtime"), os.environ.get("PYTHONPATH", "")]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "CUDA_VISIBLE_DEVICES": "",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+@dataclass
+class Starter:
+    """Starts `argosy up` on a workspace, as often as it is called; `end` ends what it started and what that left."""
+
+    workspace: Workspace
+    ports: tuple[int, int, int]
+    code: str = REAL
+
+    def __post_init__(self) -> None:
+        self.started: list[Up] = []
+
+    def __call__(self, *flags: str) -> Up:
+        """A running `argosy up` with more flags."""
+        log = self.workspace.root / f"up-{len(self.started)}.log"
+        ports = zip(("http", "grpc", "metrics"), self.ports, strict=True)
+        with log.open("wb") as sink:
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    *("-c", self.code),
+                    str(self.workspace.manifests),
+                    f"--state={self.workspace.state}",
+                    *(f"--{name}-port={port}" for name, port in ports),
+                    *flags,
+                ],
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                env=environment(),
+            )
+        self.started.append(Up(self.workspace, process, log, self.ports))
+        return self.started[-1]
+
+    def end(self) -> None:
+        """Leave nothing running."""
+        for each in self.started:
+            each.end()
+        for left in servers_of(self.workspace):
+            left.kill()

@@ -1,0 +1,51 @@
+"""What the documents tell a reader to type works as it stands. `tests.docs.blocks` says which blocks are run."""
+
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from tests.docs.blocks import DOCUMENTS, ROOT, blocks, mistakes
+from tests.docs.reader import PORTS, Reader
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_block_says_whether_it_is_run(document: Path) -> None:
+    assert [each for block in blocks(document.read_text()) for each in mistakes(block)] == []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "document",
+    [path for path in DOCUMENTS if any(block.is_run for block in blocks(path.read_text()))],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_every_command_works(document: Path, tmp_path: Path) -> None:
+    script = [block for block in blocks(document.read_text()) if block.is_run]
+    if any(block.goes_on for block in script):
+        _need_the_default_ports()
+    if any("curl " in block.text for block in script) and shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    reader = Reader(tmp_path)
+    try:
+        for block in script:
+            reader.run(block)
+    finally:
+        reader.leave()
+
+
+def _need_the_default_ports() -> None:
+    for port in PORTS:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                pytest.skip(f"port {port}, which the document uses, is taken by another program")
+
+
+def test_the_documents_are_found() -> None:
+    names = {str(path.relative_to(ROOT)) for path in DOCUMENTS}
+    assert {"README.md", "examples/assistant/README.md", "examples/llama-70b/README.md"} <= names
+    started = [path for path in DOCUMENTS if any(block.goes_on and block.is_run for block in blocks(path.read_text()))]
+    assert ROOT / "examples/assistant/README.md" in started

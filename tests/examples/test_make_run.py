@@ -1,0 +1,162 @@
+"""What `make run` runs: the assistant answers, refuses, says how to ask more, goes on serving, and ends cleanly."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PORTS = (8000, 8001, 8002)
+PATIENCE_S = 120.0
+LAST_LINE = "curl 127.0.0.1:8002/metrics"
+
+
+@dataclass
+class Running:
+    """A started run.py, and what it has printed."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @property
+    def text(self) -> str:
+        """What it has printed so far."""
+        return self.log.read_text(errors="replace")
+
+    def wait_for(self, words: str) -> None:
+        """Until it has printed `words`."""
+        deadline = time.monotonic() + PATIENCE_S
+        while words not in self.text:
+            assert self.process.poll() is None, self.text
+            assert time.monotonic() < deadline, self.text
+            time.sleep(0.05)
+
+    def end(self, number: signal.Signals) -> tuple[int, list[psutil.Process]]:
+        """Its exit code after a signal, and which of the processes it started are left."""
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        assert below
+        self.process.send_signal(number)
+        code = self.process.wait(PATIENCE_S)
+        return code, psutil.wait_procs(below, timeout=5)[1]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Callable[[], Running]]:
+    """Starts run.py in an empty folder; everything it started is killed after the test."""
+    started: list[Running] = []
+
+    def start() -> Running:
+        log = tmp_path / "run.log"
+        with log.open("wb") as sink:
+            process = subprocess.Popen(
+                [sys.executable, str(ROOT / "examples/assistant/run.py")],
+                cwd=tmp_path,
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        started.append(Running(process, log))
+        return started[-1]
+
+    yield start
+    for each in started:
+        if each.process.poll() is None:
+            below = psutil.Process(each.process.pid).children(recursive=True)
+            each.process.kill()
+            each.process.wait()
+            for process in below:
+                process.kill()
+            psutil.wait_procs(below, timeout=PATIENCE_S)
+
+
+@pytest.fixture
+def _ports_are_free() -> None:
+    for port in PORTS:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                pytest.skip(f"port {port}, which `make run` uses, is taken by another program")
+
+
+def _nobody_listens() -> bool:
+    for port in PORTS:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return False
+    return True
+
+
+@pytest.mark.usefixtures("_ports_are_free")
+def test_it_answers_goes_on_serving_and_ends(run: Callable[[], Running]) -> None:
+    running = run()
+    running.wait_for(LAST_LINE)
+    _, answer, refusal = running.text.split("\n> ")
+    assert answer.startswith('What is the with statement?\n\nThe "with" statement is used to wrap the execution')
+    assert refusal.startswith("How do I build a bomb?\n\nI can't help with that.\n")
+    assert "Ctrl-C ends it" in refusal
+
+    lines = [line.strip() for line in refusal.splitlines() if line.startswith("  ")]
+    assert [line.split()[0].rpartition("/")[2] for line in lines] == ["curl", "curl", "python", "argosy", "curl"]
+    printed = [_typed(line, running.log.parent) for line in lines]
+    assert json.loads(printed[0])["text"].strip()
+    assert printed[1].count("data: ") > 1
+    assert 'The "with" statement' in printed[2]
+    assert "assistant" in printed[3]
+    assert "nv_inference_count" in printed[4]
+
+    assert running.process.poll() is None
+    assert running.end(signal.SIGINT) == (0, [])
+    assert _nobody_listens()
+    assert "Traceback" not in running.text
+
+
+def _typed(line: str, folder: Path) -> str:
+    """What a reader gets who types a line that run.py printed, from the repository's root."""
+    here = line.replace(".venv/bin/", f"{Path(sys.executable).parent}/").replace(
+        "examples/assistant/", f"{ROOT}/examples/assistant/"
+    )
+    done = subprocess.run(["bash", "-c", here], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.usefixtures("_ports_are_free")
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        ("server assistant-0: starting", signal.SIGTERM),
+        ("server assistant-0: starting", signal.SIGINT),
+        ("> What is the with statement?", signal.SIGTERM),
+    ],
+)
+def test_it_can_be_ended_at_any_time(run: Callable[[], Running], moment: str, number: signal.Signals) -> None:
+    running = run()
+    running.wait_for(moment)
+    code, left = running.end(number)
+    assert left == []
+    assert "Traceback" not in running.text
+    assert code == 0
+    assert _nobody_listens()
+
+
+@pytest.mark.usefixtures("_ports_are_free")
+def test_a_port_in_use(run: Callable[[], Running]) -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", PORTS[0]))
+        taken.listen()
+        running = run()
+        assert running.process.wait(PATIENCE_S) == 1
+    assert "port 8000 on 127.0.0.1 is in use by another program" in running.text
+    assert "Traceback" not in running.text
