@@ -1,1 +1,7 @@
 """Argosy's inference server: Triton's repository, Triton's protocol, scheduling of its own."""
+
+import os
+
+# gRPC reads this when it is imported. Its fork handlers run between the fork and the exec of a model's process, where
+# they can crash it; no process is ever forked here without an exec, so none of them is needed.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

@@ -82,6 +82,7 @@ class DataPlane:
                 await self.registry.load(name, None, {})
             except ServingError as error:
                 failures[name] = error
+                _log.error("%s", error.message)
         return failures
 
     async def poll(self) -> None:
@@ -101,10 +102,10 @@ class DataPlane:
         """No longer ready; requests that come are refused."""
         self._accepting = False
 
-    async def close(self) -> None:
-        """Answer what has been accepted, release every model."""
+    async def close(self, grace: float) -> None:
+        """Answer what has been accepted, within `grace` seconds, and release every model."""
         self.stop_accepting()
-        await self.registry.close()
+        await self.registry.close(grace)
 
     def live(self) -> bool:
         """See `frontends.port.DataPlane`."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -79,10 +78,11 @@ class Server:
         """Take no more, answer what has been accepted, release the models."""
         if self._poll is not None:
             self._poll.cancel()
-        grace = self._options.exit_timeout
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._options.exit_timeout
         self.dataplane.stop_accepting()
-        await asyncio.gather(*(listener.stop(grace) for listener in self._listeners))
-        await self.dataplane.close()
+        await asyncio.gather(*(listener.stop(self._options.exit_timeout) for listener in self._listeners))
+        await self.dataplane.close(max(0.0, end - loop.time()))
 
 
 async def run(options: ServerOptions) -> int:
@@ -131,8 +131,6 @@ def _report(options: ServerOptions, failures: dict[str, ServingError]) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
-    # Models' processes are started by exec, never by a bare fork; gRPC's fork handlers would only log at each start.
-    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
     options.log.install(sys.stderr)
     for flag in options.without_effect:
         _log.warning("%s has no effect on this server", flag)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnx import TensorProto, helper, save_model
-
 from tests.acceptance.running import Workspace
 
 MODEL = """

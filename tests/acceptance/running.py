@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -166,6 +167,17 @@ class Up:
         """Wait until it has printed `words`."""
         wait_for(lambda: words in self.output, lambda: self.output)
 
+    def got(self, name: str) -> dict[str, Any]:
+        """The status of the one resource of this name, as `argosy get -o json` prints it."""
+        code = "import typer; from argosy.cli.get import get; typer.run(get)"
+        command = [sys.executable, "-c", code, "-o", "json", f"--state={self.workspace.state}"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True, env=environment())
+        self.got_errors = shown.stderr
+        found = [each for each in json.loads(shown.stdout)["items"] if each["metadata"]["name"] == name]
+        assert len(found) == 1, shown.stdout
+        status: dict[str, Any] = found[0]["status"]
+        return status
+
     def server_pid(self) -> int:
         """The process id of its only server."""
         (record,) = (self.workspace.state / "servers").glob("*/process.json")
@@ -258,3 +270,37 @@ class Starter:
             each.end()
         for left in servers_of(self.workspace):
             left.kill()
+
+
+@dataclass
+class Asking:
+    """A thread that asks a model all the while; `failures` is what did not come back right."""
+
+    run: Up
+    name: str
+    wanted: float
+    answers: int = 0
+
+    def __enter__(self) -> "Asking":
+        self.failures: list[str] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._ask)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _ask(self) -> None:
+        with httpx.Client() as client:
+            while not self._stop.is_set():
+                try:
+                    found = self.run.infer(self.name, 1.0, client)
+                except (AssertionError, httpx.HTTPError) as error:
+                    self.failures.append(repr(error))
+                else:
+                    self.answers += 1
+                    if found != self.wanted:
+                        self.failures.append(f"answered {found}")
+                self._stop.wait(0.01)

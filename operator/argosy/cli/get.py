@@ -40,6 +40,10 @@ def get(
         _refuse(f"{state} holds no status: start `argosy up` here, or name its folder with --state")
     if not folder.held():
         typer.echo("argosy up does not run here; this is how things stood when it ended", err=True)
+    if status.get("problems"):
+        typer.echo(
+            "\n".join(["an edit of the manifests is not taken over until it is right:", *status["problems"]]), err=True
+        )
     found = _chosen(status["resources"], _wanted(kind), name)
     if name is not None and not found:
         _refuse(f"there is no {kind} {name!r}")

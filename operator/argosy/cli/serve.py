@@ -1,15 +1,19 @@
 """`argosy serve`: the inference server, with tritonserver's flags."""
 
-import importlib
+import os
+import sys
+from importlib.util import find_spec
 
 import typer
+
+NEEDED = ("grpc", "grpc_health", "httptools", "ml_dtypes", "orjson", "pynvml", "uvloop")
 
 
 def serve(context: typer.Context) -> None:
     """Serve a model repository. Takes tritonserver's flags: argosy serve --model-repository=PATH …"""
-    try:
-        server = importlib.import_module("argosy_runtime.server")
-    except ModuleNotFoundError as missing:
-        typer.echo(f"argosy serve needs {missing.name}: pip install 'argosy[runtime]'", err=True)
-        raise typer.Exit(1) from missing
-    raise typer.Exit(server.main(context.args))
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        typer.echo(f"argosy serve needs {', '.join(missing)}: pip install 'argosy[runtime]'", err=True)
+        raise typer.Exit(1)
+    # In this process' place: a server has no use for what the command line has imported.
+    os.execv(sys.executable, [sys.executable, "-m", "argosy_runtime.server", *context.args])

@@ -39,6 +39,11 @@ def up(
     except (StateInUseError, PortInUseError, InvalidManifestsError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
+    except OSError as error:
+        typer.echo(
+            f"{error}; {folder.root} must be a folder with room that can be written: or pass another --state", err=True
+        )
+        raise typer.Exit(1) from None
     raise typer.Exit(code)
 
 

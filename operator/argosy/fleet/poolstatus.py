@@ -93,9 +93,8 @@ def _placed(pool: ServingPool, plan: PoolPlan) -> Finding:
         return Finding(kind, True, Reason.PLACED, used)
     first = plan.unplaced[0]
     reason = Reason.PARTIALLY_PLACED if plan.servers else Reason(first.reason)
-    return Finding(
-        kind, False, reason, f"{counted(len(plan.unplaced), 'replica')} without a place: {first.group}: {first.message}"
-    )
+    without = counted(len(plan.unplaced), "replica")
+    return Finding(kind, False, reason, f"{without} without a place: {first.group}: {first.message}")
 
 
 def _server(server: ServerPlan, report: ServerReport | None) -> ServerStatus:

@@ -107,7 +107,7 @@ class Agent:
         }
 
     def _start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        self.ledger.doing[name] = "waiting for its turn"
+        self.ledger.doing[name] = "queued"
         task = asyncio.create_task(work, name=name)
         self._tasks[name] = task
         task.add_done_callback(lambda _: self._ended(name))

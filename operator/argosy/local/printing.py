@@ -13,14 +13,18 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 def definition_of(kind: str) -> Definition | None:
-    """The kind that a word means, as kubectl takes it: `InferenceModel`, `inferencemodels`, `amodel`, in any case."""
+    """The kind that a word means, in any case: `InferenceModel`, `inferencemodels`, `amodel` as kubectl takes it, and
+    `model`, `models`.
+    """
     word = kind.lower()
-    names = {
-        name: definition
-        for definition in DEFINITIONS
-        for name in (definition.kind.__name__.lower(), definition.plural, definition.short_name)
-    }
+    names = {name: definition for definition in DEFINITIONS for name in _names(definition)}
     return names.get(word)
+
+
+def _names(definition: Definition) -> tuple[str, ...]:
+    kind = definition.kind.__name__.lower()
+    brief = kind.removeprefix("inference").removeprefix("serving")
+    return kind, definition.plural, definition.short_name, brief, f"{brief}s"
 
 
 def kinds() -> list[str]:
@@ -29,7 +33,7 @@ def kinds() -> list[str]:
 
 
 def table(definition: Definition, documents: Sequence[Mapping[str, Any]], wide: bool, now: datetime) -> Iterator[str]:
-    """The lines of a table: the columns padded with spaces, three between them. `now` has a time zone."""
+    """The lines of a table: the columns padded with spaces, two between them. `now` has a time zone."""
     columns = [column for column in definition.columns if wide or not column.priority]
     namespaces = len({_namespace(document) for document in documents}) > 1
     heading = [*(["NAMESPACE"] if namespaces else []), "NAME", *(column.name.upper() for column in columns)]
@@ -39,7 +43,7 @@ def table(definition: Definition, documents: Sequence[Mapping[str, Any]], wide: 
         lines.append([*([_namespace(document)] if namespaces else []), document["metadata"]["name"], *cells])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
-        yield "   ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
 def cell(document: Mapping[str, Any], column: Column, now: datetime) -> str:

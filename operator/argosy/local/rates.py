@@ -1,11 +1,13 @@
 """What models do per second, from two readings of their statistics."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from .control import Tally
 
 NS_PER_MS = 1e6
+WINDOW_S = 5.0
 Key = tuple[str, str, int]
 """Server, model, version."""
 
@@ -34,6 +36,21 @@ class Reading:
 def reading(at: float, tallies: Mapping[str, Iterable[Tally]]) -> Reading:
     """A reading of the servers' tallies, by server."""
     return Reading(at, {(server, t.model, t.version): t for server, every in tallies.items() for t in every})
+
+
+class Meter:
+    """Rates over the last `window_s` seconds: long enough to be read, short enough to be now."""
+
+    def __init__(self, window_s: float = WINDOW_S) -> None:
+        self._window_s = window_s
+        self._readings: deque[Reading] = deque()
+
+    def rates(self, latest: Reading) -> dict[str, Rate]:
+        """Each model's rate from the oldest reading within the window to this one."""
+        self._readings.append(latest)
+        while len(self._readings) > 2 and latest.at - self._readings[1].at >= self._window_s:
+            self._readings.popleft()
+        return rates(self._readings[0], latest)
 
 
 def rates(before: Reading, after: Reading) -> dict[str, Rate]:

@@ -65,19 +65,25 @@ def _row(resource: Resource, status: Status, doing: str) -> Row:
     return Row(
         kind=resource.kind,
         name=resource.name,
-        version="" if isinstance(resource, ServingPool) else str(resource.spec.version),
+        version="" if isinstance(resource, ServingPool) else _version(resource.spec.version, status),
         ready=ready.status if ready else "Unknown",
         reason=ready.reason if ready else "",
         where="" if isinstance(resource, ServingPool) else _where(getattr(status, "placement", ())),
         message=ready.message if ready else "",
         doing="" if is_pool else doing,
+        namespace=resource.namespace,
     )
+
+
+def _version(declared: int, status: Status) -> str:
+    """The declared version; while another one serves, that one before it."""
+    active = getattr(status, "active_version", None)
+    return f"{active} → {declared}" if active not in (None, declared) else str(declared)
 
 
 def _where(placement: Iterable[PlacementStatus]) -> str:
     return "; ".join(
-        f"{each.server} GPU {','.join(map(str, each.gpus))}" if each.gpus else f"{each.server} CPU"
-        for each in placement
+        f"{each.server} GPU {','.join(map(str, each.gpus))}" if each.gpus else each.server for each in placement
     )
 
 

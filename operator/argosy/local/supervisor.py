@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -11,9 +12,12 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
+from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.fleet.admission import check_set
 from argosy.fleet.facts import Node
+from argosy.fleet.invalidstatus import invalid_status
+from argosy.fleet.status import Status
 from argosy.reconcile import Outcome, Previous, reconcile
 
 from .fleet import LocalFleet
@@ -25,7 +29,7 @@ from .manifests import (
     read_manifests,
     without_effect,
 )
-from .rates import Reading, rates, reading
+from .rates import Meter, reading
 from .snapshot import all_ready, any_stalled, documents, remembered, rows, stamped
 from .state import StateFolder
 from .view import View
@@ -67,7 +71,9 @@ class Supervisor:
             servers=fleet.remembered(),
             statuses={each.identity: each.status for each in self._resources if each.status is not None},
         )
-        self._reading = Reading()
+        self._meter = Meter()
+        self._problems: tuple[Problem, ...] = ()
+        self._faulty: tuple[Resource, ...] = ()
         self._edited = True
         self._quiet = 0
         self._wake = asyncio.Event()
@@ -117,11 +123,13 @@ class Supervisor:
         return outcome
 
     async def _show(self, outcome: Outcome, now: float) -> None:
-        self._state.write_status({"pid": os.getpid(), "resources": documents(self._resources, outcome.statuses)})
-        latest = reading(now, await self._fleet.tallies())
-        shown = rows(self._resources, outcome.statuses, self._fleet.doing())
-        self._view.update(shown, self._fleet.rows(), rates(self._reading, latest))
-        self._reading = latest
+        statuses = self._with_faults(outcome.statuses)
+        resources = documents([*self._resources, *self._faulty], statuses)
+        problems = [str(problem) for problem in self._problems]
+        self._state.write_status({"pid": os.getpid(), "problems": problems, "resources": resources})
+        latest = self._meter.rates(reading(now, await self._fleet.tallies()))
+        shown = rows([*self._resources, *self._faulty], statuses, self._fleet.doing())
+        self._view.update(shown, self._fleet.rows(), latest)
 
     def _verdict(self, goal: Goal, outcome: Outcome, began: float) -> int | None:
         if not goal.once:
@@ -146,13 +154,27 @@ class Supervisor:
         manifests = checked(read_manifests(self._path))
         if manifests.problems and first:
             raise InvalidManifestsError(manifests.problems)
-        self._view.problems(manifests.problems)
-        if manifests.problems:
-            self._view.note("the manifests have problems; what they said before is still served")
-        else:
+        if manifests.problems or self._problems:
+            self._view.problems(manifests.problems)
+        self._problems = manifests.problems
+        known = {resource.identity for resource in self._resources}
+        self._faulty = tuple(faulty(manifests, known))
+        if not manifests.problems:
             for line in without_effect(manifests.resources):
                 self._view.note(line)
             self._resources = stamped(manifests.resources, self._resources, datetime.now(UTC))
+
+    def _with_faults(self, found: Mapping[str, Status]) -> dict[str, Status]:
+        """The statuses, with what an edit made of them that was not taken over."""
+        statuses = dict(found)
+        for resource in (*self._resources, *self._faulty):
+            mine = [problem for problem in self._problems if problem.resource == resource.identity]
+            before = statuses.get(resource.identity)
+            if mine:
+                if before is not None:
+                    mine[-1] = replace(mine[-1], message=f"{mine[-1].message}; what it said before is still served")
+                statuses[resource.identity] = invalid_status(resource, mine, before, datetime.now(UTC))
+        return statuses
 
     async def _watch(self) -> None:
         is_folder = self._path.is_dir()
@@ -176,8 +198,16 @@ class Supervisor:
         """The first signal drains the servers, the second ends them."""
         if self._stopping:
             self._fleet.kill()
+        else:
+            self._view.note("stopping: requests that were accepted are answered; another Ctrl-C ends it at once")
         self._stopping = True
         self._wake.set()
+
+
+def faulty(manifests: Manifests, known: Collection[str]) -> list[Resource]:
+    """The resources with a problem that are not among those `known`, each once."""
+    wrong = {problem.resource for problem in manifests.problems} - set(known)
+    return list({each.identity: each for each in manifests.resources if each.identity in wrong}.values())
 
 
 def checked(manifests: Manifests) -> Manifests:

@@ -29,6 +29,12 @@ class Row:
     where: str
     message: str
     doing: str = ""
+    namespace: str = "default"
+
+    @property
+    def identity(self) -> str:
+        """As problems name a resource."""
+        return f"{self.kind} {self.namespace}/{self.name}"
 
     @property
     def told(self) -> str:
@@ -50,11 +56,14 @@ class ServerRow:
     trouble: str = ""
 
 
+NOT_TAKEN_OVER = "the manifests have problems; what they said before is still served"
+
+
 class View(Protocol):
     """Somewhere to show things."""
 
     def problems(self, problems: Sequence[Problem]) -> None:
-        """What is wrong with the manifests; nothing is when the list is empty."""
+        """What is wrong with the manifests since the last edit; an empty list says that it is mended."""
 
     def note(self, text: str) -> None:
         """One line about something that happened."""
@@ -75,6 +84,7 @@ class LineView:
 
     def problems(self, problems: Sequence[Problem]) -> None:
         """Every problem on a line of its own."""
+        self._print(NOT_TAKEN_OVER if problems else "the manifests are right again")
         for problem in problems:
             self._print(str(problem))
 
@@ -109,7 +119,6 @@ class TableView:
     def __init__(self, console: Console) -> None:
         self._problems: tuple[Problem, ...] = ()
         self._live = Live(console=console, auto_refresh=False)
-        self._live.start()
 
     def problems(self, problems: Sequence[Problem]) -> None:
         """They stay below the table until they are mended."""
@@ -120,10 +129,15 @@ class TableView:
         self._live.console.print(text, markup=False, highlight=False)
 
     def update(self, rows: Sequence[Row], servers: Sequence[ServerRow], rates: Mapping[str, Rate]) -> None:
-        """Draw everything."""
-        parts: list[RenderableType] = [models_table(rows, rates), servers_table(servers)]
-        parts += [Text(str(problem), style="red") for problem in self._problems]
-        self._live.update(Group(*parts), refresh=True)
+        """Draw everything. The terminal is not touched before the first time."""
+        wrong = {problem.resource for problem in self._problems}
+        why = messages(row for row in rows if row.identity not in wrong)
+        parts = [models_table(rows, rates), *_told(self._problems), why, servers_table(servers), _summary(rows)]
+        self._live.update(Group(*parts))
+        if self._live.is_started:
+            self._live.refresh()
+        else:
+            self._live.start(refresh=True)
 
     def close(self) -> None:
         """Leave the last table on the screen."""
@@ -135,40 +149,77 @@ def view_for(console: Console) -> View:
     return TableView(console) if console.is_terminal else LineView(console)
 
 
-STYLES = {"True": "green", "False": "yellow", "Unknown": "yellow"}
-
-
 def models_table(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
-    """A line per model and ensemble, with its traffic."""
+    """A line per model and ensemble, with its traffic. Narrow terminals wrap names and places, nothing else."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("KIND", "NAME", "VERSION", "READY", "WHERE"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("REQ/S", "QUEUE MS", "COMPUTE MS"):
+    table.add_column("KIND", no_wrap=True)
+    table.add_column("NAME", overflow="fold")
+    table.add_column("VER.", no_wrap=True)
+    table.add_column("STATE", overflow="fold", min_width=STATE_WIDTH)
+    table.add_column("WHERE", overflow="fold")
+    for heading in ("REQ/S", "QUEUE MS", "COMP. MS"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("MESSAGE", overflow="fold")
     for row in rows:
-        table.add_row(
-            row.kind,
-            row.name,
-            row.version,
-            Text(row.ready, STYLES.get(row.ready, "")),
-            row.where,
-            *_traffic(rates.get(row.name)),
-            Text(row.doing or ("" if row.ready == "True" else f"{row.reason}: {row.message}")),
-        )
+        if row.kind in _KINDS:
+            where, version = row.where, row.version
+            table.add_row(_KINDS[row.kind], row.name, version, _state(row), where, *_traffic(rates.get(row.name)))
     return table
 
 
-def _traffic(rate: Rate | None) -> tuple[str, str, str]:
+STATE_WIDTH = 11
+"""Room for `Progressing`; longer states wrap."""
+_KINDS = {"InferenceModel": "model", "Ensemble": "ensemble"}
+"""What has traffic; of pools the servers are shown."""
+
+
+def _state(row: Row) -> Text:
+    if row.doing:
+        return Text(row.doing, "yellow")
+    return Text("Ready", "green") if row.ready == "True" else Text(row.reason, "yellow")
+
+
+def _traffic(rate: Rate | None) -> tuple[Text, str, str]:
     if rate is None:
-        return "", "", ""
-    return f"{rate.requests:.1f}", f"{rate.queue_ms:.2f}", f"{rate.compute_ms:.2f}"
+        return Text(), "", ""
+    requests = Text(f"{rate.requests:.1f}")
+    if rate.failures:
+        requests.append(f" +{rate.failures:.1f} failed", "red")
+    return (requests, f"{rate.queue_ms:.2f}", f"{rate.compute_ms:.2f}") if rate.requests else (requests, "-", "-")
+
+
+def messages(rows: Iterable[Row]) -> Table:
+    """Why what is not Ready is not, as wide as the terminal; what is under way says so in its state."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(overflow="fold", max_width=24)
+    table.add_column(overflow="fold", ratio=1)
+    for row in rows:
+        if row.ready != "True" and row.message and not row.doing:
+            table.add_row(Text(row.name, "bold"), Text(row.message))
+    return table
+
+
+def _told(problems: Sequence[Problem]) -> list[RenderableType]:
+    if not problems:
+        return []
+    return [Text(NOT_TAKEN_OVER, "red bold"), *(Text(str(problem), "red") for problem in problems)]
+
+
+def _summary(rows: Sequence[Row]) -> Text:
+    ready = sum(row.ready == "True" for row in rows)
+    return Text(f"{ready} of {len(rows)} are Ready. Ctrl-C drains and stops.", "dim")
 
 
 def servers_table(servers: Iterable[ServerRow]) -> Table:
-    """A line per server, with its three addresses."""
-    table = Table("SERVER", "HTTP", "GRPC", "METRICS", "", box=None, pad_edge=False)
+    """A line per server, with its three addresses; nothing where there is none."""
+    servers = list(servers)
+    if not servers:
+        return Table.grid()
+    table = Table("SERVER", "STATE", "HTTP", "GRPC", "METRICS", box=None, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
     for server in servers:
         state = Text("ready", "green") if server.live else Text(server.trouble or "starting", "yellow")
-        table.add_row(server.name, server.url, server.grpc, server.metrics, state)
+        table.add_row(
+            server.name, state, *(each.removeprefix("http://") for each in (server.url, server.grpc, server.metrics))
+        )
     return table

@@ -14,6 +14,7 @@ OnDeath = Callable[[Instance, ServingError], None]
 NewInstance = Callable[[OnDeath], Instance]
 
 _FIRST_RETRY_SECONDS = 0.2
+_STOP_SECONDS = 30.0
 _LAST_RETRY_SECONDS = 30.0
 
 
@@ -43,7 +44,7 @@ class Crew:
         failures = [result for result in results if isinstance(result, BaseException)]
         if failures:
             started = [one for (one, _), result in zip(instances, results, strict=True) if result is None]
-            await asyncio.gather(*(instance.stop() for instance in started))
+            await asyncio.gather(*(instance.stop(_STOP_SECONDS) for instance in started))
             raise failures[0]
         self._alive = dict(instances)
         self.idle = [instance for instance, _ in instances]
@@ -57,13 +58,13 @@ class Crew:
         if instance in self._alive:
             self.idle.append(instance)
 
-    async def stop(self) -> None:
-        """Release every instance."""
+    async def stop(self, grace: float) -> None:
+        """Release every instance; those that take longer than `grace` seconds are ended."""
         self._closing = True
         for task in self._revivals:
             task.cancel()
         await asyncio.gather(*self._revivals, return_exceptions=True)
-        await asyncio.gather(*(instance.stop() for instance in self._alive))
+        await asyncio.gather(*(instance.stop(grace) for instance in self._alive))
 
     def _on_death(self, instance: Instance, error: ServingError) -> None:
         make = self._alive.pop(instance)

@@ -47,8 +47,8 @@ class Instance:
         """Load the model. Raises ServingError where it cannot."""
         raise NotImplementedError
 
-    async def stop(self) -> None:
-        """Release the model. Called with no batch running."""
+    async def stop(self, grace: float) -> None:
+        """Release the model, within `grace` seconds; what it still owes then is answered with an error."""
         raise NotImplementedError
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:

@@ -131,10 +131,10 @@ class ProcessInstance(Instance):
             raise answer[1]
         return ModelConfig.FromString(answer[2])
 
-    async def _quit(self) -> None:
+    async def _quit(self, grace: float = _STOP_SECONDS) -> None:
         self._stopping = True
         self._worker.send("stop")
-        await self._worker.end(_STOP_SECONDS)
+        await self._worker.end(grace)
 
     async def _ask(self, what: str) -> Message:
         self._answer = asyncio.get_running_loop().create_future()
@@ -211,9 +211,9 @@ class ProcessInstance(Instance):
         """See `Instance`."""
         self._worker.send("cancel", run.id, index)
 
-    async def stop(self) -> None:
+    async def stop(self, grace: float) -> None:
         """See `Instance`."""
-        await self._quit()
+        await self._quit(grace)
         self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))
 
 

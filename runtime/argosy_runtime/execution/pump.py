@@ -20,6 +20,9 @@ from .instance import Instance, Run
 
 Deliver = Callable[[InferResponse], None]
 
+# How long instances may take to end where the grace is used up.
+_LAST_WORDS_SECONDS = 1.0
+
 
 @dataclass(slots=True, eq=False)
 class Job(Ticket):
@@ -89,6 +92,9 @@ class Pump:
 
         jobs = [Job(request, now, deliver=deliver, started=now) for request in batch]
         self._crew.idle.remove(instance)
+        if self._order is not None:
+            for job in jobs:
+                self._order.expect(job)
         free = asyncio.Event()
         instance.run(batch, _Batch(self, instance, jobs, on_done=free.set))
         for _ in jobs:
@@ -136,6 +142,7 @@ class Pump:
     async def close(self, grace: float) -> None:
         """Answer what has been accepted, for at most `grace` seconds, then release the instances."""
         self._closing = True
+        end = self._loop.time() + grace
         if self._owed:
             self._drained.clear()
             try:
@@ -144,7 +151,7 @@ class Pump:
                 self._refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
         if self._timer is not None:
             self._timer.cancel()
-        await self._crew.stop()
+        await self._crew.stop(max(end - self._loop.time(), _LAST_WORDS_SECONDS))
 
     def _unready(self) -> ServingError:
         text = self.problem or "it is being unloaded"

@@ -92,13 +92,13 @@ class ThreadInstance(Instance):
         """See `Instance`."""
         self._gone.add(run.id, index)
 
-    async def stop(self) -> None:
+    async def stop(self, grace: float) -> None:
         """See `Instance`. A model that does not end in time is left to its daemon thread."""
         if self._thread is None or not self._thread.is_alive():
             return
         self._work.put(None)
         try:
-            await asyncio.wait_for(self._ended.wait(), 30)
+            await asyncio.wait_for(self._ended.wait(), grace)
         except TimeoutError:
             self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))
 

@@ -38,6 +38,7 @@ class Registry:
         self._loads = asyncio.Semaphore(options.parallel_loads)
         self._overrides = OverrideStore()
         self._closings: set[asyncio.Task[None]] = set()
+        self._grace = options.unload_grace
 
     def scan(self) -> dict[str, ModelFolder]:
         """The repositories as they lie on disk now."""
@@ -274,7 +275,7 @@ class Registry:
 
     def _close_later(self, served: ServedVersion, held: VersionRecord | None = None) -> None:
         async def close() -> None:
-            await served.close(self.options.unload_grace)
+            await served.close(self._grace)
             if held is not None and held.state is State.UNLOADING:
                 held.state, held.reason = State.UNAVAILABLE, UNLOADED
 
@@ -282,8 +283,9 @@ class Registry:
         self._closings.add(task)
         task.add_done_callback(self._closings.discard)
 
-    async def close(self) -> None:
-        """Answer what has been accepted and release every model."""
+    async def close(self, grace: float) -> None:
+        """Answer what has been accepted, within `grace` seconds, and release every model."""
+        self._grace = grace
         for record in self._records.values():
             record.wanted = False
             for version in list(record.versions):

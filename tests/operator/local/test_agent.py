@@ -108,7 +108,7 @@ async def test_a_refused_version_is_taken_back_and_told(bench: Bench) -> None:
     assert (bench.root / "server/repository/m/config.pbtxt").read_text() == config
     assert bench.states() == {("m", 1): LoadState.READY, ("m", 2): LoadState.UNAVAILABLE}
     (told,) = [each.reason for each in bench.agent.ledger.loaded() if each.version == 2]
-    assert told == "failed to load 'm': version 2 is broken"
+    assert told.startswith("failed to load 'm': version 2 is broken; mend its files")
 
 
 async def test_refused_files_of_the_same_version_are_taken_back_and_told(bench: Bench) -> None:

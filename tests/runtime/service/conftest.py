@@ -87,7 +87,7 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
 
     yield start
     for plane in planes:
-        await plane.close()
+        await plane.close(grace=5)
 
 
 def ask(name: str, *values: float, version: str = "", **fields: object) -> InferRequest:

@@ -189,3 +189,12 @@ async def test_warm_up_runs_before_the_first_request(repository, serve):
         await plane.load("bad", None, {})
     with pytest.raises(ServingError):
         await plane.infer(ask("bad"))
+
+
+async def test_warm_up_goes_with_preserve_ordering(repository, serve):
+    ordered = CONFIG.replace("dynamic_batching { }", "dynamic_batching { preserve_ordering: true }")
+    sample = 'inputs { key: "X" value { data_type: TYPE_FP32 dims: 1 zero_data: true } }'
+    repository.add("m", config=ordered + 'model_warmup { name: "w" batch_size: 2 ' + sample + " }")
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert await value(plane, "m", 3) == 3

@@ -1,0 +1,23 @@
+"""`argosy up` with the real runtime, on folders of manifests that tests write."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.acceptance.running import Starter, Workspace, free_ports
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Workspace:
+    """A workspace with nothing in it."""
+    found = Workspace(tmp_path)
+    found.manifests.mkdir()
+    return found
+
+
+@pytest.fixture
+def up(workspace: Workspace) -> Iterator[Starter]:
+    """Starts `argosy up` on the workspace."""
+    starter = Starter(workspace, free_ports())
+    yield starter
+    starter.end()

@@ -1,0 +1,180 @@
+"""What people get wrong: the error is where they look, names the cause and the way out, and hurts nobody else."""
+
+import json
+import socket
+from typing import Any
+
+import httpx
+import pytest
+from tests.acceptance.broken import Broken, prepare
+from tests.acceptance.running import PIPE, Asking, Starter, Up, Workspace, model, servers_of, wait_for
+
+MEND = "mend its files or the manifest and it is loaded again by itself"
+DEADLINE = "{parameters: {LOAD_TIMEOUT_SECONDS: {string_value: '1'}}}"
+FOREVER = "__import__('time').sleep(600)"
+GOOD_ONNX = "onnx/model.onnx"
+MODELS = (
+    Broken("corrupt", ("Protobuf parsing failed", "model.onnx", MEND)),
+    Broken("raises", ("ValueError: no weights", "model.py(7)", MEND), "python", body="raise ValueError('no weights')"),
+    Broken("hangs", ("still loading after 1 s", "LOAD_TIMEOUT_SECONDS"), "python", body=FOREVER, config=DEADLINE),
+    Broken("exits", ("exited with code 3", "server.log", MEND), "python", body="__import__('os')._exit(3)"),
+    Broken("wrong-dims", ("tensor 'X'", "[4]", "[5]", MEND), source=GOOD_ONNX, dims="[5]"),
+    Broken("wrong-type", ("TYPE_INT64", "'X'", "TYPE_FP32", MEND), source=GOOD_ONNX, data_type="TYPE_INT64"),
+    Broken("wrong-input", ("input 'Z'", "allowed inputs are: X", MEND), source=GOOD_ONNX, input="Z"),
+    Broken("wrong-output", ("output 'W'", "allowed outputs are: Y", MEND), source=GOOD_ONNX, output="W"),
+    Broken("no-weights", ("unable to find 'model.onnx'", "manifests/other holds notes.txt", MEND), source="other"),
+    Broken("no-code", ("not found in 'model.py'", "manifests/other holds notes.txt", MEND), "python", source="other"),
+    Broken("nowhere", ("spec.storageUri", "no such file or folder", "not/here", "correct it"), source="not/here"),
+)
+
+
+def test_models_that_do_not_load_say_why_beside_one_that_serves(workspace: Workspace, up: Starter) -> None:
+    prepare(workspace, MODELS)
+    (workspace.manifests / "corrupt").mkdir()
+    (workspace.manifests / "corrupt" / "model.onnx").write_bytes(b"\x08\x07 no protobuf")
+    (workspace.manifests / "other").mkdir()
+    (workspace.manifests / "other" / "notes.txt").write_text("weights follow")
+    workspace.write_model("double", 2.0)
+    good = model("good", 1, "double")
+    workspace.write(good)
+    run = up()
+    run.until_ready("good")
+    with Asking(run, "good", 2.0) as asking:
+        workspace.write(good, *(each.manifest for each in MODELS))
+        for each in MODELS:
+            wait_for(lambda name=each.name: run.condition(name, "Stalled").get("status") == "True", lambda: run.output)
+            status = run.got(each.name) if each.name == "corrupt" else run.statuses()[each.name]
+            _explains(each, status, run.output)
+        assert run.condition("good")["status"] == "True"
+        workspace.write(good)
+        wait_for(lambda: set(run.statuses()) == {"good", "laptop"}, lambda: run.output)
+    assert asking.failures == []
+    assert asking.answers > 10
+
+
+def _explains(each: Broken, status: dict[str, Any], printed: str) -> None:
+    ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
+    assert (ready["status"], ready["reason"]) == ("False", "LoadFailed"), each.name
+    assert "\n" not in ready["message"]
+    for words in each.says:
+        assert words in ready["message"], each.name
+    assert status["versions"][0]["state"] == "Failed"
+    assert f"InferenceModel {each.name} v1: Ready=False (LoadFailed): {ready['message']}" in printed
+
+
+DIES = """
+        if pb_utils.get_input_tensor_by_name(requests[0], "X").as_numpy() < 0:
+            __import__("os")._exit(4)
+"""
+
+
+def test_a_model_that_dies_while_it_works_fails_its_request_and_comes_back(workspace: Workspace, up: Starter) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write_model("fragile", 3.0)
+    code = workspace.manifests / "fragile" / "model.py"
+    code.write_text(code.read_text().replace("        return [\n", f"{DIES}        return [\n"))
+    workspace.write(model("good", 1, "double"), model("fragile", 1, "fragile"))
+    run = up()
+    run.until_ready("good", "fragile")
+    with Asking(run, "good", 2.0) as asking:
+        answer = _post(run, "fragile", {"name": "X", "datatype": "FP32", "shape": [1, 1], "data": [-1.0]})
+        assert answer.status_code == 500
+        assert "exited with code 4" in answer.json()["error"]
+        wait_for(lambda: _answers(run, "fragile", 3.0), lambda: run.output)
+    assert asking.failures == []
+    run.until_ready("fragile")
+
+
+def test_requests_that_do_not_fit_are_refused_in_words(workspace: Workspace, up: Starter) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(model("good", 1, "double"))
+    run = up()
+    run.until_ready("good")
+    right = {"name": "X", "datatype": "FP32", "shape": [1, 1], "data": [1.0]}
+    for wrong, words in (
+        ({"datatype": "INT64", "data": [1]}, ("'X'", "INT64", "FP32")),
+        ({"name": "Q"}, ("unexpected inference input 'Q' for model 'good'",)),
+        ({"shape": [1, 1, 1]}, ("'X'", "[1,1,1]", "[-1,-1]")),
+        ({"shape": [9, 1], "data": [1.0] * 9}, ("batch-size must be <= 8",)),
+        ({"shape": [1, 2]}, ("1 elements", "2")),
+        ({"data": ["one"]}, ("data",)),
+    ):
+        answer = _post(run, "good", right | wrong)
+        assert answer.status_code == 400, wrong
+        for each in words:
+            assert each in answer.json()["error"], wrong
+        assert _post(run, "good", right).json()["outputs"][0]["data"] == [2.0]
+    assert httpx.post(f"{run.url}/v2/models/good/infer", content=b"{nonsense").status_code == 400
+    assert "unknown model: 'god'" in _post(run, "god", right).json()["error"]
+
+
+def test_a_port_that_another_program_has_is_named(workspace: Workspace, up: Starter) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(model("good", 1, "double"))
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", up.ports[2]))
+        other.listen()
+        run = up()
+        assert run.process.wait(60) == 1
+    assert f"port {up.ports[2]} on 127.0.0.1 is in use by another program" in run.output
+    assert "--metrics-port" in run.output
+    assert servers_of(workspace) == []
+
+
+GOOD = model("good", 1, "double")
+TYPO = GOOD.replace("maxBatchSize", "maxBachSize")
+TWIN = model("twin", 1, "double") * 2
+LONER = model("loner", 1, "double").replace("poolRef: laptop", "poolRef: laptopp")
+RING = (PIPE.replace("pipe", "ring").replace("one", "pipe"), PIPE.replace("one", "ring"))
+CYCLE = "".join(RING).replace("two", "good")
+EDITS = {
+    "typo": ((TYPO,), "good", ("spec.maxBachSize: unknown field", "did you mean 'maxBatchSize'?", "still served")),
+    "twins": ((GOOD, TWIN), "twin", ("there are two of InferenceModel default/twin", "rename one or remove it")),
+    "unknown pool": ((GOOD, LONER), "loner", ("no ServingPool 'laptopp'", "did you mean 'laptop'?")),
+    "cycle": ((GOOD, CYCLE), "pipe", ("the ensembles hold each other: pipe → ring → pipe",)),
+}
+
+
+def test_edits_that_are_wrong_are_told_and_change_nothing(workspace: Workspace, up: Starter) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(GOOD)
+    run = up()
+    run.until_ready("good")
+    with Asking(run, "good", 2.0) as asking:
+        for documents, name, words in EDITS.values():
+            workspace.write(*documents)
+            wait_for(lambda name=name: run.condition(name, "Valid").get("status") == "False", lambda: run.output)
+            status = run.got(name)
+            ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
+            assert ready["status"] == "False"
+            for each in words:
+                assert each in ready["message"], name
+            assert words[0] in run.output
+            assert words[0] in run.got_errors
+            workspace.write(GOOD)
+            run.until_ready("good")
+            wait_for(lambda: set(run.statuses()) == {"good", "laptop"}, lambda: run.output)
+    assert asking.failures == []
+    assert "the manifests are right again" in run.output
+
+
+@pytest.mark.parametrize("case", EDITS)
+def test_manifests_that_are_wrong_at_the_start_start_nothing(workspace: Workspace, up: Starter, case: str) -> None:
+    documents, _, words = EDITS[case]
+    workspace.write(*documents)
+    run = up()
+    assert run.process.wait(60) == 1
+    assert words[0] in run.output
+    assert str(workspace.manifests / "all.yaml") in run.output
+    assert servers_of(workspace) == []
+
+
+def _post(run: Up, name: str, tensor: dict[str, Any]) -> httpx.Response:
+    return httpx.post(f"{run.url}/v2/models/{name}/infer", content=json.dumps({"inputs": [tensor]}), timeout=20)
+
+
+def _answers(run: Up, name: str, wanted: float) -> bool:
+    try:
+        return run.infer(name, 1.0) == wanted
+    except AssertionError:
+        return False
