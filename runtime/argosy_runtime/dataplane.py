@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from importlib.metadata import version as distribution_version
 
 from tritonclient.grpc import service_pb2 as pb
-from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
+from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .backends.contract import MetricFamilySpec
-from .errors import DecoupledModelError, ErrorKind, ServingError, invalid, unavailable, unsupported
+from .errors import DecoupledModelError, ErrorKind, ServingError, unavailable
 from .execution.ensembles import Cancel, Deliver, Submit
 from .messages import InferRequest, InferResponse
-from .modelconfig.datatypes import v2_name
+from .modelcalls import ModelCalls
+from .repository import describing
 from .repository.layout import ModelFolder
 from .repository.options import ControlMode, RepositoryOptions
-from .repository.records import ModelRecord, State
+from .repository.records import ModelRecord
 from .repository.registry import Registry
 from .repository.watch import changes
 from .telemetry.custom import CustomMetrics
@@ -37,8 +37,6 @@ EXTENSIONS = (
 )
 
 _log = logging.getLogger("argosy.dataplane")
-_model_log = logging.getLogger("argosy.model")
-_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "verbose": logging.DEBUG}
 
 
 class DataPlane:
@@ -58,7 +56,7 @@ class DataPlane:
         self._seen: dict[str, ModelFolder] = {}
         self._server_id = server_id
         self._custom = CustomMetrics()
-        self.registry = Registry(options, gpus, _Calls(self))
+        self.registry = Registry(options, gpus, ModelCalls(self))
         self._accepting = True
         self._started = False
         self._startup_failures: dict[str, ServingError] = {}
@@ -147,16 +145,7 @@ class DataPlane:
     def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
         """See the port."""
         served = self.registry.find(name, version)
-        config = served.config
-        versions = [str(number) for number, _ in self.registry.records[name].serving()]
-        batch = config.max_batch_size > 0
-        return pb.ModelMetadataResponse(
-            name=name,
-            versions=versions,
-            platform=config.platform or config.backend,
-            inputs=[_tensor_metadata(tensor, batch) for tensor in config.input],
-            outputs=[_tensor_metadata(tensor, batch) for tensor in config.output],
-        )
+        return describing.metadata(served, self.registry.records[name])
 
     def model_config(self, name: str, version: str) -> ModelConfig:
         """See the port."""
@@ -168,24 +157,7 @@ class DataPlane:
 
     def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
         """See the port."""
-        if name:
-            self._require_known(name, version)
-        return pb.ModelStatisticsResponse(
-            model_stats=[
-                served.statistics.message(record.name, str(number))
-                for record in self._records(name)
-                for number, served in record.serving()
-                if version in ("", str(number))
-            ]
-        )
-
-    def _require_known(self, name: str, version: str) -> None:
-        record = self.registry.records.get(name)
-        serving = [str(number) for number, _ in record.serving()] if record is not None else []
-        if not serving:
-            raise invalid(f"requested model '{name}' is not available")
-        if version and version not in serving:
-            raise invalid(f"requested model version is not available for model '{name}'")
+        return describing.statistics(self._records(name), name, version)
 
     def _records(self, name: str = "") -> list[ModelRecord]:
         records = self.registry.records
@@ -193,19 +165,8 @@ class DataPlane:
 
     def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
         """See the port."""
-        response = pb.RepositoryIndexResponse()
         records = self.registry.records
-        names = set(records) if ready_only else {*records, *self.registry.scan()}
-        for name in sorted(names):
-            versions = records[name].versions if name in records else {}
-            for number, held in sorted(versions.items()):
-                state = held.state if held.state is not State.READY or held.ready else State.UNAVAILABLE
-                if not ready_only or state is State.READY:
-                    reason = held.served.problem if held.served is not None else held.reason
-                    response.models.add(name=name, version=str(number), state=state.value, reason=reason)
-            if not versions and not ready_only:
-                response.models.add(name=name)
-        return response
+        return describing.index(records, records if ready_only else {*records, *self.registry.scan()}, ready_only)
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
         """See the port."""
@@ -288,61 +249,12 @@ class DataPlane:
         return self._custom
 
 
-class _Calls:
-    """The data plane as running models see it (`execution.calls.ServerCalls`)."""
-
-    def __init__(self, dataplane: DataPlane) -> None:
-        self._dataplane = dataplane
-
-    async def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
-        """Every response. Raises ServingError, in Triton's words to a model, where the request may not enter."""
-        name, version = request.model_name, request.model_version
-        if not await self.is_model_ready(name, version):
-            raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.")
-        policy = self._dataplane.model_config(name, version).model_transaction_policy
-        if policy.decoupled and not decoupled:
-            raise unsupported(
-                f"Model {name} is using the decoupled. The current BLS request call doesn't support models using the "
-                "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
-                "calls for decoupled models.'"
-            )
-        return [response async for response in self._dataplane.stream(request)]
-
-    async def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
-        """As a client's load request."""
-        await self._dataplane.load(name, config, files)
-
-    async def unload_model(self, name: str, unload_dependents: bool) -> None:
-        """As a client's unload request."""
-        await self._dataplane.unload(name, unload_dependents)
-
-    async def is_model_ready(self, name: str, version: str) -> bool:
-        """As a client's readiness request; an unknown model is not ready."""
-        try:
-            return self._dataplane.model_ready(name, version)
-        except ServingError:
-            return False
-
-    async def log(self, level: str, message: str) -> None:
-        """A line of a model's own."""
-        _model_log.log(_LEVELS.get(level, logging.INFO), "%s", message)
-
-    async def metric(self, family: MetricFamilySpec, labels: dict[str, str], action: str, value: float) -> float:
-        """Act on a custom metric."""
-        return self._dataplane.custom_metrics.act(family, labels, action, value)
-
-
 def _chosen(request: InferRequest, response: InferResponse) -> InferResponse:
     """Only the outputs that were asked for, in the order in which they were."""
     if request.requested_outputs and response.outputs:
         by_name = {tensor.name: tensor for tensor in response.outputs}
         response.outputs = [by_name[name] for name in request.requested_outputs if name in by_name]
     return response
-
-
-def _tensor_metadata(tensor: ModelInput | ModelOutput, batch: bool) -> pb.ModelMetadataResponse.TensorMetadata:
-    shape = [-1, *tensor.dims] if batch else list(tensor.dims)
-    return pb.ModelMetadataResponse.TensorMetadata(name=tensor.name, datatype=v2_name(tensor.data_type), shape=shape)
 
 
 def _labels(name: str, version: int, config: ModelConfig) -> dict[str, str]:

@@ -93,3 +93,26 @@ def test_a_full_disk_is_told_and_does_not_stop_what_serves(workspace: Workspace,
     assert str(weights) in message
     assert asking.failures == []
     assert not list((workspace.state / "cache").glob(".partial-*"))
+
+
+def test_a_state_that_cannot_be_written_any_more_does_not_stop_what_serves(workspace: Workspace, up: Starter) -> None:
+    run = up()
+    run.until_ready("good")
+    blocked = workspace.state / f".status.json.{run.process.pid}"
+    with Asking(run, "good", 2.0) as asking:
+        wait_for(lambda: _occupied(blocked), lambda: run.output)
+        run.until_says(f"{workspace.state} cannot be written")
+        blocked.rmdir()
+        workspace.write(model("good", 2, "double"))
+        wait_for(lambda: run.statuses()["good"].get("activeVersion") == 2, lambda: run.output)
+    assert asking.failures == []
+    assert asking.answers > 10
+
+
+def _occupied(path: Path) -> bool:
+    """Put a folder where a file is to be written."""
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True

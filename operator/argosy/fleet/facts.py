@@ -127,9 +127,10 @@ class LoadedModel:
 
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What is observed of one running server."""
+    """What is observed of one server; `trouble` says why it does not run."""
 
     name: str
     ready: bool
     models: tuple[LoadedModel, ...] = ()
     url: str = ""
+    trouble: str = ""

@@ -27,7 +27,7 @@ def pool_status(
     generation = pool.metadata.generation
     return ServingPoolStatus(
         observed_generation=generation,
-        conditions=conditions(before, _findings(pool, plan, servers), generation, now),
+        conditions=conditions(before, _findings(pool, plan, servers, reports), generation, now),
         replicas=len(servers),
         available_replicas=sum(server.ready for server in servers),
         url=next((server.url for server in servers if server.ready and server.url), ""),
@@ -45,7 +45,9 @@ def pool_status(
     )
 
 
-def _findings(pool: ServingPool, plan: PoolPlan, servers: Sequence[ServerStatus]) -> list[Finding]:
+def _findings(
+    pool: ServingPool, plan: PoolPlan, servers: Sequence[ServerStatus], reports: Mapping[str, ServerReport]
+) -> list[Finding]:
     unused = unused_pool_settings(pool)
     valid = Finding(
         ConditionType.VALID,
@@ -53,7 +55,7 @@ def _findings(pool: ServingPool, plan: PoolPlan, servers: Sequence[ServerStatus]
         Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID,
         f"without effect in this release: {unused}" if unused else "",
     )
-    ready = _ready(pool, servers)
+    ready = _ready(pool, servers, [report.trouble for report in reports.values() if report.trouble])
     waiting = ready.reason is Reason.SERVERS_NOT_READY
     return [
         ready,
@@ -69,7 +71,7 @@ def _findings(pool: ServingPool, plan: PoolPlan, servers: Sequence[ServerStatus]
     ]
 
 
-def _ready(pool: ServingPool, servers: Sequence[ServerStatus]) -> Finding:
+def _ready(pool: ServingPool, servers: Sequence[ServerStatus], troubles: Sequence[str]) -> Finding:
     kind = ConditionType.READY
     if pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, "spec.suspend is true: no server runs, and no GPU is held")
@@ -78,7 +80,8 @@ def _ready(pool: ServingPool, servers: Sequence[ServerStatus]) -> Finding:
     waiting = [server.name for server in servers if not server.ready]
     so_far = f"servers that answer: {len(servers) - len(waiting)} of {len(servers)}"
     if waiting:
-        return Finding(kind, False, Reason.SERVERS_NOT_READY, f"{so_far}; waiting for {', '.join(waiting)}")
+        why = "; ".join(troubles) or f"waiting for {', '.join(waiting)}"
+        return Finding(kind, False, Reason.SERVERS_NOT_READY, f"{so_far}; {why}")
     return Finding(kind, True, Reason.SERVERS_READY, so_far)
 
 

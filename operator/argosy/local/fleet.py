@@ -82,7 +82,6 @@ class LocalFleet:
         Raises PortInUseError where a server's ports cannot be had.
         """
         plans = {(pool.pool, server.name): server for pool in outcome.plan.pools for server in pool.servers}
-        self._remember(outcome)
         commands = {key: self._command(key, plan, environments.get(key[0], {})) for key, plan in plans.items()}
         await self._retire(commands)
         for key, command in commands.items():
@@ -188,7 +187,8 @@ class LocalFleet:
     def _kept(self) -> set[str]:
         return {key for server in self._servers.values() for key in server.agent.ledger.copies()}
 
-    def _remember(self, outcome: Outcome) -> None:
+    def remember(self, outcome: Outcome) -> None:
+        """Write down the plan, for the next `argosy up`. Raises OSError."""
         record = {pool: [_plain(server) for server in servers] for pool, servers in outcome.servers.items()}
         if record != read_json(self._state.root / "plan.json"):
             write_json(self._state.root / "plan.json", record)

@@ -48,7 +48,7 @@ class ManagedServer:
     async def keep(self, now: float) -> None:
         """Have it run: take over what was left here, start it, or start it again when its time has come.
 
-        Raises PortInUseError where it has never run and cannot have its ports.
+        Raises PortInUseError or OSError where it has never run and cannot be started.
         """
         if self._process is not None and not self._process.alive:
             await self._crashed(self._process, now)
@@ -56,7 +56,7 @@ class ManagedServer:
             return
         try:
             await self._begin(now)
-        except PortInUseError as error:
+        except (PortInUseError, OSError) as error:
             if not self.crashes:
                 raise
             self.trouble, self._start_at = str(error), now + BACKOFF_MOST_S
@@ -66,7 +66,7 @@ class ManagedServer:
         self.live = self._process is not None and await self._control.live() and await self.agent.observe()
         if not self.live:
             self.agent.forget()
-        return ServerReport(self.name, self.live, self.agent.ledger.loaded(), self.url)
+        return ServerReport(self.name, self.live, self.agent.ledger.loaded(), self.url, self.trouble)
 
     async def converge(self, desired: RenderedRepository) -> None:
         """Bring its models nearer to `desired`, if it answers."""

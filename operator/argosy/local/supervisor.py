@@ -75,6 +75,7 @@ class Supervisor:
         self._problems: tuple[Problem, ...] = ()
         self._faulty: tuple[Resource, ...] = ()
         self._edited = True
+        self._begun, self._trouble = False, ""
         self._quiet = 0
         self._wake = asyncio.Event()
         self._stopping = False
@@ -118,15 +119,35 @@ class Supervisor:
         here = for_this_machine(self._resources, sum(not gpu.is_cpu for gpu in self._node.gpus))
         outcome = reconcile(here, [self._node], reports, before, datetime.now(UTC))
         self._previous = replace(before, servers=outcome.servers, statuses=outcome.statuses)
-        await self._fleet.converge(outcome, environments(self._resources), now)
-        await self._show(outcome, now)
+        statuses = self._with_faults(outcome.statuses)
+        try:
+            self._record(outcome, statuses)
+            await self._fleet.converge(outcome, environments(self._resources), now)
+        except OSError as error:
+            self._survive(error)
+        else:
+            self._begun, self._trouble = True, ""
+        await self._show(statuses, now)
         return outcome
 
-    async def _show(self, outcome: Outcome, now: float) -> None:
-        statuses = self._with_faults(outcome.statuses)
+    def _record(self, outcome: Outcome, statuses: Mapping[str, Status]) -> None:
+        """Write down what the next `argosy up`, and `argosy get`, have to know."""
         resources = documents([*self._resources, *self._faulty], statuses)
         problems = [str(problem) for problem in self._problems]
         self._state.write_status({"pid": os.getpid(), "problems": problems, "resources": resources})
+        self._fleet.remember(outcome)
+
+    def _survive(self, error: OSError) -> None:
+        """What serves goes on serving when the disk is full; what never served is not begun."""
+        if not self._begun:
+            raise error
+        if str(error) != self._trouble:
+            self._trouble = str(error)
+            self._view.note(
+                f"{self._state.root} cannot be written: {error}; what serves goes on, edits wait: free space"
+            )
+
+    async def _show(self, statuses: Mapping[str, Status], now: float) -> None:
         latest = self._meter.rates(reading(now, await self._fleet.tallies()))
         shown = rows([*self._resources, *self._faulty], statuses, self._fleet.doing())
         self._view.update(shown, self._fleet.rows(), latest)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic_ns, time_ns
+from typing import Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
@@ -13,7 +14,19 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 Deliver = Callable[[InferResponse], None]
 Cancel = Callable[[], None]
 Submit = Callable[[InferRequest, Deliver], Cancel]
-"""Start a request on a model of this server; the responses go to the second argument, the result cancels it."""
+
+
+class Models(Protocol):
+    """The models of an ensemble's steps."""
+
+    def submit_step(self, request: InferRequest, deliver: Deliver) -> Cancel:
+        """Start a step's request; the responses go to `deliver`, the result cancels it. Raises ServingError."""
+
+    def hold(self) -> None:
+        """A request begins that may need any of them."""
+
+    def release(self) -> None:
+        """It is over."""
 
 
 @dataclass(slots=True, eq=False)
@@ -32,16 +45,17 @@ class EnsembleJob:
 class EnsembleRunner:
     """One version of an ensemble. Steps of different requests overlap freely; tensors are passed on, never copied."""
 
-    def __init__(self, steps: EnsembleSteps, version: int, submit: Submit, statistics: ModelStatistics) -> None:
+    def __init__(self, steps: EnsembleSteps, version: int, models: Models, statistics: ModelStatistics) -> None:
         self._steps = steps
         self._version = str(version)
-        self._submit = submit
+        self._models = models
         self._statistics = statistics
 
     def submit(self, request: InferRequest, size: int, deliver: Deliver) -> EnsembleJob:
         """Start a request; `deliver` gets its responses, the last one final."""
         run = EnsembleRun(self._steps, request, self._version)
         job = EnsembleJob(run, request, deliver, monotonic_ns(), size)
+        self._models.hold()
         self._follow(job, run.start())
         return job
 
@@ -74,7 +88,7 @@ class EnsembleRunner:
                 self._follow(job, job.run.receive(call, response))
 
         try:
-            cancel = self._submit(call.request, receive)
+            cancel = self._models.submit_step(call.request, receive)
         except ServingError as error:
             receive(InferResponse("", "", error=self._blame(error, call)))
             return
@@ -97,6 +111,7 @@ class EnsembleRunner:
         response.id = job.request.id
         if response.final:
             job.over = True
+            self._models.release()
             self._count(job, response)
         job.deliver(response)
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, invalid, unavailable
-from argosy_runtime.execution.ensembles import Submit
 from argosy_runtime.modelconfig import ConfigError, check_cycles, check_steps, is_decoupled
 from argosy_runtime.scheduling.ensemble import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -73,7 +72,6 @@ def compile_version(
     prepared: Prepared,
     version: int,
     records: Mapping[str, ModelRecord],
-    submit: Submit,
     old: ServedVersion | None,
 ) -> ServedEnsemble:
     """An ensemble's version on the models as they are served now. Raises ServingError where they do not fit.
@@ -92,7 +90,8 @@ def compile_version(
     config.model_transaction_policy.decoupled = is_decoupled(config, by_name)
     compiled = EnsembleSteps.of(config, lambda name, step_version: served[name, step_version].config)
     statistics = old.statistics if old is not None else ModelStatistics()
-    return ServedEnsemble(Prepared(prepared.folder, config, prepared.versions), version, compiled, submit, statistics)
+    models = {(name, "" if number < 0 else str(number)): model for (name, number), model in served.items()}
+    return ServedEnsemble(Prepared(prepared.folder, config, prepared.versions), version, compiled, models, statistics)
 
 
 def _refuse_cycle(config: ModelConfig, records: Mapping[str, ModelRecord]) -> None:
@@ -108,7 +107,8 @@ def _refuse_cycle(config: ModelConfig, records: Mapping[str, ModelRecord]) -> No
 
 def _served(ensemble: str, records: Mapping[str, ModelRecord], name: str, version: int) -> ServedVersion:
     record = records.get(name)
-    serving = dict(record.serving()) if record is not None else {}
+    versions = record.versions if record is not None else {}
+    serving = {number: held.served for number, held in versions.items() if held.served is not None}
     if version >= 0 and version in serving:
         return serving[version]
     if version < 0 and serving:

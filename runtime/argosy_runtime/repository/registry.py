@@ -9,17 +9,18 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid, not_found, unavailable
+from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.ensembles import Cancel, Deliver
 from argosy_runtime.messages import InferRequest
 
-from . import ensembles, layout
+from . import ensembles, layout, lookup
 from .layout import ModelFolder
 from .options import RepositoryOptions
 from .overrides import OverrideStore
 from .preparing import Prepared, Preparer
 from .records import UNLOADED, ModelRecord, State, VersionRecord
+from .retirement import Retirement
 from .served import ServedModel, ServedVersion
 
 _log = logging.getLogger("argosy.repository")
@@ -37,8 +38,7 @@ class Registry:
         self._locks: dict[str, asyncio.Lock] = {}
         self._loads = asyncio.Semaphore(options.parallel_loads)
         self._overrides = OverrideStore()
-        self._closings: set[asyncio.Task[None]] = set()
-        self._grace = options.unload_grace
+        self._retirement = Retirement(options.unload_grace)
 
     def scan(self) -> dict[str, ModelFolder]:
         """The repositories as they lie on disk now."""
@@ -51,31 +51,7 @@ class Registry:
 
     def find(self, name: str, version: str = "") -> ServedVersion:
         """The version that answers; the latest ready one where none is named. Raises ServingError."""
-        record = self._records.get(name)
-        if record is None or not record.versions:
-            raise not_found(f"Request for unknown model: '{name}' is not found")
-        if not version:
-            return self._latest(record)
-        try:
-            held = record.versions.get(int(version))
-        except ValueError:
-            raise invalid(
-                f"failed to get model version from specified version string '{version}' "
-                "(details: not a number), version should be an integral value > 0",
-            ) from None
-        if held is None:
-            raise not_found(f"Request for unknown model: '{name}' version {version} is not found")
-        if held.served is None or not held.served.ready:
-            raise unavailable(_unready_text(name, version, held))
-        return held.served
-
-    def _latest(self, record: ModelRecord) -> ServedVersion:
-        latest = max(record.serving(), default=None, key=lambda pair: pair[0])
-        if latest is None:
-            reasons = [_why_not(held) for _, held in sorted(record.versions.items())]
-            text = f"Request for unknown model: '{record.name}' has no available versions"
-            raise not_found("; ".join([text, *filter(None, reasons)]))
-        return latest[1]
+        return lookup.find(self._records, name, version)
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
         """Give a request to its model. Raises ServingError where it may not enter."""
@@ -185,7 +161,7 @@ class Registry:
             raise invalid(_load_failed(record.name, errors))
         record.prepared, record.folder, record.override = prepared, prepared.folder, override
         for version in [v for v in record.versions if v not in wanted]:
-            self._retire(record, version)
+            self._retirement.retire(record, version)
 
     def _shared_key(self, record: ModelRecord, prepared: Prepared) -> tuple[str, ...]:
         config = type(prepared.config)()
@@ -204,7 +180,8 @@ class Registry:
             async with self._loads:
                 served = ServedModel(prepared, version, self._gpus, self._calls, self.options)
                 await served.start()
-        except ServingError as error:
+        except (ServingError, OSError) as problem:
+            error = problem if isinstance(problem, ServingError) else internal(f"cannot start its process: {problem}")
             if held.served is None:
                 held.state, held.reason = State.UNAVAILABLE, error.message
             _log.error("failed to load '%s' version %d: %s", record.name, version, error.message)
@@ -213,7 +190,7 @@ class Registry:
         record.versions[version] = VersionRecord(State.READY, served=served, key=key)
         _log.info("successfully loaded '%s' version %d", record.name, version)
         if old is not None:
-            self._close_later(old)
+            self._retirement.close(old)
         return None
 
     def _swap_ensemble(self, record: ModelRecord, prepared: Prepared) -> None:
@@ -222,14 +199,14 @@ class Registry:
             held = record.versions.get(version) or VersionRecord(State.UNAVAILABLE)
             record.versions[version] = held
             try:
-                held.served = ensembles.compile_version(prepared, version, self._records, self.submit, held.served)
+                held.served = ensembles.compile_version(prepared, version, self._records, held.served)
                 held.state, held.reason = State.READY, ""
             except ServingError as problem:
                 reason = UNLOADED if ensembles.lost_step(prepared, self._records) else problem.message
                 held.served, held.state, held.reason = None, State.UNAVAILABLE, reason
                 error = problem
         for version in [v for v in record.versions if v not in prepared.versions]:
-            self._retire(record, version)
+            self._retirement.retire(record, version)
         if error is not None:
             raise error
 
@@ -255,7 +232,7 @@ class Registry:
             record.failure = ""
             steps = ensembles.step_names(record.prepared) if record.is_ensemble and record.prepared else set()
             for version in list(record.versions):
-                self._retire(record, version)
+                self._retirement.retire(record, version)
             record.folder = record.override = None
         self._refresh_ensembles()
         if unload_dependents:
@@ -264,33 +241,14 @@ class Registry:
                 if step in self._records and not self._records[step].asked_for:
                     await self.unload(step, unload_dependents)
 
-    def _retire(self, record: ModelRecord, version: int) -> None:
-        held = record.versions[version]
-        if held.served is None:
-            held.state, held.reason = State.UNAVAILABLE, UNLOADED
-            return
-        served, held.served = held.served, None
-        held.state = State.UNLOADING
-        self._close_later(served, held)
-
-    def _close_later(self, served: ServedVersion, held: VersionRecord | None = None) -> None:
-        async def close() -> None:
-            await served.close(self._grace)
-            if held is not None and held.state is State.UNLOADING:
-                held.state, held.reason = State.UNAVAILABLE, UNLOADED
-
-        task = asyncio.get_running_loop().create_task(close())
-        self._closings.add(task)
-        task.add_done_callback(self._closings.discard)
-
     async def close(self, grace: float) -> None:
         """Answer what has been accepted, within `grace` seconds, and release every model."""
-        self._grace = grace
+        self._retirement.grace = grace
         for record in self._records.values():
             record.wanted = False
             for version in list(record.versions):
-                self._retire(record, version)
-        await asyncio.gather(*self._closings)
+                self._retirement.retire(record, version)
+        await self._retirement.finished()
         self._overrides.clear()
 
 
@@ -301,17 +259,6 @@ def _keeps(held: VersionRecord, key: tuple[str, ...]) -> bool:
 def _version_key(prepared: Prepared, version: int) -> tuple[str, ...]:
     folder = prepared.folder
     return (layout.fingerprint(folder.version_path(version)), folder.shared_fingerprint)
-
-
-def _unready_text(name: str, version: str, held: VersionRecord) -> str:
-    text = f"Request for unknown model: '{name}' version {version} is not at ready state"
-    return "; ".join(filter(None, [text, _why_not(held)]))
-
-
-def _why_not(held: VersionRecord) -> str:
-    """Why a version does not answer; "" where there is no more to say than that it is not loaded."""
-    reason = held.served.problem if held.served is not None else held.reason
-    return "" if reason == UNLOADED else reason
 
 
 def _load_failed(name: str, errors: Mapping[int, ServingError]) -> str:

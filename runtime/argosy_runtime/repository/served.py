@@ -10,7 +10,7 @@ from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.crew import NewInstance
-from argosy_runtime.execution.ensembles import Cancel, Deliver, EnsembleRunner, Submit
+from argosy_runtime.execution.ensembles import Cancel, Deliver, EnsembleRunner
 from argosy_runtime.execution.process import ProcessInstance
 from argosy_runtime.execution.pump import Pump
 from argosy_runtime.execution.thread import ThreadInstance
@@ -22,6 +22,7 @@ from argosy_runtime.scheduling.ensemble import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
+from .holds import Holds
 from .options import RepositoryOptions
 from .preparing import Prepared, isolation, load_timeout, read_labels
 from .reshaping import OutputShapes
@@ -46,6 +47,12 @@ class ServedVersion(Protocol):
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
         """Start a request. Raises ServingError where it may not enter; all else is delivered."""
+
+    def hold(self) -> None:
+        """A request of an ensemble has begun that will need this version: it stays until `release`."""
+
+    def release(self) -> None:
+        """That request is over."""
 
     async def close(self, grace: float) -> None:
         """Answer what has been accepted, then release everything."""
@@ -72,6 +79,7 @@ class ServedModel:
         self._timeout = load_timeout(self.config, options)
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
+        self._holds = Holds()
         placements = [place for place in instances(self.config, gpus) if not place.passive]
         makers = [self._maker(place) for place in placements]
         self._pump = Pump(self, BatchingRules.of(self.config), makers, self.statistics)
@@ -124,20 +132,33 @@ class ServedModel:
         request.inputs = self._admission.reshape(request.inputs)
         return size
 
+    def hold(self) -> None:
+        """See `ServedVersion`."""
+        self._holds.add()
+
+    def release(self) -> None:
+        """See `ServedVersion`."""
+        self._holds.remove()
+
     async def close(self, grace: float) -> None:
         """See `ServedVersion`."""
-        await self._pump.close(grace)
+        end = monotonic() + grace
+        await self._holds.wait_for_none(grace)
+        await self._pump.close(max(0.0, end - monotonic()))
 
 
 class ServedEnsemble:
-    """A version of an ensemble. It holds no resources: its steps are other models of the server."""
+    """A version of an ensemble. It has no resources of its own: its steps are versions of other models of the server.
+
+    `models` are those, by name and version as the steps name them. A request goes through the ones it began with.
+    """
 
     def __init__(
         self,
         prepared: Prepared,
         version: int,
         steps: EnsembleSteps,
-        submit: Submit,
+        models: Mapping[tuple[str, str], "ServedVersion"],
         statistics: ModelStatistics,
     ):
         self.name = prepared.config.name
@@ -146,9 +167,18 @@ class ServedEnsemble:
         self.statistics = statistics
         self.labels: Mapping[str, Sequence[str]] = read_labels(prepared.folder.path, prepared.config)
         self._admission = Admission(self.config)
-        self._runner = EnsembleRunner(steps, version, submit, statistics)
-        self.ready = True
-        self.problem = ""
+        self._models = models
+        self._runner = EnsembleRunner(steps, version, self, statistics)
+
+    @property
+    def ready(self) -> bool:
+        """See `ServedVersion`."""
+        return all(model.ready for model in self._models.values())
+
+    @property
+    def problem(self) -> str:
+        """See `ServedVersion`."""
+        return "; ".join(model.problem for model in self._models.values() if not model.ready)
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
         """See `ServedVersion`."""
@@ -156,5 +186,19 @@ class ServedEnsemble:
         job = self._runner.submit(request, size, deliver)
         return lambda: self._runner.cancel(job)
 
+    def submit_step(self, request: InferRequest, deliver: Deliver) -> Cancel:
+        """See `execution.ensembles.Steps`."""
+        return self._models[request.model_name, request.model_version].submit(request, deliver)
+
+    def hold(self) -> None:
+        """See `ServedVersion`: whoever needs the ensemble needs its steps."""
+        for model in self._models.values():
+            model.hold()
+
+    def release(self) -> None:
+        """See `ServedVersion`."""
+        for model in self._models.values():
+            model.release()
+
     async def close(self, grace: float) -> None:
-        """See `ServedVersion`. Requests on their way end on their own."""
+        """See `ServedVersion`. Requests on their way hold the steps they need."""

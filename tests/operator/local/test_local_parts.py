@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from argosy.api.crds import DEFINITIONS
+from argosy.api.problems import Problem
 from argosy.cli.render import render
 from argosy.local.control import Tally
 from argosy.local.export import MARKER, NotOursError, export
@@ -19,11 +20,11 @@ from argosy.local.machine import cpu_node, joined, visible
 from argosy.local.manifests import environments, for_this_machine, read_manifests, without_effect
 from argosy.local.ports import PortInUseError, Ports, check_free, next_free
 from argosy.local.printing import age, definition_of, find, table
-from argosy.local.rates import Reading, rates, reading
+from argosy.local.rates import Meter, Rate, Reading, rates, reading
 from argosy.local.snapshot import documents as resource_documents
 from argosy.local.snapshot import remembered, stamped
 from argosy.local.state import StateFolder, StateInUseError
-from argosy.local.view import LineView, Row, ServerRow, models_table
+from argosy.local.view import LineView, Row, ServerRow, TableView, models_table
 from argosy.render.repository import RenderedModel, RenderedRepository, VersionSource
 
 
@@ -54,6 +55,12 @@ def test_rates_are_of_the_time_between_two_readings() -> None:
     assert found.requests == 10.0  # b began anew, so its 10 count whole
     assert (found.failures, found.queue_ms, found.compute_ms) == (1.0, 1.0, 0.5)
     assert rates(Reading(), Reading()) == {}
+
+
+def test_a_meter_looks_back_over_its_window() -> None:
+    meter = Meter(window_s=2.0)
+    found = [meter.rates(reading(float(at), {"a": [Tally("m", 1, at * at, 0, 0, 0)]}))["m"].requests for at in range(5)]
+    assert found == [0.0, 1.0, 2.0, 4.0, 6.0]
 
 
 @given(st.integers(0, 10**7))
@@ -233,3 +240,41 @@ def test_the_table_shows_what_is_under_way() -> None:
     row = Row("InferenceModel", "m", "1", "False", "Progressing", "s CPU", "", doing="fetching version 1: 3 of 9 MiB")
     console.print(models_table([row], {}))
     assert "fetching version 1: 3 of 9 MiB" in console.export_text()
+
+
+def test_the_table_fits_eighty_columns_and_gives_long_reasons_their_own_lines() -> None:
+    console = Console(width=80, record=True, force_terminal=True)
+    view = TableView(console)
+    rows = [
+        Row("InferenceModel", "detokenize", "1 → 2", "True", "Serving", "assistant-0", "version 1 serves on 1 server"),
+        Row("Ensemble", "assistant", "1", "False", "LoadFailed", "assistant-0", "no weights here " * 8),
+        Row("ServingPool", "assistant", "", "True", "ServersReady", "", "servers that answer: 1 of 1"),
+    ]
+    server = ServerRow("assistant-0", "http://127.0.0.1:8000", "127.0.0.1:8001", "http://127.0.0.1:8002/metrics", True)
+    view.update(rows, [server], {"detokenize": Rate(10.0, 2.0, 1.5, 120.25)})
+    view.close()
+    lines = [line.rstrip() for line in console.export_text().splitlines() if line.strip()]
+    assert any(line.startswith("model     detokenize  1 → 2  Ready        assistant-0") for line in lines)
+    assert any("10.0 +2.0" in line or "+2.0" in line for line in lines)
+    assert sum("no weights here" in line for line in lines) <= 3
+    assert any(
+        line.split() == ["assistant-0", "ready", "127.0.0.1:8000", "127.0.0.1:8001", "127.0.0.1:8002/metrics"]
+        for line in lines
+    )
+    assert lines[-1] == "2 of 3 are Ready. Ctrl-C drains and stops."
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_problems_of_an_edit_stand_below_the_table_until_they_are_mended() -> None:
+    console = Console(width=120, record=True, force_terminal=True)
+    view = TableView(console)
+    row = Row("InferenceModel", "m", "1", "False", "UnknownPool", "s", "said once, as a problem")
+    view.problems([Problem("all.yaml", "InferenceModel default/m", "spec.poolRef", "there is none")])
+    view.update([row], [], {})
+    told = console.export_text()
+    assert "all.yaml: InferenceModel default/m: spec.poolRef: there is none" in told
+    assert "said once" not in told
+    view.problems([])
+    view.update([row], [], {})
+    view.close()
+    assert "there is none" not in console.export_text().split("said once")[-1]

@@ -198,3 +198,50 @@ async def test_warm_up_goes_with_preserve_ordering(repository, serve):
     plane = await serve()
     await plane.load("m", None, {})
     assert await value(plane, "m", 3) == 3
+
+
+async def test_a_request_goes_through_the_versions_it_began_with(repository, serve):
+    repository.add("a", execute="time.sleep(0.5); y = x + 1")
+    repository.add("b", execute="y = x * 10")
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE)
+    plane = await serve()
+    await plane.load("e", None, {})
+    begun = asyncio.create_task(value(plane, "e", 1))
+    await asyncio.sleep(0.1)
+    repository.add("b", execute="y = x * 100")
+    await plane.load("b", None, {})
+    assert not begun.done()
+    assert await value(plane, "e", 1) == 200
+    assert await begun == 20
+    begun = asyncio.create_task(value(plane, "e", 1))
+    await asyncio.sleep(0.1)
+    await plane.unload("b", False)
+    assert states(plane)["b:1"] == "UNLOADING"
+    assert await begun == 200, "a step that a request will need stays until then"
+    await asyncio.sleep(0.5)
+    assert states(plane)["b:1"] == "UNAVAILABLE"
+
+
+async def test_an_ensemble_follows_the_health_of_its_steps(repository, serve):
+    marker = repository.path.parent / "once"
+    code = f"""
+    if os.path.exists({str(marker)!r}):
+        raise ValueError('not again')
+    open({str(marker)!r}, 'w').close()
+    """
+    repository.add("a", initialize=code, execute="os._exit(1) if x[0, 0] < 0 else None")
+    repository.add("b")
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE)
+    plane = await serve()
+    await plane.load("e", None, {})
+    with pytest.raises(ServingError, match="exited with code 1"):
+        await plane.infer(ask("e", -1.0))
+    with pytest.raises(ServingError, match="not again"):
+        await plane.infer(ask("e", 1.0))
+    assert not plane.model_ready("e", "")
+    marker.unlink()
+    for _ in range(100):
+        if plane.model_ready("e", ""):
+            break
+        await asyncio.sleep(0.1)
+    assert await value(plane, "e", 3) == 3

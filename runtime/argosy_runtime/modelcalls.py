@@ -1,0 +1,76 @@
+"""What running models may ask of the server (business logic scripting), answered as a client would be."""
+
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Protocol
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from .backends.contract import MetricFamilySpec
+from .errors import ServingError, unavailable, unsupported
+from .messages import InferRequest, InferResponse
+from .telemetry.custom import CustomMetrics
+
+_log = logging.getLogger("argosy.model")
+_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "verbose": logging.DEBUG}
+
+
+class Server(Protocol):
+    """What of the data plane models may use; its own docstrings say what each does."""
+
+    def model_ready(self, name: str, version: str) -> bool: ...
+
+    def model_config(self, name: str, version: str) -> ModelConfig: ...
+
+    def stream(self, request: InferRequest) -> AsyncIterator[InferResponse]: ...
+
+    async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None: ...
+
+    async def unload(self, name: str, unload_dependents: bool) -> None: ...
+
+    @property
+    def custom_metrics(self) -> CustomMetrics: ...
+
+
+class ModelCalls:
+    """The data plane as running models see it (`execution.calls.ServerCalls`)."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    async def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
+        """Every response. Raises ServingError, in Triton's words to a model, where the request may not enter."""
+        name, version = request.model_name, request.model_version
+        if not await self.is_model_ready(name, version):
+            raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.")
+        policy = self._server.model_config(name, version).model_transaction_policy
+        if policy.decoupled and not decoupled:
+            raise unsupported(
+                f"Model {name} is using the decoupled. The current BLS request call doesn't support models using the "
+                "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
+                "calls for decoupled models.'"
+            )
+        return [response async for response in self._server.stream(request)]
+
+    async def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
+        """As a client's load request."""
+        await self._server.load(name, config, files)
+
+    async def unload_model(self, name: str, unload_dependents: bool) -> None:
+        """As a client's unload request."""
+        await self._server.unload(name, unload_dependents)
+
+    async def is_model_ready(self, name: str, version: str) -> bool:
+        """As a client's readiness request; an unknown model is not ready."""
+        try:
+            return self._server.model_ready(name, version)
+        except ServingError:
+            return False
+
+    async def log(self, level: str, message: str) -> None:
+        """A line of a model's own."""
+        _log.log(_LEVELS.get(level, logging.INFO), "%s", message)
+
+    async def metric(self, family: MetricFamilySpec, labels: dict[str, str], action: str, value: float) -> float:
+        """Act on a custom metric."""
+        return self._server.custom_metrics.act(family, labels, action, value)

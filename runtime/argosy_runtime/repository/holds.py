@@ -1,0 +1,30 @@
+"""Ensembles' requests on their way, which will need a version of a model after it has left service."""
+
+import asyncio
+
+
+class Holds:
+    """Counts them, so that the version can wait for the last."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def add(self) -> None:
+        """One has begun."""
+        self._count += 1
+        self._none.clear()
+
+    def remove(self) -> None:
+        """One is over."""
+        self._count -= 1
+        if not self._count:
+            self._none.set()
+
+    async def wait_for_none(self, seconds: float) -> None:
+        """Return when none is left, or when the time is over."""
+        try:
+            await asyncio.wait_for(self._none.wait(), seconds)
+        except TimeoutError:
+            return

@@ -1,0 +1,53 @@
+"""Which version answers a request, or why none does, in Triton's words."""
+
+from collections.abc import Mapping
+
+from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
+
+from .records import UNLOADED, ModelRecord, VersionRecord
+from .served import ServedVersion
+
+
+def find(records: Mapping[str, ModelRecord], name: str, version: str) -> ServedVersion:
+    """The version named; where `version` is "", the latest that is ready. Raises ServingError."""
+    record = records.get(name)
+    if record is None or not record.versions:
+        raise not_found(f"Request for unknown model: '{name}' is not found")
+    if not version:
+        return _latest(record)
+    held = record.versions.get(_number(version))
+    if held is None:
+        raise not_found(f"Request for unknown model: '{name}' version {version} is not found")
+    if held.served is None or not held.served.ready:
+        text = f"Request for unknown model: '{name}' version {version} is not at ready state"
+        raise unavailable("; ".join(filter(None, [text, _why_not(held)])))
+    return held.served
+
+
+def _latest(record: ModelRecord) -> ServedVersion:
+    latest = max(record.serving(), default=None, key=lambda pair: pair[0])
+    if latest is None:
+        reasons = [_why_not(held) for _, held in sorted(record.versions.items())]
+        text = f"Request for unknown model: '{record.name}' has no available versions"
+        raise not_found("; ".join([text, *filter(None, reasons)]))
+    return latest[1]
+
+
+def _number(version: str) -> int:
+    try:
+        return int(version)
+    except ValueError:
+        raise _not_a_number(version) from None
+
+
+def _not_a_number(version: str) -> ServingError:
+    return invalid(
+        f"failed to get model version from specified version string '{version}' "
+        "(details: not a number), version should be an integral value > 0"
+    )
+
+
+def _why_not(held: VersionRecord) -> str:
+    """Why a version does not answer; "" where there is no more to say than that it is not loaded."""
+    reason = held.served.problem if held.served is not None else held.reason
+    return "" if reason == UNLOADED else reason
