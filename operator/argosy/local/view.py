@@ -131,7 +131,7 @@ class TableView:
     def update(self, rows: Sequence[Row], servers: Sequence[ServerRow], rates: Mapping[str, Rate]) -> None:
         """Draw everything. The terminal is not touched before the first time."""
         wrong = {problem.resource for problem in self._problems}
-        why = messages(row for row in rows if row.identity not in wrong)
+        why = messages([row for row in rows if row.identity not in wrong], rates)
         parts = [models_table(rows, rates), *_told(self._problems), why, servers_table(servers), _summary(rows)]
         self._live.update(Group(*parts))
         if self._live.is_started:
@@ -178,23 +178,24 @@ def _state(row: Row) -> Text:
     return Text("Ready", "green") if row.ready == "True" else Text(row.reason, "yellow")
 
 
-def _traffic(rate: Rate | None) -> tuple[Text, str, str]:
+def _traffic(rate: Rate | None) -> tuple[str, str, str]:
     if rate is None:
-        return Text(), "", ""
-    requests = Text(f"{rate.requests:.1f}")
-    if rate.failures:
-        requests.append(f" +{rate.failures:.1f} failed", "red")
-    return (requests, f"{rate.queue_ms:.2f}", f"{rate.compute_ms:.2f}") if rate.requests else (requests, "-", "-")
+        return "", "", ""
+    times = (f"{rate.queue_ms:.2f}", f"{rate.compute_ms:.2f}") if rate.requests else ("-", "-")
+    return f"{rate.requests:.1f}", *times
 
 
-def messages(rows: Iterable[Row]) -> Table:
-    """Why what is not Ready is not, as wide as the terminal; what is under way says so in its state."""
+def messages(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
+    """Why what is not Ready is not, and what fails, as wide as the terminal; what is under way says so in its state."""
     table = Table.grid(padding=(0, 2))
     table.add_column(overflow="fold", max_width=24)
     table.add_column(overflow="fold", ratio=1)
     for row in rows:
         if row.ready != "True" and row.message and not row.doing:
             table.add_row(Text(row.name, "bold"), Text(row.message))
+        if row.kind in _KINDS and (rate := rates.get(row.name)) and rate.failures:
+            failing = f"{rate.failures:.1f} requests a second fail; their answers and the server's log say why"
+            table.add_row(Text(row.name, "bold"), Text(failing, "red"))
     return table
 
 
