@@ -44,7 +44,7 @@ def test_models_that_do_not_load_say_why_beside_one_that_serves(workspace: Works
         for each in MODELS:
             wait_for(lambda name=each.name: run.condition(name, "Stalled").get("status") == "True", lambda: run.output)
             status = run.got(each.name) if each.name == "corrupt" else run.statuses()[each.name]
-            _explains(each, status, run.output)
+            _explains(each, status, run)
         assert run.condition("good")["status"] == "True"
         workspace.write(good)
         wait_for(lambda: set(run.statuses()) == {"good", "laptop"}, lambda: run.output)
@@ -52,14 +52,14 @@ def test_models_that_do_not_load_say_why_beside_one_that_serves(workspace: Works
     assert asking.answers > 10
 
 
-def _explains(each: Broken, status: dict[str, Any], printed: str) -> None:
+def _explains(each: Broken, status: dict[str, Any], run: Up) -> None:
     ready = next(condition for condition in status["conditions"] if condition["type"] == "Ready")
     assert (ready["status"], ready["reason"]) == ("False", "LoadFailed"), each.name
     assert "\n" not in ready["message"]
     for words in each.says:
         assert words in ready["message"], each.name
     assert status["versions"][0]["state"] == "Failed"
-    assert f"InferenceModel {each.name} v1: Ready=False (LoadFailed): {ready['message']}" in printed
+    run.until_says(f"InferenceModel {each.name} v1: Ready=False (LoadFailed): {ready['message']}\n")
 
 
 DIES = """
@@ -149,7 +149,7 @@ def test_edits_that_are_wrong_are_told_and_change_nothing(workspace: Workspace, 
             assert ready["status"] == "False"
             for each in words:
                 assert each in ready["message"], name
-            assert words[0] in run.output
+            run.until_says(words[0])
             assert words[0] in run.got_errors
             workspace.write(GOOD)
             run.until_ready("good")

@@ -6,6 +6,8 @@ knows nothing of schedulers, processes or wire formats; it sees an `InstanceSpec
 """
 
 import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -15,21 +17,26 @@ from argosy_runtime.errors import ErrorKind, ServingError, invalid
 
 from .contract import Host, InstanceSpec, Isolation, ModelInstance
 
-_EXTRAS = {
-    "onnxruntime": {"onnxruntime": "onnxruntime"},
-    "pytorch": {"torch": "pytorch"},
-    "transformers": {"torch": "transformers", "transformers": "transformers"},
-}
-"""Backend → package it needs → the extra of argosy that installs it."""
 
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One backend: where its instances run by default, and the packages it needs with the extras that install them."""
+
+    isolation: Isolation
+    packages: Mapping[str, str] = field(default_factory=dict)
+
+
+_BACKENDS = {
+    "python": _Row(Isolation.PROCESS),
+    "onnxruntime": _Row(Isolation.THREAD, {"onnxruntime": "onnxruntime"}),
+    "pytorch": _Row(Isolation.THREAD, {"torch": "pytorch"}),
+    "transformers": _Row(Isolation.PROCESS, {"torch": "transformers", "transformers": "transformers"}),
+}
 _ALIASES = {"libtorch": "pytorch"}
-_MODULES = {name: f"{__name__}.{name}" for name in ("python", *_EXTRAS)}
 
 
 class Backend(Protocol):
-    """What `resolve` returns: a module with the three things the contract names."""
-
-    ISOLATION: Isolation
+    """What `resolve` returns: a module with the two functions that the contract names."""
 
     def complete_config(self, model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
         """A copy of `config` with what the model file itself knows filled in. Raises ServingError."""
@@ -40,29 +47,39 @@ class Backend(Protocol):
 
 def names() -> tuple[str, ...]:
     """Every backend this server knows, installed or not."""
-    return tuple(_MODULES)
+    return tuple(_BACKENDS)
+
+
+def default_isolation(name: str) -> Isolation:
+    """Where instances run unless a configuration says otherwise. Imports nothing. ServingError: no such backend."""
+    return _BACKENDS[_known(name)].isolation
 
 
 def resolve(name: str) -> Backend:
-    """The backend called `name`, imported on first use.
+    """The backend called `name`, imported on first use, which can take seconds: never call it on the event loop.
 
     Raises ServingError: INVALID_ARG where there is no such backend, UNAVAILABLE where its package is not
     installed.
     """
-    known = _ALIASES.get(name, name)
-    if known not in _MODULES:
-        raise invalid(
-            f"unable to find backend library for backend '{name}', try specifying runtime on the model configuration."
-        )
+    known = _known(name)
     try:
-        return cast(Backend, importlib.import_module(_MODULES[known]))
+        return cast(Backend, importlib.import_module(f"{__name__}.{known}"))
     except ModuleNotFoundError as missing:
         raise _not_installed(known, missing) from missing
 
 
+def _known(name: str) -> str:
+    known = _ALIASES.get(name, name)
+    if known not in _BACKENDS:
+        raise invalid(
+            f"unable to find backend library for backend '{name}', try specifying runtime on the model configuration."
+        )
+    return known
+
+
 def _not_installed(backend: str, missing: ModuleNotFoundError) -> ServingError:
     package = (missing.name or "").partition(".")[0]
-    extra = _EXTRAS.get(backend, {}).get(package)
+    extra = _BACKENDS[backend].packages.get(package)
     advice = f": pip install 'argosy[{extra}]'" if extra else ""
     return ServingError(
         ErrorKind.UNAVAILABLE,
@@ -70,4 +87,4 @@ def _not_installed(backend: str, missing: ModuleNotFoundError) -> ServingError:
     )
 
 
-__all__ = ["Backend", "names", "resolve"]
+__all__ = ["Backend", "default_isolation", "names", "resolve"]

@@ -1,8 +1,7 @@
 """What a backend is: how the server asks a framework to load a model and to execute a batch.
 
-A backend is a module of this package with three things:
+A backend is a module of this package with two functions, and a row in the package's table:
 
-    ISOLATION: Isolation           where its instances run unless the model's config says otherwise
     complete_config(model_dir, version_dir, config) -> ModelConfig    what the model file itself knows (autofill)
     load(spec, host) -> ModelInstance        load one instance; raise ServingError (or anything) where it cannot
 

@@ -15,7 +15,7 @@ def load(spec: InstanceSpec, host: Host) -> ModelInstance:
         loaded: ModelInstance = resolve(spec.config.backend).load(spec, host)
     except ServingError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise internal(f"failed to load '{spec.config.name}' version {spec.version}: {_brief(error)}") from error
     return loaded
 
@@ -28,12 +28,12 @@ def execute(
         return model.execute(requests, responder), None
     except ServingError as error:
         return None, error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         text = "".join(traceback.format_exception(error))
         return None, internal(f"Failed to process the request(s) for model '{name}', message: {text}")
 
 
-def _brief(error: Exception) -> str:
+def _brief(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends import resolve
+from argosy_runtime.backends import default_isolation, resolve
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError, invalid, unsupported
 from argosy_runtime.execution.calls import ServerCalls
@@ -92,7 +92,7 @@ def isolation(config: ModelConfig) -> Isolation:
     """Thread or process: the parameter ISOLATION, else what the backend prefers."""
     text = config.parameters["ISOLATION"].string_value.lower() if "ISOLATION" in config.parameters else ""
     if not text:
-        return resolve(config.backend).ISOLATION
+        return default_isolation(config.backend)
     try:
         return Isolation(text)
     except ValueError:

@@ -1,5 +1,6 @@
 """Backends are found by name, and what is missing is said with the way out."""
 
+import subprocess
 import sys
 
 import pytest
@@ -30,6 +31,15 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("name", ["python", "onnxruntime", "pytorch", "transformers", "libtorch"])
 def test_every_backend_keeps_the_contract(name: str) -> None:
     backend = backends.resolve(name)
-    assert callable(backend.load)
     assert callable(backend.complete_config)
-    assert ("process" if name in ("python", "transformers") else "thread") == backend.ISOLATION
+    assert callable(backend.load)
+    assert ("process" if name in ("python", "transformers") else "thread") == backends.default_isolation(name)
+
+
+def test_asking_where_a_backend_runs_imports_no_framework():
+    code = (
+        "import sys; from argosy_runtime.backends import default_isolation, names\n"
+        "[default_isolation(name) for name in names()]\n"
+        "sys.exit(bool({'torch', 'transformers', 'onnxruntime'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

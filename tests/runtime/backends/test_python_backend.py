@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from argosy_runtime.backends import python, resolve
-from argosy_runtime.backends.contract import Isolation
+from argosy_runtime.backends import python
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 
@@ -628,7 +627,6 @@ def test_isolation_must_be_known(model_folder: Callable[[str], Any], host: Any) 
     (folder.version_dir / "model.py").write_text(ECHO)
     with pytest.raises(ServingError, match="ISOLATION is 'vm'"):
         python.load(folder.spec(), host)
-    assert resolve("python").ISOLATION is Isolation.PROCESS
 
 
 def test_a_process_of_its_own_imports_by_name(

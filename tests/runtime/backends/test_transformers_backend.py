@@ -13,7 +13,6 @@ import torch
 import transformers
 
 from argosy_runtime.backends import transformers as backend
-from argosy_runtime.backends.contract import Isolation
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
 
@@ -395,4 +394,3 @@ def test_the_configuration_is_completed(model_folder: Callable[[str], Any], save
     assert ("text_input" in [given.name for given in config.input]) == tokenizer
     outputs = ["output_ids", "sequence_length"] + (["text_output"] if tokenizer else [])
     assert [made.name for made in config.output] == outputs
-    assert backend.ISOLATION is Isolation.PROCESS

@@ -23,6 +23,7 @@ async def failure(plane, name: str) -> str:
     ("initialize", "message"),
     [
         ("raise ValueError('no weights')", "ValueError: no weights"),
+        ("raise SystemExit('bye')", "SystemExit: bye"),
         ("os._exit(3)", "its process exited with code 3 while loading"),
         ("os.kill(os.getpid(), 9)", "its process was killed by signal 9 (SIGKILL) while loading"),
         ("import nothing_like_it", "No module named 'nothing_like_it'"),

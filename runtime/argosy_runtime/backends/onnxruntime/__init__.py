@@ -12,12 +12,10 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
+from argosy_runtime.backends.contract import Host, InstanceSpec
 
 from . import autofill, session, validation
 from .instance import OnnxInstance
-
-ISOLATION = Isolation.THREAD
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
@@ -44,4 +42,4 @@ def load(spec: InstanceSpec, host: Host) -> OnnxInstance:
     return OnnxInstance(spec, opened)
 
 
-__all__ = ["ISOLATION", "complete_config", "load"]
+__all__ = ["complete_config", "load"]

@@ -21,8 +21,6 @@ from .autocomplete import ModelConfig
 from .failure import describe
 from .instance import PythonInstance
 
-ISOLATION = Isolation.PROCESS
-
 _completing = threading.Lock()  # completing borrows sys.path, which the whole process shares
 
 
@@ -89,9 +87,9 @@ def _folders(config: ModelConfigProto, model_dir: Path, version_dir: Path) -> li
 def _isolation(config: ModelConfigProto) -> Isolation:
     given = config.parameters["ISOLATION"].string_value if "ISOLATION" in config.parameters else ""
     try:
-        return Isolation(given.lower()) if given else ISOLATION
+        return Isolation(given.lower()) if given else Isolation.PROCESS
     except ValueError as error:
         raise invalid(f"model '{config.name}': ISOLATION is '{given}'; it can be 'process' or 'thread'") from error
 
 
-__all__ = ["ISOLATION", "complete_config", "load"]
+__all__ = ["complete_config", "load"]

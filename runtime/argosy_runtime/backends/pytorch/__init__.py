@@ -22,13 +22,11 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
+from argosy_runtime.backends.contract import Host, InstanceSpec
 from argosy_runtime.errors import invalid
 
 from . import forms, threads
 from .instance import TorchInstance
-
-ISOLATION = Isolation.THREAD
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
@@ -55,4 +53,4 @@ def load(spec: InstanceSpec, host: Host) -> TorchInstance:
     return TorchInstance(spec, forms.open_model(spec, path))
 
 
-__all__ = ["ISOLATION", "complete_config", "load"]
+__all__ = ["complete_config", "load"]

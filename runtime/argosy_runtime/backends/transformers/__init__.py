@@ -25,13 +25,11 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
+from argosy_runtime.backends.contract import Host, InstanceSpec
 from argosy_runtime.errors import invalid, unavailable
 
 from . import autofill
 from .instance import GenerationInstance, open_instance
-
-ISOLATION = Isolation.PROCESS
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
@@ -61,4 +59,4 @@ def _check(config: ModelConfig, version_dir: Path) -> None:
         )
 
 
-__all__ = ["ISOLATION", "complete_config", "load"]
+__all__ = ["complete_config", "load"]
