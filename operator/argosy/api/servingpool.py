@@ -203,8 +203,8 @@ class Packing(ApiModel):
     """How models are put on the servers."""
 
     consolidate: Flag = Field(
-        default=True,
-        description="Whether a model that serves may be moved in order to free a GPU. Default: true.",
+        default=False,
+        description="Whether a model that serves may be moved in order to free a GPU. Default: false.",
     )
 
 

@@ -23,6 +23,10 @@ _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
         lambda pool: pool.spec.storage.engine_cache is not None,
         "no engines are built",
     ),
+    "spec.packing.consolidate": (
+        lambda pool: pool.spec.packing.consolidate,
+        "a model that serves is moved only where another would find no place",
+    ),
     "spec.monitoring.prometheus": (
         lambda pool: pool.spec.monitoring.prometheus is not None,
         "nothing is measured for scaling",

@@ -124,7 +124,7 @@ class Ledger:
                 ready = self.state(model.name, version) is LoadState.READY
                 if not ready or self._outdated(model, version):
                     state, said = self._instead(model)
-                    said += FORMER if ready else ""
+                    said += FORMER if ready and model.name in self.applied else ""
                     seen[model.name, version] = LoadedModel(model.name, version, state, said)
         return tuple(seen[key] for key in sorted(seen))
 

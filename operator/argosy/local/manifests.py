@@ -74,6 +74,11 @@ def without_effect(resources: Iterable[Resource]) -> list[str]:
         runtime = pool.spec.runtime
         if runtime.name is not RuntimeName.ARGOSY:
             lines.append(f"{pool.identity}: spec.runtime.name: argosy up runs the bundled server, not {runtime.name}")
+        lines += [
+            f"{pool.identity}: spec.runtime.{name}: the server is a process of this machine, not a container"
+            for name in ("image", "resources")
+            if name in runtime.model_fields_set
+        ]
         for index, variable in enumerate(runtime.env):
             if variable.value_from is not None:
                 lines.append(

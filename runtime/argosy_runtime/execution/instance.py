@@ -1,5 +1,6 @@
 """An instance as the event loop sees it: it takes one batch at a time and reports through a listener."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -30,7 +31,7 @@ class Run:
     busy: bool = True
 
 
-class Instance:
+class Instance(ABC):
     """Keeps the runs of one loaded copy of a model, whatever it runs on.
 
     Subclasses load it (`start`), hand over batches (`_execute`), pass cancellations on and release it (`stop`).
@@ -43,25 +44,21 @@ class Instance:
         self._runs: dict[int, Run] = {}
         self._ids = count()
 
+    @abstractmethod
     async def start(self) -> None:
         """Load the model. Raises ServingError where it cannot."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def stop(self, grace: float) -> None:
         """Release the model, within `grace` seconds; what it still owes then is answered with an error."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
-        raise NotImplementedError
+        """Hand a batch over; what comes of it is told by `_respond` and `_done`."""
 
+    @abstractmethod
     def cancel(self, run: Run, index: int) -> None:
         """The client of one request has gone."""
-        raise NotImplementedError
-
-    @property
-    def idle(self) -> bool:
-        """Whether no response is owed."""
-        return not self._runs
 
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:
         """Start a batch."""

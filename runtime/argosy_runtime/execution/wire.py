@@ -66,8 +66,3 @@ class FrameReader:
         if len(self._data) == length:
             return self._data, bytearray()
         return self._data[:length], self._data[length:]
-
-
-def frame_size(head: bytes) -> int:
-    """The whole length of a frame, from its first 8 bytes."""
-    return 8 + int(_SIZE.unpack_from(head)[0])

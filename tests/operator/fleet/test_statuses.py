@@ -231,11 +231,16 @@ def test_every_setting_without_effect_is_named() -> None:
 
 
 def test_a_pools_settings_without_effect_are_named() -> None:
-    settings = {"storage": {"engineCache": {"storageUri": "s3://b/e"}}, "monitoring": {"prometheus": "http://x"}}
+    settings = {
+        "storage": {"engineCache": {"storageUri": "s3://b/e"}},
+        "monitoring": {"prometheus": "http://x"},
+        "packing": {"consolidate": True},
+    }
     status = of_pool(statuses(situation([pool(**settings)]), NOON))
     assert said(status, "Valid") == ("True", "SettingWithoutEffect")
     assert "spec.storage.engineCache" in condition_of(status, "Valid").message
     assert "spec.monitoring.prometheus" in condition_of(status, "Valid").message
+    assert "spec.packing.consolidate" in condition_of(status, "Valid").message
 
 
 def test_a_time_changes_only_when_the_status_flips() -> None:
