@@ -113,6 +113,7 @@ def edit_under_load(workspace: Any, start: Start, documents: Documents, pipe: st
         workspace.write_model("seven", 11.0)
         _until(run, lambda: run.infer("pipe", 1.0) == 55.0)
         run.until_ready("two", "pipe")
+        _until(run, lambda: 55.0 in seen)
     finally:
         stop.set()
         for thread in threads:
