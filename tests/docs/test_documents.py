@@ -1,10 +1,10 @@
 """What the documents tell a reader to type works as it stands. `tests.docs.blocks` says which blocks are run."""
 
 import shutil
-import socket
 from pathlib import Path
 
 import pytest
+from tests import ports
 from tests.docs.blocks import DOCUMENTS, ROOT, blocks, mistakes
 from tests.docs.reader import PORTS, Reader
 
@@ -23,7 +23,7 @@ def test_every_block_says_whether_it_is_run(document: Path) -> None:
 def test_every_command_works(document: Path, tmp_path: Path) -> None:
     script = [block for block in blocks(document.read_text()) if block.is_run]
     if any(block.goes_on for block in script):
-        _need_the_default_ports()
+        ports.need(PORTS, "the document")
     if any("curl " in block.text for block in script) and shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     reader = Reader(tmp_path)
@@ -32,16 +32,6 @@ def test_every_command_works(document: Path, tmp_path: Path) -> None:
             reader.run(block)
     finally:
         reader.leave()
-
-
-def _need_the_default_ports() -> None:
-    for port in PORTS:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                pytest.skip(f"port {port}, which the document uses, is taken by another program")
 
 
 def test_the_documents_are_found() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests import ports
 
 ROOT = Path(__file__).parents[2]
 PORTS = (8000, 8001, 8002)
@@ -80,13 +81,7 @@ def run(tmp_path: Path) -> Iterator[Callable[[], Running]]:
 
 @pytest.fixture
 def _ports_are_free() -> None:
-    for port in PORTS:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                pytest.skip(f"port {port}, which `make run` uses, is taken by another program")
+    ports.need(PORTS, "`make run`")
 
 
 def _nobody_listens() -> bool:

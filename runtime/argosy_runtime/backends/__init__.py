@@ -50,6 +50,18 @@ def names() -> tuple[str, ...]:
     return tuple(_BACKENDS)
 
 
+def isolation(config: ModelConfig) -> Isolation:
+    """Where a model's instances run: its parameter ISOLATION, else its backend's default. Raises ServingError."""
+    given = config.parameters["ISOLATION"].string_value if "ISOLATION" in config.parameters else ""
+    if not given:
+        return default_isolation(config.backend)
+    try:
+        return Isolation(given.lower())
+    except ValueError:
+        text = f"model '{config.name}': ISOLATION is '{given}'; it can be 'process' or 'thread'"
+        raise invalid(text) from None
+
+
 def default_isolation(name: str) -> Isolation:
     """Where instances run unless a configuration says otherwise. Imports nothing. ServingError: no such backend."""
     return _BACKENDS[_known(name)].isolation
@@ -87,4 +99,4 @@ def _not_installed(backend: str, missing: ModuleNotFoundError) -> ServingError:
     )
 
 
-__all__ = ["Backend", "default_isolation", "names", "resolve"]
+__all__ = ["Backend", "default_isolation", "isolation", "names", "resolve"]

@@ -26,7 +26,7 @@ class Crew:
     """
 
     def __init__(
-        self, makers: Sequence[NewInstance], on_return: Callable[[], None], on_end: Callable[[ServingError], None]
+        self, makers: Sequence[NewInstance], on_return: Callable[[], None], on_end: Callable[[], None]
     ) -> None:
         self._makers = list(makers)
         self._on_return = on_return
@@ -88,7 +88,7 @@ class Crew:
                 _log.error("%s; trying again in %g s", error.message, delay)
                 if not self._alive:
                     self.lost = error
-                    self._on_end(error)
+                    self._on_end()
                 continue
             self._alive[instance] = make
             self.idle.append(instance)

@@ -38,16 +38,12 @@ class WorkerProcess(asyncio.Protocol):
     async def start(self) -> None:
         """Start the process; it waits for messages."""
         ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "argosy_runtime.execution.worker",
-                str(theirs.fileno()),
-                pass_fds=[theirs.fileno()],
-                env=_environment(),
-                stdin=asyncio.subprocess.DEVNULL,
-            )
+        try:
+            with theirs:
+                self._process = await _spawn(theirs)
+        except BaseException:
+            ours.close()
+            raise
         await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -144,6 +140,8 @@ class ProcessInstance(Instance):
             return await asyncio.wait_for(self._answer, self._load_timeout)
         except TimeoutError:
             raise unavailable(load_timeout_message(self._spec, self._load_timeout)) from None
+        except OSError as error:
+            raise internal(f"cannot start its process: {error}") from error
         finally:
             if not self._answer.done() or self._answer.cancelled() or self._answer.exception():
                 self._stopping = True
@@ -215,6 +213,18 @@ class ProcessInstance(Instance):
         """See `Instance`."""
         await self._quit(grace)
         self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))
+
+
+async def _spawn(theirs: socket.socket) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "argosy_runtime.execution.worker",
+        str(theirs.fileno()),
+        pass_fds=[theirs.fileno()],
+        env=_environment(),
+        stdin=asyncio.subprocess.DEVNULL,
+    )
 
 
 def _environment() -> dict[str, str]:

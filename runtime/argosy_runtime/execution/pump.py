@@ -235,7 +235,7 @@ class Pump:
     def _on_return(self) -> None:
         self._advance(monotonic_ns())
 
-    def _on_end(self, error: ServingError) -> None:
+    def _on_end(self) -> None:
         self._refuse_waiting(self._unready())
 
     def _refuse_waiting(self, error: ServingError) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends import default_isolation, resolve
+from argosy_runtime.backends import isolation, resolve
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError, invalid, unsupported
 from argosy_runtime.execution.calls import ServerCalls
@@ -86,17 +86,6 @@ def declared_config(folder: ModelFolder, override: str | None) -> ModelConfig:
     if folder.config_text is None:
         return ModelConfig()
     return parse_text(folder.config_text, str(folder.config_path))
-
-
-def isolation(config: ModelConfig) -> Isolation:
-    """Thread or process: the parameter ISOLATION, else what the backend prefers."""
-    text = config.parameters["ISOLATION"].string_value.lower() if "ISOLATION" in config.parameters else ""
-    if not text:
-        return default_isolation(config.backend)
-    try:
-        return Isolation(text)
-    except ValueError:
-        raise invalid(f"parameter ISOLATION of model '{config.name}' must be process or thread, not '{text}'") from None
 
 
 def load_timeout(config: ModelConfig, options: RepositoryOptions) -> float:

@@ -152,8 +152,8 @@ class Registry:
             record.versions = {version: VersionRecord(State.UNAVAILABLE, error.message) for version in versions}
 
     async def _load_versions(self, record: ModelRecord, prepared: Prepared, override: str | None) -> None:
-        shared = self._shared_key(record, prepared)
-        wanted = {version: (*shared, *_version_key(prepared, version)) for version in prepared.versions}
+        shared = _shared_key(prepared)
+        wanted = {version: (*shared, _version_key(prepared, version)) for version in prepared.versions}
         fresh = [v for v, key in wanted.items() if v not in record.versions or not _keeps(record.versions[v], key)]
         results = await asyncio.gather(*(self._load_version(record, prepared, v, wanted[v]) for v in fresh))
         errors = {v: error for v, error in zip(fresh, results, strict=True) if error is not None}
@@ -162,12 +162,6 @@ class Registry:
         record.prepared, record.folder, record.override = prepared, prepared.folder, override
         for version in [v for v in record.versions if v not in wanted]:
             self._retirement.retire(record, version)
-
-    def _shared_key(self, record: ModelRecord, prepared: Prepared) -> tuple[str, ...]:
-        config = type(prepared.config)()
-        config.CopyFrom(prepared.config)
-        config.ClearField("version_policy")
-        return (str(prepared.folder.path), config.SerializeToString(deterministic=True).hex())
 
     async def _load_version(
         self, record: ModelRecord, prepared: Prepared, version: int, key: tuple[str, ...]
@@ -180,8 +174,7 @@ class Registry:
             async with self._loads:
                 served = ServedModel(prepared, version, self._gpus, self._calls, self.options)
                 await served.start()
-        except (ServingError, OSError) as problem:
-            error = problem if isinstance(problem, ServingError) else internal(f"cannot start its process: {problem}")
+        except ServingError as error:
             if held.served is None:
                 held.state, held.reason = State.UNAVAILABLE, error.message
             _log.error("failed to load '%s' version %d: %s", record.name, version, error.message)
@@ -256,9 +249,17 @@ def _keeps(held: VersionRecord, key: tuple[str, ...]) -> bool:
     return held.key == key and held.ready
 
 
-def _version_key(prepared: Prepared, version: int) -> tuple[str, ...]:
+def _shared_key(prepared: Prepared) -> tuple[str, ...]:
+    """What calls for a reload of every version: all of the configuration but its policy, and files of no version."""
+    config = type(prepared.config)()
+    config.CopyFrom(prepared.config)
+    config.ClearField("version_policy")
     folder = prepared.folder
-    return (layout.fingerprint(folder.version_path(version)), folder.shared_fingerprint)
+    return (str(folder.path), config.SerializeToString(deterministic=True).hex(), folder.shared_fingerprint)
+
+
+def _version_key(prepared: Prepared, version: int) -> str:
+    return layout.fingerprint(prepared.folder.version_path(version))
 
 
 def _load_failed(name: str, errors: Mapping[int, ServingError]) -> str:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import ServerCalls
@@ -24,7 +25,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from . import warmup
 from .holds import Holds
 from .options import RepositoryOptions
-from .preparing import Prepared, isolation, load_timeout, read_labels
+from .preparing import Prepared, load_timeout, read_labels
 from .reshaping import OutputShapes
 
 

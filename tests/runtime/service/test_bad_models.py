@@ -216,3 +216,27 @@ async def test_cancelled_requests_leave_the_queue(repository, serve):
     assert await first == 1
     await asyncio.sleep(0.1)
     assert plane.statistics("slow", "").model_stats[0].execution_count == 1
+
+
+async def test_a_process_that_cannot_be_started_is_tried_again(repository, serve, monkeypatch):
+    repository.add("m", execute="os._exit(1) if x[0, 0] < 0 else None")
+    plane = await serve()
+    await plane.load("m", None, {})
+    start = asyncio.create_subprocess_exec
+    refusals = iter([OSError(11, "Resource temporarily unavailable")])
+
+    async def start_or_not(*args: object, **options: object) -> object:
+        for refusal in refusals:
+            raise refusal
+        return await start(*args, **options)
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start_or_not)
+    with pytest.raises(ServingError, match="exited with code 1"):
+        await plane.infer(ask("m", -1.0))
+    with pytest.raises(ServingError, match=r"cannot start its process: .*temporarily unavailable"):
+        await plane.infer(ask("m", 1.0))
+    for _ in range(50):
+        if plane.model_ready("m", ""):
+            break
+        await asyncio.sleep(0.1)
+    assert await value(plane, "m", 4) == 4

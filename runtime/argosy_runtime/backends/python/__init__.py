@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig as ModelConfigProto
 
+from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.modelconfig import ConfigError
@@ -51,7 +52,7 @@ def load(spec: InstanceSpec, host: Host) -> PythonInstance:
     """
     path = loader.model_file(spec.config, spec.version_dir)
     folders = _folders(spec.config, spec.model_dir, spec.version_dir)
-    if _isolation(spec.config) is Isolation.PROCESS:
+    if isolation(spec.config) is Isolation.PROCESS:
         loader.extend_path(folders)
     running = context.ModelContext(host, spec.version_dir)
     try:
@@ -82,14 +83,6 @@ def _completed(config: ModelConfigProto, path: Path) -> ModelConfigProto:
 def _folders(config: ModelConfigProto, model_dir: Path, version_dir: Path) -> list[Path]:
     brought = environment.site_packages(config, model_dir)
     return [version_dir, model_dir, *([brought] if brought else [])]
-
-
-def _isolation(config: ModelConfigProto) -> Isolation:
-    given = config.parameters["ISOLATION"].string_value if "ISOLATION" in config.parameters else ""
-    try:
-        return Isolation(given.lower()) if given else Isolation.PROCESS
-    except ValueError as error:
-        raise invalid(f"model '{config.name}': ISOLATION is '{given}'; it can be 'process' or 'thread'") from error
 
 
 __all__ = ["complete_config", "load"]

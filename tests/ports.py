@@ -1,0 +1,17 @@
+"""Fixed ports that a test needs because what it runs names them."""
+
+import socket
+from collections.abc import Iterable
+
+import pytest
+
+
+def need(ports: Iterable[int], who: str) -> None:
+    """Skip where another program has one of the ports that `who` uses."""
+    for port in ports:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                pytest.skip(f"port {port}, which {who} uses, is taken by another program")
