@@ -4,52 +4,76 @@ It is called again whenever anything changes, with what its last answer led to, 
 new version beside the old one, then the ensembles over to it, then the old one gone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from argosy.acceptance import Accepted, accept
 from argosy.api.documents import Resource
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
-from argosy.fleet.admission import check_set
-from argosy.fleet.demand import belongs, fleet_facts
-from argosy.fleet.facts import CurrentServer, LoadState, Node, ServerReport
-from argosy.fleet.plan import FleetPlan, PoolPlan, ServerPlan
+from argosy.fleet.demand import fleet_facts
+from argosy.fleet.facts import CurrentServer, Node, Refusal, ServerReport
+from argosy.fleet.leaving import Departures, Scene, departures
+from argosy.fleet.members import Members, Places
+from argosy.fleet.observed import Observed
+from argosy.fleet.plan import FleetPlan, PoolPlan
+from argosy.fleet.retention import retained
 from argosy.fleet.sharing import pack_fleet
+from argosy.fleet.standing import next_change, standing
 from argosy.fleet.status import Situation, Status, statuses
-from argosy.render.repositories import server_repository
-from argosy.render.repository import RenderedRepository
-from argosy.render.rollover import ServerState
+from argosy.render.steps import ServerStep, server_steps
+from argosy_runtime.agent.contract import RenderedRepository
+
+__all__ = ["DRAIN", "Outcome", "Previous", "Refusal", "ServerStep", "reconcile"]
+
+DRAIN = timedelta(seconds=10)
+"""From when a model is no longer routed to, until it is unloaded: endpoints have to propagate, requests to end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Previous:
     """What earlier answers led to.
 
-    By the pool's key: its servers, and the repository that each last loaded. By identity: each resource's
-    status.
+    By the pool's key: its servers, the repository that each last loaded, and since when what leaves a server
+    (`server/model`) is no longer routed to. By identity: each resource's status, and its last valid form.
     """
 
     servers: Mapping[str, Sequence[CurrentServer]] = field(default_factory=dict)
     repositories: Mapping[str, Sequence[RenderedRepository]] = field(default_factory=dict)
     statuses: Mapping[str, Status] = field(default_factory=dict)
+    leaving: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
+    valid: Mapping[str, Resource] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What there should be: the plan, each pool's repositories (one per server), every resource's status."""
+    """What there should be: the plan, the next step of each pool's servers, every resource's status.
+
+    `leaving` and `valid` belong into the next `Previous`. `wake` is when to ask again though nothing changes.
+    """
 
     plan: FleetPlan
-    repositories: Mapping[str, tuple[RenderedRepository, ...]]
     statuses: Mapping[str, Status]
     problems: tuple[Problem, ...]
+    steps: Mapping[str, tuple[ServerStep, ...]]
+    leaving: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
+    wake: datetime | None = None
+    valid: Mapping[str, Resource] = field(default_factory=dict)
+
+    @property
+    def repositories(self) -> dict[str, tuple[RenderedRepository, ...]]:
+        """Each pool's repositories, one per planned server."""
+        return {
+            pool: tuple(step.repository for step in steps if not step.leaving) for pool, steps in self.steps.items()
+        }
 
     @property
     def servers(self) -> dict[str, tuple[CurrentServer, ...]]:
-        """The planned servers, as the next call's `previous.servers`."""
-        return {pool.pool: pool.current for pool in self.plan.pools}
+        """The servers there should be, those that leave too, as the next call's `previous.servers`."""
+        return {pool: tuple(step.plan.current for step in steps) for pool, steps in self.steps.items()}
 
 
 def reconcile(
@@ -59,50 +83,91 @@ def reconcile(
     previous: Previous,
     now: datetime,
     problems: Sequence[Problem] = (),
+    *,
+    refusals: Sequence[Refusal] = (),
+    urls: Mapping[str, str] | None = None,
+    selectors: Mapping[str, str] | None = None,
+    faulty: Sequence[Resource] = (),
+    drain: timedelta = DRAIN,
 ) -> Outcome:
     """One step. `reports` are by the pool's key; `now` has a time zone.
 
-    `problems` are those found when the resources were read; problems between them are found here. A resource
-    with a problem takes no part in the plan, and its status says why.
+    `problems` are those found when the resources were read. A resource among `resources` that one of them names
+    stands there in its last valid form: it is served, and its status says what is wrong. One among `faulty` has
+    no valid form; it only gets a status. Problems between resources are found here, and take a resource out of
+    the plan. `urls` and `selectors` are what a status gives, by identity; without, a server's own URL.
+    `refusals` are what could not be applied last time.
     """
-    found = (*problems, *check_set(resources))
-    faulty = {problem.resource for problem in found}
-    valid = [resource for resource in resources if resource.identity not in faulty]
-    plan = pack_fleet(fleet_facts(valid, nodes, previous.servers))
-    situation = Situation(resources, found, plan, nodes, reports, previous.statuses)
+    accepted = accept(resources, problems, previous.valid)
+    here = standing(nodes, now)
+    current = {key: _running(servers, nodes, reports.get(key, ())) for key, servers in previous.servers.items()}
+    plan = retained(pack_fleet(fleet_facts(accepted.valid, here, current)), current)
+    suspended = {each.key for each in accepted.valid if isinstance(each, ServingPool) and each.spec.suspend}
+    scenes = {each.pool: _scene(each, accepted, faulty, here, reports, current, previous) for each in plan.pools}
+    leaving = {
+        key: Departures() if key in suspended else departures(scene, previous.leaving.get(key, {}), now, drain)
+        for key, scene in scenes.items()
+    }
+    every = list({each.identity: each for each in (*resources, *faulty)}.values())
+    forms = {each.identity: each for each in accepted.valid}
+    situation = Situation(
+        resources=[forms.get(each.identity, each) for each in every],
+        problems=accepted.problems,
+        plan=plan,
+        nodes=here,
+        reports=reports,
+        previous=previous.statuses,
+        still=accepted.still,
+        refusals=refusals,
+        urls=urls or {},
+        selectors=selectors or {},
+        notes={key: each.notes for key, each in leaving.items()},
+    )
+    due = [next_change(nodes, now), *(each.wake for each in leaving.values())]
     return Outcome(
         plan=plan,
-        repositories={
-            pool.pool: _repositories(pool, valid, reports.get(pool.pool, ()), previous.repositories.get(pool.pool, ()))
-            for pool in plan.pools
-        },
         statuses=statuses(situation, now),
-        problems=found,
+        problems=accepted.problems,
+        steps={key: server_steps(scene, leaving[key]) for key, scene in scenes.items()},
+        leaving={key: each.since for key, each in leaving.items() if each.since},
+        wake=min((each for each in due if each is not None), default=None),
+        valid=forms,
     )
 
 
-def _repositories(
+def _running(
+    servers: Sequence[CurrentServer], nodes: Sequence[Node], reports: Sequence[ServerReport]
+) -> tuple[CurrentServer, ...]:
+    """The servers that have a place. One that does not answer, on a cordoned node, was evicted and finds none there."""
+    cordoned = {node.name for node in nodes if node.ready and not node.schedulable}
+    answering = {report.name for report in reports if report.ready}
+    return tuple(each for each in servers if each.node not in cordoned or each.name in answering)
+
+
+def _scene(
     plan: PoolPlan,
-    resources: Iterable[Resource],
-    reports: Sequence[ServerReport],
-    loaded: Sequence[RenderedRepository],
-) -> tuple[RenderedRepository, ...]:
-    known = list(resources)
-    pool = next(each for each in known if isinstance(each, ServingPool) and each.key == plan.pool)
-    models = {m.name: m for m in known if isinstance(m, InferenceModel) and belongs(m, pool)}
-    ensembles = [each for each in known if isinstance(each, Ensemble) and belongs(each, pool)]
-    return tuple(
-        server_repository(server, models, ensembles, _state(server, reports, loaded)) for server in plan.servers
+    accepted: Accepted,
+    faulty: Sequence[Resource],
+    nodes: Sequence[Node],
+    reports: Mapping[str, Sequence[ServerReport]],
+    current: Mapping[str, Sequence[CurrentServer]],
+    previous: Previous,
+) -> Scene:
+    mine = [each for each in accepted.valid if _asks_for(each, plan.pool)]
+    members = Members.of(
+        [each for each in mine if isinstance(each, InferenceModel)],
+        [each for each in mine if isinstance(each, Ensemble)],
+        [each.name for each in (*accepted.out, *faulty) if _asks_for(each, plan.pool)],
+    )
+    return Scene(
+        plan=plan,
+        members=members,
+        places=Places.of(plan, members),
+        observed=Observed.of(reports.get(plan.pool, ()), previous.repositories.get(plan.pool, ())),
+        current=current.get(plan.pool, ()),
+        nodes={node.name: node for node in nodes if node.ready},
     )
 
 
-def _state(server: ServerPlan, reports: Sequence[ServerReport], loaded: Sequence[RenderedRepository]) -> ServerState:
-    repository = next((each for each in loaded if each.server == server.name), RenderedRepository(server.name))
-    ready = frozenset(
-        (model.model, model.version)
-        for report in reports
-        if report.name == server.name and report.ready
-        for model in report.models
-        if model.state is LoadState.READY
-    )
-    return ServerState(repository, ready)
+def _asks_for(resource: Resource, pool: str) -> bool:
+    return not isinstance(resource, ServingPool) and f"{resource.namespace}/{resource.spec.pool_ref}" == pool

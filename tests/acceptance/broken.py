@@ -36,6 +36,7 @@ class Broken:
     data_type: str = "TYPE_FP32"
     dims: str = "[4]"
     config: str = "{}"
+    reason: str = "LoadFailed"
 
     @property
     def manifest(self) -> str:

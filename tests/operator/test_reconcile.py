@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from argosy.api.documents import Resource, parse_documents
 from argosy.api.problems import Problem
-from argosy.fleet.facts import Gpu, LoadedModel, LoadState, Node, ServerReport
+from argosy.fleet.facts import Gpu, Node, ServerReport
 from argosy.reconcile import Outcome, Previous, reconcile
-from argosy.render.repository import RenderedModel, RenderedRepository
+from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = Node("laptop", (Gpu(0, 64 << 30, is_cpu=True),))

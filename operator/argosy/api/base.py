@@ -57,7 +57,7 @@ class Rule:
     says: str = ""
 
 
-class ApiModel(BaseModel):
+class FrozenModel(BaseModel):
     """A frozen part of a resource: camelCase outside, snake_case inside, unknown fields refused."""
 
     model_config = ConfigDict(
@@ -68,6 +68,10 @@ class ApiModel(BaseModel):
         protected_namespaces=(),
     )
     rules: ClassVar[tuple[Rule, ...]] = ()
+
+
+class ApiModel(FrozenModel):
+    """A part of a resource that people write: everything that is wrong with it is said together."""
 
     @model_validator(mode="wrap")
     @classmethod

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import ConfigDict, Field
 
-from argosy.api.base import ApiModel, Int
+from argosy.api.base import FrozenModel, Int
 
 
 class ConditionType(StrEnum):
@@ -46,6 +46,7 @@ class Reason(StrEnum):
     SERVERS_READY = "ServersReady"
     SERVERS_NOT_READY = "ServersNotReady"
     RECONCILE_FAILED = "ReconcileFailed"
+    NOT_APPLIED = "NotApplied"
     # Valid
     VALID = "Valid"
     INVALID_SPEC = "InvalidSpec"
@@ -99,7 +100,7 @@ class Reason(StrEnum):
     NO_SIGNALS = "NoSignals"
 
 
-class Condition(ApiModel):
+class Condition(FrozenModel):
     """One statement about a resource, with its reason."""
 
     model_config = ConfigDict(extra="ignore")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from argosy.api.base import ApiModel
+from argosy.api.base import FrozenModel
 
 Schema = dict[str, Any]
 _KEPT = (
@@ -25,10 +25,11 @@ _KEPT = (
 )
 
 
-def structural_schema(model: type[ApiModel], defaults: bool = True) -> Schema:
+def structural_schema(model: type[FrozenModel], defaults: bool = True) -> Schema:
     """The schema of a model with everything inlined: no references, unions or nulls.
 
-    With `defaults` plain values that are left out are filled in by the API server; objects never are.
+    With `defaults` plain values that are left out are filled in by the API server; objects never are, nor what stands
+    in a list: tools that merge lists as a whole (kubectl apply, GitOps) would find a change that is none.
     """
     source = model.model_json_schema(by_alias=True)
     return _Converter(source.get("$defs", {}), _models(model), defaults).convert(source)
@@ -37,7 +38,7 @@ def structural_schema(model: type[ApiModel], defaults: bool = True) -> Schema:
 class _Converter:
     """Turns one JSON schema, whose definitions it knows, into a structural one."""
 
-    def __init__(self, definitions: Schema, models: dict[str, type[ApiModel]], defaults: bool) -> None:
+    def __init__(self, definitions: Schema, models: dict[str, type[FrozenModel]], defaults: bool) -> None:
         self._definitions = definitions
         self._models = models
         self._defaults = defaults
@@ -59,7 +60,7 @@ class _Converter:
     def _children(self, flat: Schema) -> Schema:
         found: Schema = {}
         if "items" in flat:
-            found["items"] = self.convert(flat["items"])
+            found["items"] = _Converter(self._definitions, self._models, defaults=False).convert(flat["items"])
         if "properties" in flat:
             found["properties"] = {name: self.convert(inner) for name, inner in flat["properties"].items()}
         values = flat.get("additionalProperties")
@@ -102,9 +103,9 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float | bool) and value != ""
 
 
-def _models(model: type[ApiModel]) -> dict[str, type[ApiModel]]:
+def _models(model: type[FrozenModel]) -> dict[str, type[FrozenModel]]:
     """Every model that is reached from one, by its name."""
-    found: dict[str, type[ApiModel]] = {}
+    found: dict[str, type[FrozenModel]] = {}
     waiting = [model]
     while waiting:
         current = waiting.pop()
@@ -115,10 +116,10 @@ def _models(model: type[ApiModel]) -> dict[str, type[ApiModel]]:
     return found
 
 
-def _named(annotation: Any) -> Iterator[type[ApiModel]]:
+def _named(annotation: Any) -> Iterator[type[FrozenModel]]:
     if get_origin(annotation) in (Annotated, Union, UnionType, dict, tuple):
         for part in get_args(annotation):
             if part not in (NoneType, Ellipsis):
                 yield from _named(part)
-    elif isinstance(annotation, type) and issubclass(annotation, ApiModel):
+    elif isinstance(annotation, type) and issubclass(annotation, FrozenModel):
         yield annotation

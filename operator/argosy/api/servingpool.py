@@ -157,7 +157,8 @@ class Toleration(ApiModel):
         Rule(
             ("key", "operator", "value"),
             _existing_has_no_value,
-            cel="self.operator == 'Exists' ? !has(self.value) || self.value == '' : has(self.key) && self.key != ''",
+            cel="has(self.operator) && self.operator == 'Exists' ? !has(self.value) || self.value == '' "
+            ": has(self.key) && self.key != ''",
             says="operator Exists takes no value, and Equal needs a key",
         ),
     )

@@ -4,12 +4,12 @@ from enum import StrEnum
 
 from pydantic import ConfigDict, Field
 
-from argosy.api.base import ApiModel, Int, Number
+from argosy.api.base import FrozenModel, Int, Number
 from argosy.api.conditions import Condition, ConditionStatus, ConditionType
 from argosy.api.quantity import MeasuredShare, Quantity
 
 
-class StatusPart(ApiModel):
+class StatusPart(FrozenModel):
     """A part of a status. Fields that another release wrote are passed over."""
 
     model_config = ConfigDict(extra="ignore")

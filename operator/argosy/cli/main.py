@@ -4,6 +4,7 @@ import typer
 
 from argosy.cli.crds import crds
 from argosy.cli.get import get
+from argosy.cli.operator import operator
 from argosy.cli.plan import plan
 from argosy.cli.render import render
 from argosy.cli.serve import serve
@@ -21,6 +22,7 @@ app.command()(get)
 app.command()(plan)
 app.command()(render)
 app.command()(crds)
+app.command()(operator)
 app.command(add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve)
 
 

@@ -11,10 +11,10 @@ import typer
 import yaml
 from rich.console import Console
 
+from argosy.acceptance import check_together
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.plandocument import plan_document
 from argosy.cli.plantable import plan_table
-from argosy.fleet.admission import check_set
 from argosy.fleet.demand import fleet_facts
 from argosy.fleet.sharing import pack_fleet
 from argosy.local.manifests import read_manifests
@@ -51,7 +51,7 @@ def plan(
     problems: list[str] = []
     manifests = read_manifests(filename)
     problems += map(str, manifests.problems)
-    problems += map(str, () if manifests.problems else check_set(manifests.resources))
+    problems += map(str, () if manifests.problems else check_together(manifests.resources))
     try:
         machines = read_nodes(nodes)
     except NodesError as error:

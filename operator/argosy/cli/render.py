@@ -11,8 +11,8 @@ from argosy.fleet.facts import Node
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
 from argosy.local.manifests import for_this_machine, read_manifests
-from argosy.local.storage import StorageError
 from argosy.reconcile import Outcome, Previous, reconcile
+from argosy_runtime.agent.storage import StorageError
 
 UNPLACED = 2
 

@@ -45,16 +45,31 @@ def _repeated(resources: list[Resource]) -> Found:
         seen.add(resource.identity)
 
 
+def check_names(resources: Iterable[Resource]) -> list[Problem]:
+    """The models and ensembles of a namespace that share a name, whatever their pools."""
+    return [
+        Problem("", resource.identity, field_path(fault.path), fault.message)
+        for resource, fault in _shared_names(list(resources))
+    ]
+
+
 def _shared_names(resources: list[Resource]) -> Found:
-    """A model and an ensemble of one pool are folders of one model repository, so they differ in name."""
-    models = {(model.key, model.spec.pool_ref) for model in resources if isinstance(model, InferenceModel)}
+    """A model and an ensemble of one namespace would share a Service, and in one pool a folder; the older has it."""
+    models = {each.key: each for each in resources if isinstance(each, InferenceModel)}
     for ensemble in resources:
-        if isinstance(ensemble, Ensemble) and (ensemble.key, ensemble.spec.pool_ref) in models:
+        model = models.get(ensemble.key) if isinstance(ensemble, Ensemble) else None
+        if model is not None:
+            older, younger = (ensemble, model) if _created(ensemble) < _created(model) else (model, ensemble)
             message = (
-                f"pool {ensemble.spec.pool_ref!r} also serves an InferenceModel {ensemble.name!r}, "
-                "and clients know both by this name; rename one"
+                f"there is also an {older.kind} {older.name!r} in namespace {older.namespace!r}, which comes first, "
+                f"and clients know both by this name; rename this {younger.kind}, or delete {older.identity}"
             )
-            yield ensemble, Fault(message, ("metadata", "name"))
+            yield younger, Fault(message, ("metadata", "name"))
+
+
+def _created(resource: Resource) -> str:
+    """When it was created, so that times can be compared; what has no time is the newest."""
+    return resource.metadata.creation_timestamp or "~"
 
 
 def _pools(resources: list[Resource], invalid: Collection[str]) -> Found:
@@ -73,19 +88,25 @@ def _pools(resources: list[Resource], invalid: Collection[str]) -> Found:
 
 
 def _graphs(resources: list[Resource], invalid: Collection[str]) -> Found:
+    served: dict[str, dict[str, Served]] = {}
+    pools = {each.identity for each in resources if isinstance(each, ServingPool)} | set(invalid)
     for ensemble in resources:
         if isinstance(ensemble, Ensemble):
-            models = _served(resources, ensemble.namespace)
-            for fault in check_graph(ensemble, models, _unread(invalid, ensemble.namespace)):
+            namespace = ensemble.namespace
+            if namespace not in served:
+                served[namespace] = _served(resources, namespace)
+            has_pool = f"ServingPool {namespace}/{ensemble.spec.pool_ref}" in pools
+            for fault in check_graph(ensemble, served[namespace], _unread(invalid, namespace), has_pool):
                 yield ensemble, fault
 
 
 def _served(resources: list[Resource], namespace: str) -> dict[str, Served]:
-    """A namespace's models and ensembles by name; of one name the model, which a step most likely means."""
+    """A namespace's models and ensembles by name; of one name the one that keeps it."""
     served: dict[str, Served] = {}
+    younger = {resource.identity for resource, _ in _shared_names(resources)}
     for kind in (Ensemble, InferenceModel):
         for resource in resources:
-            if isinstance(resource, kind) and resource.namespace == namespace:
+            if isinstance(resource, kind) and resource.namespace == namespace and resource.identity not in younger:
                 served[resource.name] = resource
     return served
 

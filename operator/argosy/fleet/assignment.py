@@ -17,7 +17,8 @@ class Site:
     """One server, or the place for a new one, as a group sees it.
 
     `rooms` has every GPU in reach; `held` are those the server has, and of the others it may take `growth`.
-    `cpu_memory` is None where real GPUs serve, else the bytes left in the CPU slots that stand in for them.
+    `cpu_memory` is None where real GPUs serve, else the bytes left in the CPU slots that stand in for them. `busy`
+    are GPUs that servers have now: of GPUs that are alike, others come first.
     """
 
     node: Node
@@ -25,6 +26,7 @@ class Site:
     held: frozenset[int]
     growth: int
     cpu_memory: int | None = None
+    busy: frozenset[int] = frozenset()
 
 
 def hardness(need: Footprint) -> tuple[int, int, int]:
@@ -126,7 +128,7 @@ def _shared(site: Site, need: Footprint, rooms: Mapping[int, Room], held: frozen
             yield (gpu,)
         if not rooms[gpu].empty:
             seen.add(rooms[gpu])  # another that is as full is as good
-    for alike in _kinds(site.node, rooms, [gpu for gpu in fits if gpu not in held], held):
+    for alike in _kinds(site, rooms, [gpu for gpu in fits if gpu not in held], held):
         yield (alike[0],)
 
 
@@ -136,29 +138,29 @@ def _whole(site: Site, need: Footprint, rooms: Mapping[int, Room], held: frozens
     """
     able = [gpu for gpu in sorted(rooms) if _can_take_alone(rooms[gpu], need)]
     if need.gpus == 1:
-        for alike in _kinds(site.node, rooms, able, held):
+        for alike in _kinds(site, rooms, able, held):
             yield (alike[0],)
         return
     joined = [[gpu for gpu in able if gpu in group] for group in site.node.nvlink]
     for group in sorted((g for g in joined if len(g) >= need.gpus), key=lambda g: (len(g), g)):
-        for pick in _picks(_kinds(site.node, rooms, group, held), need.gpus):
+        for pick in _picks(_kinds(site, rooms, group, held), need.gpus):
             yield tuple(sorted(pick))
 
 
-def _kinds(node: Node, rooms: Mapping[int, Room], gpus: Sequence[int], held: frozenset[int]) -> list[list[int]]:
+def _kinds(site: Site, rooms: Mapping[int, Room], gpus: Sequence[int], held: frozenset[int]) -> list[list[int]]:
     """`gpus` in classes of interchangeable ones: held first, then the smallest, then those with the fewest
     free peers.
     """
     peers: dict[int, int] = {}
     for gpu in gpus:
-        group = link_group(node, gpu)
+        group = link_group(site.node, gpu)
         peers[group] = peers.get(group, 0) + 1 if group >= 0 else 0
 
     def kind(gpu: int) -> tuple[bool, int, int, int]:
-        group = link_group(node, gpu)
+        group = link_group(site.node, gpu)
         return (gpu not in held, rooms[gpu].memory, peers[group], group)
 
-    ordered = sorted(gpus, key=lambda gpu: (kind(gpu), gpu))
+    ordered = sorted(gpus, key=lambda gpu: (kind(gpu), gpu in site.busy, gpu))
     return [list(alike) for _, alike in groupby(ordered, key=kind)]
 
 

@@ -16,8 +16,9 @@ class Cost:
     """Why one place is better than another: fields in falling order of weight, less is better."""
 
     beside: bool  # another replica of the group is on the same node
+    restarts: bool  # a running server would have to take another GPU, and interrupt all that it serves
     new_gpus: int
-    restarts: bool  # a running server would have to take another GPU
+    displaces: bool  # takes a GPU of a server that runs, which has to leave first
     shape: bool  # opens a server for nothing, or grows one that another would spare
     stranded: int  # free GPUs left behind on the node
     leftover: int  # unused thousandths (memory and compute) on the GPUs it touches
@@ -48,7 +49,7 @@ def best(layout: Layout, replica: Replica) -> Candidate | None:
 
 def candidates(layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE) -> Iterator[Candidate]:
     """Every site that can take the replica, with at most `tries` seatings each."""
-    nodes = layout.nodes_with(replica.group.name)
+    nodes = layout.nodes_with(replica.group.name) if replica.group.replicas > 1 else frozenset()
     for name, node, server in _sites(layout, replica):
         yield from seatings(layout, replica, name, node, server, {}, tries, beside=node in nodes)
 
@@ -64,22 +65,30 @@ def seatings(
     beside: bool = False,
 ) -> Iterator[Candidate]:
     """The replica on one server (`None`: a new one called `name`), at most `tries` ways."""
-    site = _site(layout, node, server)
+    site = _site(layout, name, node, server)
     for assignment in islice(assignments(site, replica.group.demands, wanted), tries):
         yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, beside))
 
 
 def _sites(layout: Layout, replica: Replica) -> Iterator[tuple[str, str, Server | None]]:
+    nodes, several = layout.terrain.nodes, replica.group.replicas > 1
+    shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.whole]
+    memory, compute = sum(need.memory for need in shared), sum(need.compute for need in shared)
     for server in layout.servers.values():
-        if not server.hosts(replica.group.name):
+        full = not layout.free[server.node] and (memory > server.memory or compute > server.compute)
+        if full and not layout.terrain.stand_in:
+            continue
+        if nodes[server.node].schedulable and not (several and server.hosts(replica.group.name)):
             yield server.name, server.node, server
     if layout.full:
         return
     name = layout.fresh_name()
     busy = {server.node for server in layout.servers.values()}
-    seen: set[object] = set()
-    for node in layout.terrain.nodes.values():
-        kind = (node.gpus, node.nvlink)
+    seen: set[int] = set()
+    for node in nodes.values():
+        if not node.schedulable:
+            continue
+        kind = layout.terrain.kinds[node.name]
         if node.name not in busy and kind in seen:
             continue  # as good as an idle node already offered
         if node.name not in busy:
@@ -87,16 +96,18 @@ def _sites(layout: Layout, replica: Replica) -> Iterator[tuple[str, str, Server 
         yield name, node.name, None
 
 
-def _site(layout: Layout, node: str, server: Server | None) -> Site:
+def _site(layout: Layout, name: str, node: str, server: Server | None) -> Site:
     terrain = layout.terrain
     free = layout.free[node]
+    if not terrain.nodes[node].schedulable:
+        free = tuple(gpu for gpu in free if gpu in terrain.running.get(name, ()))
     rooms: dict[int, Room] = dict(server.rooms) if server else {}
     rooms.update({gpu: terrain.empty_room(node, gpu) for gpu in free})
     held = frozenset(server.gpus) if server else frozenset()
     limit = terrain.facts.gpus_per_server
     growth = len(free) if limit is None else max(0, limit - len(held))
     cpu_memory = layout.cpu_free(node) if terrain.stand_in else None
-    return Site(terrain.nodes[node], rooms, held, growth, cpu_memory)
+    return Site(terrain.nodes[node], rooms, held, growth, cpu_memory, terrain.held.get(node, frozenset()))
 
 
 def _cost(
@@ -116,8 +127,9 @@ def _cost(
     leftover, peak = _fit(layout, replica, site, assignment)
     return Cost(
         beside=beside,
-        new_gpus=len(new),
         restarts=server is not None and running is not None and not new <= running,
+        new_gpus=len(new),
+        displaces=bool((new - (running or frozenset())) & layout.terrain.held.get(site.node.name, frozenset())),
         shape=server is None if limited or not new else server is not None,
         stranded=(-left if limited else left) if new or server is None else 0,
         leftover=leftover,

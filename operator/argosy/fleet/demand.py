@@ -36,7 +36,7 @@ def pool_facts(
     spec = pool.spec
     return PoolFacts(
         pool=pool.key,
-        nodes=selected(pool, nodes),
+        nodes=selected(pool, nodes, {server.node for server in current}),
         groups=groups_of(models, ensembles),
         headroom=spec.memory_headroom,
         gpus_per_server=spec.gpus_per_server,

@@ -1,42 +1,30 @@
 """An Ensemble's status."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, Ensemble, EnsembleStatus, Reason
 from argosy.api.status import ScalingStatus, StepStatus
-from argosy.fleet.facts import ServerReport
-from argosy.fleet.loading import Loading
-from argosy.fleet.placed import place, placed_finding, servers_with
-from argosy.fleet.plan import PoolPlan
+from argosy.fleet.placed import place, placed_finding
+from argosy.fleet.plan import ServerPlan
+from argosy.fleet.served import Served
 from argosy.fleet.transitions import Finding, conditions
 from argosy.fleet.verdict import verdict
 
 
-def ensemble_status(
-    ensemble: Ensemble,
-    models: Sequence[str],
-    versions: Mapping[str, int],
-    plan: PoolPlan,
-    reports: Mapping[str, ServerReport],
-    before: Sequence[Condition],
-    now: datetime,
-    suspended: bool = False,
-) -> EnsembleStatus:
-    """The status of a valid ensemble. `models` are all that it runs; `versions` has what each step's name
-    runs at.
-    """
-    servers = servers_with(plan, models)
-    names = [server.name for server in servers]
+def ensemble_status(ensemble: Ensemble, served: Served, before: Sequence[Condition], now: datetime) -> EnsembleStatus:
+    """The status of a valid ensemble of a pool."""
+    servers = served.servers_with(ensemble.name)
+    models = served.members.runs[ensemble.name]
     places = [
         place(s, ensemble.spec.version, sorted({g for p in s.placements if p.model in models for g in p.gpus}), 1)
         for s in servers
     ]
-    loading = Loading.of(ensemble.name, ensemble.spec.version, names, reports)
+    loading = served.loading(ensemble.name, ensemble.spec.version, servers)
     generation = ensemble.metadata.generation
     parts = [
         Finding(ConditionType.VALID, True, Reason.VALID),
-        placed_finding(plan, suspended, models, places),
+        placed_finding(served, ensemble.name, places),
         loading.finding(),
         _scaling(ensemble),
     ]
@@ -48,27 +36,21 @@ def ensemble_status(
         url=loading.url,
         versions=loading.versions(),
         active_version=loading.active_version,
-        steps=_steps(ensemble, versions, names, reports),
+        steps=_steps(ensemble, served, servers),
         placement=tuple(places),
         scaling=ScalingStatus(
-            desired_replicas=len(servers) + sum(1 for each in plan.unplaced if set(models) & set(each.models)),
+            desired_replicas=len(servers) + len(served.without_place(ensemble.name)),
             reason=Reason.FIXED_REPLICAS,
         ),
     )
 
 
-def _steps(
-    ensemble: Ensemble,
-    versions: Mapping[str, int],
-    servers: Sequence[str],
-    reports: Mapping[str, ServerReport],
-) -> tuple[StepStatus, ...]:
+def _steps(ensemble: Ensemble, served: Served, servers: tuple[ServerPlan, ...]) -> tuple[StepStatus, ...]:
     found = []
     for step in ensemble.spec.steps:
-        version = step.version or versions[step.model]
-        (wanted,) = (
-            each for each in Loading.of(step.model, version, servers, reports).versions() if each.version == version
-        )
+        version = step.version or served.members.version(step.model) or 1
+        loading = served.loading(step.model, version, servers)
+        wanted = next(each for each in loading.versions() if each.version == version)
         found.append(StepStatus(model=step.model, version=version, state=wanted.state))
     return tuple(found)
 

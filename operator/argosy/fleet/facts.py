@@ -6,7 +6,9 @@ namespaces can meet.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from datetime import datetime
+
+from argosy_runtime.agent.contract import LoadedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +23,10 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine: its devices, and the groups of device indexes that NVLink joins."""
+    """A machine: its devices, and the groups of device indexes that NVLink joins.
+
+    `ready` since when it is not, if known; not `schedulable` (cordoned): what runs there stays, nothing new comes.
+    """
 
     name: str
     gpus: tuple[Gpu, ...]
@@ -31,6 +36,8 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     ready: bool = True
+    schedulable: bool = True
+    unready_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,31 +113,28 @@ class CurrentServer:
     placed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
-class LoadState(StrEnum):
-    """A model version's state on one server, as the repository index says it."""
-
-    LOADING = "LOADING"
-    READY = "READY"
-    UNAVAILABLE = "UNAVAILABLE"
-    UNLOADING = "UNLOADING"
-
-
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
-    """What a server reports of one model version; `reason` says why it is unavailable."""
-
-    model: str
-    version: int
-    state: LoadState
-    reason: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class ServerReport:
-    """What is observed of one server; `trouble` says why it does not run."""
+    """What is observed of one server; `trouble` says why it does not run.
+
+    `settled`: since it was started, every model that it should have was ready or failed once.
+    """
 
     name: str
     ready: bool
     models: tuple[LoadedModel, ...] = ()
     url: str = ""
     trouble: str = ""
+    settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An object (`Service default/embedder`) that could not be applied for a resource, given by its identity.
+
+    `message` says why, and the way out.
+    """
+
+    resource: str
+    object: str
+    message: str

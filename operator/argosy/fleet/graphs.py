@@ -27,15 +27,18 @@ class End:
     tensor: Tensor | None = None
 
 
-def check_graph(ensemble: Ensemble, models: Mapping[str, Served], unread: Iterable[str] = ()) -> list[Fault]:
+def check_graph(
+    ensemble: Ensemble, models: Mapping[str, Served], unread: Iterable[str] = (), has_pool: bool = True
+) -> list[Fault]:
     """All that is wrong between an ensemble and its steps' models, with paths from the resource's root.
 
     `models` are the models and ensembles of its namespace by name. Steps whose model is in `unread` (it exists,
-    but has errors of its own) are checked only for their place in the graph.
+    but has errors of its own) are checked only for their place in the graph. Without `has_pool` the ensemble's pool
+    does not exist, so that models in other pools are no further fault.
     """
     graph = Graph.of(ensemble, models)
     return [
-        *_check_models(ensemble, models, frozenset(unread)),
+        *_check_models(ensemble, models, frozenset(unread), has_pool),
         *_check_mappings(ensemble, models),
         *_check_flow(graph),
         *_check_tensors(graph),
@@ -85,7 +88,9 @@ def _step_name(index: int, step: Step) -> str:
     return f"steps[{index}] ({step.model})"
 
 
-def _check_models(ensemble: Ensemble, models: Mapping[str, Served], unread: frozenset[str]) -> Iterator[Fault]:
+def _check_models(
+    ensemble: Ensemble, models: Mapping[str, Served], unread: frozenset[str], has_pool: bool
+) -> Iterator[Fault]:
     for index, step in enumerate(ensemble.spec.steps):
         path: Path = ("spec", "steps", index)
         model = models.get(step.model)
@@ -93,7 +98,7 @@ def _check_models(ensemble: Ensemble, models: Mapping[str, Served], unread: froz
             if step.model not in unread:
                 yield Fault(_no_model(step.model, ensemble, models), (*path, "model"))
             continue
-        if model.spec.pool_ref != ensemble.spec.pool_ref:
+        if has_pool and model.spec.pool_ref != ensemble.spec.pool_ref:
             yield Fault(
                 f"{step.model!r} is in pool {model.spec.pool_ref!r}, "
                 f"and the ensemble in {ensemble.spec.pool_ref!r}; all of an ensemble is served by one pool",

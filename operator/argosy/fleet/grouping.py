@@ -23,7 +23,8 @@ def groups_of(models: Sequence[InferenceModel], ensembles: Sequence[Ensemble]) -
     together: dict[str, list[str]] = {}
     for name in _in_step_order(by_name, members):
         together.setdefault(_find(root, name), []).append(name)
-    groups = [_group([by_name[name] for name in names], ensembles, members) for names in together.values()]
+    users = _users(ensembles, members)
+    groups = [_group([by_name[name] for name in names], users) for names in together.values()]
     return tuple(sorted(groups, key=lambda group: group.name))
 
 
@@ -31,7 +32,20 @@ def models_of(ensemble: str, ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
     """The models that an ensemble runs, those of its inner ensembles in their place, each once, in step
     order.
     """
-    steps = {each.name: [step.model for step in each.spec.steps] for each in ensembles}
+    return _run_by(ensemble, _steps(ensembles))
+
+
+def runs_of(ensembles: Iterable[Ensemble]) -> dict[str, tuple[str, ...]]:
+    """The models that each ensemble runs, as `models_of` gives them."""
+    steps = _steps(ensembles)
+    return {name: _run_by(name, steps) for name in sorted(steps)}
+
+
+def _steps(ensembles: Iterable[Ensemble]) -> dict[str, list[str]]:
+    return {each.name: [step.model for step in each.spec.steps] for each in ensembles}
+
+
+def _run_by(ensemble: str, steps: dict[str, list[str]]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     _collect(ensemble, steps, found, frozenset())
     return tuple(found)
@@ -49,8 +63,7 @@ def _collect(name: str, steps: dict[str, list[str]], found: dict[str, None], abo
 
 def _members(models: Iterable[str], ensembles: Sequence[Ensemble]) -> dict[str, tuple[str, ...]]:
     known = set(models)
-    every = {each.name: models_of(each.name, ensembles) for each in sorted(ensembles, key=lambda each: each.name)}
-    return {name: names for name, names in every.items() if names and known >= set(names)}
+    return {name: names for name, names in runs_of(ensembles).items() if names and known >= set(names)}
 
 
 def _in_step_order(models: Iterable[str], members: dict[str, tuple[str, ...]]) -> dict[str, None]:
@@ -58,22 +71,27 @@ def _in_step_order(models: Iterable[str], members: dict[str, tuple[str, ...]]) -
     return used | dict.fromkeys(sorted(models))
 
 
-def _group(
-    models: Sequence[InferenceModel], ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]
-) -> Group:
-    names = {model.name for model in models}
-    users = [each for each in ensembles if names & set(members.get(each.name, ()))]
+def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -> dict[str, list[Ensemble]]:
+    """The ensembles that run each model."""
+    users: dict[str, list[Ensemble]] = {}
+    for ensemble in ensembles:
+        for name in members.get(ensemble.name, ()):
+            users.setdefault(name, []).append(ensemble)
+    return users
+
+
+def _group(models: Sequence[InferenceModel], users: dict[str, list[Ensemble]]) -> Group:
     demands = tuple(
         Demand(
             model=model.name,
             version=model.spec.version,
             footprint=footprint_of(model),
-            replicas=_replicas(model, [each for each in users if model.name in members[each.name]]),
+            replicas=_replicas(model, users.get(model.name, ())),
             instances=model.spec.instances,
         )
         for model in models
     )
-    name = min((each.name for each in users), default=models[0].name)
+    name = min((each.name for model in models for each in users.get(model.name, ())), default=models[0].name)
     return Group(name, demands, max(demand.replicas for demand in demands))
 
 

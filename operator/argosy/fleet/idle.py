@@ -15,6 +15,7 @@ def with_idle_servers(layout: Layout, servers: Sequence[ServerPlan]) -> tuple[Se
     limit = facts.min_servers if facts.max_servers is None else min(facts.min_servers, facts.max_servers)
     missing = max(0, limit - len(servers))
     free = {node: list(gpus) for node, gpus in layout.free.items()}
+    opens = [node for node in free if layout.terrain.nodes[node].schedulable]
     names = {server.name for server in servers}
     idle: list[ServerPlan] = []
     if missing and free:
@@ -22,8 +23,8 @@ def with_idle_servers(layout: Layout, servers: Sequence[ServerPlan]) -> tuple[Se
         kept = [server for server in spare if server.node in free and set(server.gpus) <= set(free[server.node])]
         idle += [_held(free, server.name, server.node, server.gpus[:1]) for server in kept[:missing]]
         fresh = _fresh_names(layout, names | {server.name for server in idle})
-        for _ in range(missing - len(idle)):
-            node = min(free, key=lambda name: (-len(free[name]), name))
+        for _ in range(missing - len(idle) if opens else 0):
+            node = min(opens, key=lambda name: (-len(free[name]), name))
             idle.append(_held(free, next(fresh), node, tuple(free[node][:1])))
     return tuple(sorted([*servers, *idle], key=lambda server: natural(server.name)))
 

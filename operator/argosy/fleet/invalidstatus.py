@@ -5,40 +5,40 @@ serves.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from argosy.api import ConditionType, Ensemble, Problem, Reason, Resource
+from argosy.api import Condition, ConditionType, Ensemble, Problem, Reason, Resource
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
-from argosy.fleet.transitions import Finding, conditions
+from argosy.fleet.stalledstatus import Status, overruled, stalled
+from argosy.fleet.transitions import Finding
 
-_EMPTY: Mapping[str, InferenceModelStatus | EnsembleStatus | ServingPoolStatus] = {
+STILL = "; what it said before is still served"
+EMPTY: Mapping[str, Status] = {
     "InferenceModel": InferenceModelStatus(),
     "Ensemble": EnsembleStatus(),
     "ServingPool": ServingPoolStatus(),
 }
-_REPLACED = (ConditionType.READY, ConditionType.RECONCILING, ConditionType.STALLED, ConditionType.VALID)
+"""A status of each kind that says nothing yet."""
 
 
 def invalid_status(
     resource: Resource,
     problems: Sequence[Problem],
-    previous: InferenceModelStatus | EnsembleStatus | ServingPoolStatus | None,
+    status: Status | None,
+    before: Sequence[Condition],
     now: datetime,
-) -> InferenceModelStatus | EnsembleStatus | ServingPoolStatus:
-    """Valid and Ready are False, Stalled is True, with every problem; the other parts stay as they were."""
-    status = previous or _EMPTY[resource.kind]
+    serves: bool = False,
+) -> Status:
+    """Valid and Ready are False, Stalled is True, with every problem; the other parts stay as in `status`.
+
+    `before` are the conditions as they were written last. `serves`: its last valid form goes on serving.
+    """
     reason = _reason(resource, problems[0])
     message = "; ".join(
         f"{problem.path}: {problem.message}" if problem.path else problem.message for problem in problems
     )
-    findings = [
-        Finding(ConditionType.READY, False, reason, message),
-        Finding(ConditionType.RECONCILING, False, Reason.SETTLED, "nothing can be done until the spec is corrected"),
-        Finding(ConditionType.STALLED, True, reason, message),
-        Finding(ConditionType.VALID, False, reason, message),
-    ]
-    generation = resource.metadata.generation
-    found = conditions(status.conditions, findings, generation, now)
-    kept = tuple(condition for condition in status.conditions if condition.type not in _REPLACED)
-    return status.model_copy(update={"observed_generation": generation, "conditions": (*found, *kept)})
+    message += STILL if serves else ""
+    findings = stalled(reason, message, "nothing can be done until the spec is corrected")
+    findings.append(Finding(ConditionType.VALID, False, reason, message))
+    return overruled(status or EMPTY[resource.kind], findings, before, resource.metadata.generation, now)
 
 
 def _reason(resource: Resource, problem: Problem) -> Reason:

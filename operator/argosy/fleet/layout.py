@@ -1,7 +1,7 @@
 """A layout: who sits where while a plan is being made. Immutable, so that a search can try and step back."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from argosy.fleet.devices import FULL_COMPUTE, Room, cpu_memory_of, cpus_stand_in, gpus_of, usable_memory
 from argosy.fleet.facts import Group, Node, PoolFacts
@@ -40,6 +40,8 @@ class Server:
     gpus: tuple[int, ...] = ()
     tenants: tuple[Tenant, ...] = ()
     rooms: Mapping[int, Room] = field(default_factory=dict)
+    memory: int = 0  # bytes left on its GPUs together
+    compute: int = 0  # thousandths left on its GPUs together
 
     def hosts(self, group: str) -> bool:
         """Whether a replica of the group is already here."""
@@ -56,11 +58,16 @@ class Terrain:
     cpu_memory: Mapping[str, int]  # node → bytes
     stand_in: bool  # CPU slots serve what asks for a GPU
     running: Mapping[str, frozenset[int]]  # server that runs now → device indexes
+    held: Mapping[str, frozenset[int]]  # node → device indexes of the servers that run now
+    kinds: Mapping[str, int]  # node → the same number as for every node that is like it
 
     @classmethod
     def of(cls, facts: PoolFacts) -> "Terrain":
         """The terrain of one pool: its ready nodes, in the order of their names."""
         nodes = {node.name: node for node in sorted(facts.nodes, key=lambda node: node.name) if node.ready}
+        held: dict[str, frozenset[int]] = {}
+        for server in facts.current:
+            held[server.node] = held.get(server.node, frozenset()) | set(server.gpus)
         return cls(
             facts=facts,
             nodes=nodes,
@@ -68,6 +75,8 @@ class Terrain:
             cpu_memory={node.name: cpu_memory_of(node, facts.headroom) for node in nodes.values()},
             stand_in=cpus_stand_in(facts),
             running={server.name: frozenset(server.gpus) for server in facts.current},
+            held=held,
+            kinds=_kinds(nodes.values(), held),
         )
 
     def empty_room(self, node: str, index: int) -> Room:
@@ -133,7 +142,9 @@ class Layout:
                 for gpu in gpus:
                     room = rooms.get(gpu) or self.terrain.empty_room(server.node, gpu)
                     rooms[gpu] = room.less(demand.footprint)
-        return replace(server, gpus=tuple(sorted(rooms)), tenants=tenants, rooms=rooms)
+        memory = sum(room.memory for room in rooms.values())
+        compute = sum(room.compute for room in rooms.values())
+        return Server(server.name, server.node, tuple(sorted(rooms)), tenants, rooms, memory, compute)
 
     def _with_server(self, before: Server, after: Server) -> "Layout":
         servers = dict(self.servers)
@@ -142,6 +153,11 @@ class Layout:
             del servers[after.name]
         free = (set(self.free[after.node]) | set(before.gpus)) - set(after.gpus)
         return Layout(self.terrain, servers, {**self.free, after.node: tuple(sorted(free))})
+
+
+def _kinds(nodes: Iterable[Node], held: Mapping[str, frozenset[int]]) -> dict[str, int]:
+    numbers: dict[object, int] = {}
+    return {n.name: numbers.setdefault((n.gpus, n.nvlink, held.get(n.name)), len(numbers)) for n in nodes}
 
 
 def cpu_bytes(tenant: Tenant) -> int:

@@ -1,19 +1,21 @@
 """What servers report about one model or ensemble, held against what was planned."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
 from argosy.fleet.amounts import counted
-from argosy.fleet.facts import LoadedModel, LoadState, ServerReport
+from argosy.fleet.leaving import Note
+from argosy.fleet.observed import Observed, answers
 from argosy.fleet.transitions import Finding
+from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """One model's states. `servers` are those that are to hold `version`; `reported` has what each says of
-    the model.
+    """One model's states. `servers` are those that are to hold `version`; `reported` has what each server, also one
+    that the model leaves, says of it. `notes` say what a server waits for.
     """
 
     model: str
@@ -21,18 +23,35 @@ class Loading:
     servers: tuple[str, ...]
     reported: Mapping[str, Sequence[LoadedModel]]
     urls: Mapping[str, str]
+    notes: Mapping[str, Note] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, model: str, version: int, servers: Sequence[str], reports: Mapping[str, ServerReport]) -> "Loading":
-        """What the planned servers report; one that is not ready reports nothing."""
-        answering = [reports[name] for name in servers if name in reports and reports[name].ready]
-        reported = {report.name: [m for m in report.models if m.model == model] for report in answering}
-        return cls(model, version, tuple(servers), reported, {r.name: r.url for r in answering if r.url})
+    def of(
+        cls,
+        model: str,
+        version: int,
+        servers: Sequence[str],
+        observed: Observed,
+        notes: Mapping[tuple[str, str], Note] | None = None,
+    ) -> "Loading":
+        """What servers report; one that is not ready reports nothing. `notes` are by server and model."""
+        said = observed.on(model)
+        urls = {name: observed.reports[name].url for name in said}
+        mine = {name: notes[name, model] for name in servers if (name, model) in notes} if notes else {}
+        return cls(model, version, tuple(servers), said, {name: url for name, url in urls.items() if url}, mine)
 
     @property
     def available(self) -> tuple[str, ...]:
         """The planned servers on which the version is ready."""
         return tuple(name for name in self.servers if self.state_on(name) is LoadState.READY)
+
+    @property
+    def former(self) -> tuple[str, ...]:
+        """Servers that are not planned any more, and still answer."""
+        answering = (
+            name for name, said in self.reported.items() if name not in self.servers and any(map(answers, said))
+        )
+        return tuple(sorted(answering))
 
     @property
     def failures(self) -> dict[str, str]:
@@ -46,8 +65,9 @@ class Loading:
 
     @property
     def url(self) -> str:
-        """Where the model answers: on the first server that has it."""
-        return next((f"{self.urls[n]}/v2/models/{self.model}" for n in self.available if n in self.urls), "")
+        """Where the model answers: on the first server that has it, be it one that it leaves."""
+        at = (*self.available, *self.former)
+        return next((f"{self.urls[n]}/v2/models/{self.model}" for n in at if n in self.urls), "")
 
     def state_on(self, server: str) -> LoadState | None:
         """The version's state on a server, or None if it says nothing of it."""
@@ -66,16 +86,20 @@ class Loading:
         """The condition Loaded."""
         kind, done, wanted = ConditionType.LOADED, len(self.available), len(self.servers)
         if not wanted:
-            return Finding(kind, False, Reason.PENDING, "it has no place yet")
+            still = f"; it is still served by {', '.join(self.former)}" if self.former else ""
+            return Finding(kind, False, Reason.PENDING, f"it has no place yet{still}")
         so_far = f"version {self.version} is loaded on {done} of {counted(wanted, 'server')}"
         if done == wanted:
             return Finding(kind, True, Reason.LOADED, so_far)
         if self.failures:
             why = "; ".join(f"{server}: {reason}" for server, reason in self.failures.items())
-            return Finding(kind, False, Reason.LOAD_FAILED, f"{so_far}; {why}")
+            return Finding(kind, False, self._failure(), f"{so_far}; {why}{self._meanwhile()}")
+        stuck = next((note.message for note in self.notes.values() if note.stuck), "")
+        if stuck:
+            return Finding(kind, False, Reason.NO_ROOM, f"{so_far}; {stuck}{self._meanwhile()}")
         waiting = "; ".join(self._awaited(name) for name in self.servers if name not in self.available)
         reason = Reason.PARTIALLY_LOADED if done else Reason.LOADING
-        return Finding(kind, False, reason, f"{so_far}; {waiting}")
+        return Finding(kind, False, reason, f"{so_far}; {waiting}{self._meanwhile()}")
 
     def versions(self) -> tuple[VersionStatus, ...]:
         """Every version that is wanted or still there, with its share of the servers' traffic."""
@@ -91,14 +115,29 @@ class Loading:
     def _present(self) -> set[int]:
         return {m.version for entries in self.reported.values() for m in entries if m.state in _PRESENT}
 
+    def _failure(self) -> Reason:
+        """At which step the first of the failures happened."""
+        first = next(iter(self.failures))
+        kind = next(
+            (e.failure for e in self.reported[first] if e.version == self.version and e.failure), FailureKind.LOAD
+        )
+        return _FAILURES[kind]
+
+    def _meanwhile(self) -> str:
+        """Who serves until the planned servers do."""
+        return f"; until then it is served by {', '.join(self.former)}" if self.former else ""
+
     def _awaited(self, server: str) -> str:
         """What a server that does not have the version yet is doing about it."""
+        if server in self.notes:
+            return f"{server}: {self.notes[server].message}"
         said = next((m.reason for m in self.reported.get(server, ()) if m.version == self.version), "")
         return f"{server}: {said}" if said else f"waiting for {server}"
 
     def _version(self, number: int, shares: Mapping[int, int]) -> VersionStatus:
-        ready = sum(1 for entries in self.reported.values() if _is_ready(entries, number))
         wanted = number == self.version
+        counted_in = [entries for name, entries in self.reported.items() if name in self.servers or not wanted]
+        ready = sum(1 for entries in counted_in if _is_ready(entries, number))
         return VersionStatus(
             version=number,
             state=self._state(ready) if wanted else _old_state(ready),
@@ -116,6 +155,11 @@ class Loading:
         return VersionState.LOADING if self.servers else VersionState.PENDING
 
 
+_FAILURES = {
+    FailureKind.DOWNLOAD: Reason.DOWNLOAD_FAILED,
+    FailureKind.DIGEST: Reason.DIGEST_MISMATCH,
+    FailureKind.LOAD: Reason.LOAD_FAILED,
+}
 _PRESENT = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 
 

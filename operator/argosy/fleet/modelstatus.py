@@ -1,42 +1,33 @@
 """An InferenceModel's status."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelStatus, Reason
 from argosy.api.status import FootprintStatus, PlacementStatus, ScalingStatus
-from argosy.fleet.facts import ServerReport
 from argosy.fleet.loading import Loading
-from argosy.fleet.placed import place, placed_finding, placement_on, servers_with
-from argosy.fleet.plan import PoolPlan
+from argosy.fleet.placed import place, placed_finding, placement_on
+from argosy.fleet.served import Served
 from argosy.fleet.transitions import Finding, conditions
 from argosy.fleet.unsupported import unused_model_settings, unused_scaling_settings
 from argosy.fleet.verdict import verdict
 
 
 def model_status(
-    model: InferenceModel,
-    plan: PoolPlan,
-    reports: Mapping[str, ServerReport],
-    before: Sequence[Condition],
-    now: datetime,
-    suspended: bool = False,
-    pinned: Collection[int] = (),
+    model: InferenceModel, served: Served, before: Sequence[Condition], now: datetime
 ) -> InferenceModelStatus:
-    """The status of a valid model. `pinned` are older versions that ensembles hold to, which are no
-    leftovers.
-    """
-    servers = servers_with(plan, [model.name])
+    """The status of a valid model of a pool."""
+    servers = served.servers_with(model.name)
     seats = [placement_on(server, model.name) for server in servers]
     places = [
         place(server, seat.version, seat.gpus, seat.instances) for server, seat in zip(servers, seats, strict=True)
     ]
-    loading = Loading.of(model.name, model.spec.version, [server.name for server in servers], reports)
+    loading = served.loading(model.name, model.spec.version, servers)
     return InferenceModelStatus(
         observed_generation=model.metadata.generation,
         conditions=conditions(
             before,
-            _findings(model, plan, places, loading, suspended, pinned),
+            _findings(model, served, places, loading),
             model.metadata.generation,
             now,
         ),
@@ -48,28 +39,24 @@ def model_status(
         placement=tuple(places),
         footprint=_footprint(model),
         scaling=ScalingStatus(
-            desired_replicas=len(servers) + sum(1 for each in plan.unplaced if model.name in each.models),
+            desired_replicas=len(servers) + len(served.without_place(model.name)),
             reason=Reason.FIXED_REPLICAS,
         ),
     )
 
 
 def _findings(
-    model: InferenceModel,
-    plan: PoolPlan,
-    places: Sequence[PlacementStatus],
-    loading: Loading,
-    suspended: bool,
-    pinned: Collection[int],
+    model: InferenceModel, served: Served, places: Sequence[PlacementStatus], loading: Loading
 ) -> list[Finding]:
     parts = [
         _valid(model),
-        placed_finding(plan, suspended, [model.name], places),
+        placed_finding(served, model.name, places),
         *_engine(model),
         loading.finding(),
         _scaling(model),
     ]
-    rolling = "" if model.spec.version_policy else loading.rolling(pinned)
+    # versions that ensembles hold to are no leftovers
+    rolling = "" if model.spec.version_policy else loading.rolling(served.pinned.get(model.name, ()))
     return [*verdict(parts, loading.serving(), rolling), *parts]
 
 

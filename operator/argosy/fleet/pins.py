@@ -31,7 +31,11 @@ class Pin:
 
 def pins_of(facts: PoolFacts) -> tuple[Pin, ...]:
     """A pin for each replica that runs now, the complete ones first, then the hardest to move."""
-    pins = [pin for group in facts.groups for pin in _pins_of_group(facts, group)]
+    hosts: dict[str, list[CurrentServer]] = {}
+    for server in facts.current:
+        for model in server.placed:
+            hosts.setdefault(model, []).append(server)
+    pins = [pin for group in facts.groups for pin in _pins_of_group(group, hosts)]
     return tuple(sorted(pins, key=lambda pin: (not pin.complete, weight(pin.replica.group), pin.replica.key)))
 
 
@@ -54,17 +58,26 @@ def pinned(layout: Layout, pins: Sequence[Pin]) -> Layout:
 
 
 def stay(layout: Layout, pin: Pin) -> Candidate | None:
-    """The place that leaves the pin's models where they are, or None if that is no longer possible."""
+    """The place that leaves the pin's models where they are, or None if that is no longer possible.
+
+    A server that would have to take another GPU for it is restarted, so what is there would not stay.
+    """
     name, node = pin.server.name, pin.server.node
     server = layout.servers.get(name)
     if node not in layout.terrain.nodes or (server is None and layout.full):
         return None
     found = seatings(layout, pin.replica, name, node, server, pin.seats, tries=16)
-    return min((c for c in found if pin.holds(c)), key=lambda candidate: candidate.cost, default=None)
+    staying = (c for c in found if pin.holds(c) and _gpus(c) <= set(pin.server.gpus))
+    return min(staying, key=lambda candidate: candidate.cost, default=None)
 
 
-def _pins_of_group(facts: PoolFacts, group: Group) -> list[Pin]:
-    found = [(server, _seats(server, group)) for server in facts.current]
+def _gpus(candidate: Candidate) -> set[int]:
+    return {gpu for gpus in candidate.assignment for gpu in gpus}
+
+
+def _pins_of_group(group: Group, hosts: Mapping[str, Sequence[CurrentServer]]) -> list[Pin]:
+    servers = {server.name: server for demand in group.demands for server in hosts.get(demand.model, ())}
+    found = [(server, _seats(server, group)) for server in servers.values()]
     kept = sorted(
         ((server, seats) for server, seats in found if seats),
         key=lambda pair: (-len(pair[1]), -_bytes(group, pair[1]), -len(pair[0].placed), pair[0].name),

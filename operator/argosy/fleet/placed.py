@@ -1,17 +1,12 @@
 """The condition Placed, and a replica's place as a status shows it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from argosy.api import ConditionType, Reason
 from argosy.api.status import PlacementStatus
-from argosy.fleet.plan import Placement, PoolPlan, ServerPlan
+from argosy.fleet.plan import Placement, ServerPlan
+from argosy.fleet.served import Served
 from argosy.fleet.transitions import Finding
-
-
-def servers_with(plan: PoolPlan, models: Collection[str]) -> tuple[ServerPlan, ...]:
-    """The planned servers that have all of these models."""
-    wanted = set(models)
-    return tuple(s for s in plan.servers if wanted and wanted <= {p.model for p in s.placements})
 
 
 def placement_on(server: ServerPlan, model: str) -> Placement:
@@ -24,14 +19,12 @@ def place(server: ServerPlan, version: int, gpus: Sequence[int], instances: int)
     return PlacementStatus(server=server.name, node=server.node, version=version, gpus=tuple(gpus), instances=instances)
 
 
-def placed_finding(
-    plan: PoolPlan, suspended: bool, models: Collection[str], places: Sequence[PlacementStatus]
-) -> Finding:
-    """Whether every replica of what these models make up has a place, and if not why."""
-    kind = ConditionType.PLACED
-    if suspended:
-        return Finding(kind, False, Reason.SUSPENDED, f"pool {plan.pool} is suspended; set spec.suspend to false")
-    unplaced = [each for each in plan.unplaced if set(models) & set(each.models)]
+def placed_finding(served: Served, name: str, places: Sequence[PlacementStatus]) -> Finding:
+    """Whether every replica of a model or an ensemble has a place, and if not why."""
+    kind, key = ConditionType.PLACED, served.plan.pool
+    if served.pool.spec.suspend:
+        return Finding(kind, False, Reason.SUSPENDED, f"pool {key} is suspended; set spec.suspend to false")
+    unplaced = served.without_place(name)
     if unplaced:
         reason = Reason(unplaced[0].reason)
         done, wanted = len(places), len(places) + len(unplaced)

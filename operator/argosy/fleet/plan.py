@@ -30,6 +30,11 @@ class ServerPlan:
     gpus: tuple[int, ...]
     placements: tuple[Placement, ...]
 
+    @property
+    def current(self) -> CurrentServer:
+        """Where things sit on it once it is so."""
+        return CurrentServer(self.name, self.node, self.gpus, {p.model: p.gpus for p in self.placements})
+
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
@@ -59,10 +64,7 @@ class PoolPlan:
     @property
     def current(self) -> tuple[CurrentServer, ...]:
         """Where things sit once the plan is carried out: what the facts of the next one start from."""
-        return tuple(
-            CurrentServer(server.name, server.node, server.gpus, {p.model: p.gpus for p in server.placements})
-            for server in self.servers
-        )
+        return tuple(server.current for server in self.servers)
 
 
 @dataclass(frozen=True, slots=True)

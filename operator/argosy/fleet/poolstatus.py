@@ -8,6 +8,7 @@ from argosy.api.status import GpuCount, GpuPlacement, OccupantStatus, ServerStat
 from argosy.fleet.amounts import counted
 from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.plan import Placement, PoolPlan, ServerPlan
+from argosy.fleet.served import Served
 from argosy.fleet.transitions import Finding, conditions
 from argosy.fleet.unsupported import unused_pool_settings
 
@@ -15,14 +16,10 @@ _CPU = -1
 
 
 def pool_status(
-    pool: ServingPool,
-    plan: PoolPlan,
-    nodes: Sequence[Node],
-    reports: Mapping[str, ServerReport],
-    before: Sequence[Condition],
-    now: datetime,
+    pool: ServingPool, served: Served, nodes: Mapping[str, Node], before: Sequence[Condition], now: datetime
 ) -> ServingPoolStatus:
-    """The status of a valid pool, whose plan was made for `nodes`."""
+    """The status of a valid pool, whose plan was made for `nodes`, by name."""
+    plan, reports = served.plan, served.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
     generation = pool.metadata.generation
     return ServingPoolStatus(
@@ -38,7 +35,7 @@ def pool_status(
             free=plan.gpus_total - plan.gpus_used,
             one_per_model=plan.gpus_one_per_model,
         ),
-        placement=_placement(plan, {node.name: node for node in nodes}),
+        placement=_placement(plan, nodes),
         unplaced=tuple(
             UnplacedStatus(name=each.group, reason=each.reason, message=each.message) for each in plan.unplaced
         ),

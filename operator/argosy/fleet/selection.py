@@ -2,28 +2,46 @@
 means them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from argosy.api import ServingPool
 from argosy.api.servingpool import Effect, Toleration, TolerationOperator
 from argosy.fleet.facts import Node
 
 _KEEPS_AWAY = (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+_OF_THE_NODE = tuple(f"node.kubernetes.io/{state}" for state in ("unschedulable", "not-ready", "unreachable"))
+"""Taints that Kubernetes sets by a node's own state, which is known from the node itself."""
 
 
-def selected(pool: ServingPool, nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """The ready nodes that have every selected label and no taint that the pool does not tolerate, by name."""
-    chosen = [node for node in nodes if node.ready and _labelled(pool, node) and _tolerated(pool, node)]
-    return tuple(sorted(chosen, key=lambda node: node.name))
+def selected(pool: ServingPool, nodes: Iterable[Node], running: Collection[str] = ()) -> tuple[Node, ...]:
+    """The ready nodes that have every selected label, by name.
+
+    One with a taint that keeps new Pods away, and that the pool does not tolerate, is as if cordoned. Of the cordoned
+    only those are among them that the pool has servers on (`running`), and none whose taint ends what runs.
+    """
+    chosen = [node for node in nodes if node.ready and _labelled(pool, node)]
+    repelled = [(node, _repelled(pool, node)) for node in chosen]
+    kept = [
+        replace(node, schedulable=False) if effects else node
+        for node, effects in repelled
+        if Effect.NO_EXECUTE not in effects
+    ]
+    return tuple(sorted((n for n in kept if n.schedulable or n.name in running), key=lambda node: node.name))
 
 
 def _labelled(pool: ServingPool, node: Node) -> bool:
     return pool.spec.node_selector.items() <= dict(node.labels).items()
 
 
-def _tolerated(pool: ServingPool, node: Node) -> bool:
-    repelling = [taint for taint in node.taints if taint.get("effect") in _KEEPS_AWAY]
-    return all(any(tolerates(toleration, taint) for toleration in pool.spec.tolerations) for taint in repelling)
+def _repelled(pool: ServingPool, node: Node) -> set[str]:
+    """The effects of the node's taints that the pool does not tolerate."""
+    repelling = [t for t in node.taints if t.get("effect") in _KEEPS_AWAY and t.get("key") not in _OF_THE_NODE]
+    return {
+        taint.get("effect", "")
+        for taint in repelling
+        if not any(tolerates(toleration, taint) for toleration in pool.spec.tolerations)
+    }
 
 
 def tolerates(toleration: Toleration, taint: Mapping[str, str]) -> bool:

@@ -11,16 +11,16 @@ _Devices = frozenset[tuple[str, int]]
 
 
 def pack_fleet(pools: Sequence[PoolFacts]) -> FleetPlan:
-    """Every pool's plan, in the order of their keys. A pool leaves alone what earlier ones take and what
-    later ones hold.
+    """Every pool's plan, in the order of their keys. A pool leaves alone what earlier ones take and what others
+    hold.
     """
     plans: list[PoolPlan] = []
     ordered = sorted(pools, key=lambda facts: facts.pool)
-    for at, facts in enumerate(ordered):
+    for facts in ordered:
         taken = {(s.node, gpu) for plan in plans for s in plan.servers for gpu in s.gpus}
-        later = {(s.node, gpu) for other in ordered[at + 1 :] for s in other.current for gpu in s.gpus}
+        held = {(s.node, gpu) for other in ordered if other is not facts for s in other.current for gpu in s.gpus}
         own = {(s.node, gpu) for s in facts.current for gpu in s.gpus}
-        withheld = frozenset(taken | (later - own))
+        withheld = frozenset(taken | (held - own))
         plans.append(pack(replace(facts, nodes=tuple(_without(node, withheld) for node in facts.nodes))))
     return FleetPlan(tuple(plans))
 

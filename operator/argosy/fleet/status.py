@@ -2,40 +2,34 @@
 each will do.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
-from argosy.api import (
-    Condition,
-    Ensemble,
-    EnsembleStatus,
-    InferenceModel,
-    InferenceModelStatus,
-    Problem,
-    Resource,
-    ServingPool,
-    ServingPoolStatus,
-)
-from argosy.fleet.demand import belongs
+from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.fleet.ensemblestatus import ensemble_status
-from argosy.fleet.facts import Node, ServerReport
-from argosy.fleet.grouping import models_of
-from argosy.fleet.invalidstatus import invalid_status
+from argosy.fleet.facts import Node, Refusal, ServerReport
+from argosy.fleet.invalidstatus import EMPTY, invalid_status
+from argosy.fleet.leaving import Note
+from argosy.fleet.members import Members
 from argosy.fleet.modelstatus import model_status
+from argosy.fleet.observed import Observed
 from argosy.fleet.plan import FleetPlan, PoolPlan
 from argosy.fleet.poolstatus import pool_status
+from argosy.fleet.served import Served
+from argosy.fleet.stalledstatus import Status, deleting, refused
 
-Status = InferenceModelStatus | EnsembleStatus | ServingPoolStatus
+__all__ = ["Situation", "Status", "statuses"]
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """All that statuses are made from.
 
-    `resources` are all that could be read; those that a problem names get a status that says so. `reports`
-    maps a pool's key to what its servers say; `previous` maps a resource's identity to the status written
-    last.
+    `resources` are all that could be read; those that a problem names get a status that says so, and those in
+    `still` are served all the same. `reports` maps a pool's key to what its servers say, `notes` to why a model
+    (`server, model`) waits; `previous` maps a resource's identity to the status written last, `urls` and `selectors`
+    to what its status gives.
     """
 
     resources: Sequence[Resource]
@@ -44,76 +38,95 @@ class Situation:
     nodes: Sequence[Node]
     reports: Mapping[str, Sequence[ServerReport]]
     previous: Mapping[str, Status]
-
-    def pool_of(self, member: InferenceModel | Ensemble) -> ServingPool | None:
-        """The pool that a model or ensemble asks for, if it exists."""
-        pools = (each for each in self.resources if isinstance(each, ServingPool))
-        return next((pool for pool in pools if belongs(member, pool)), None)
-
-    def plan_of(self, pool: ServingPool) -> PoolPlan:
-        """The pool's plan; an empty one for a pool that was not planned."""
-        empty = PoolPlan(pool.key, (), (), 0, 0, 0)
-        return next((plan for plan in self.plan.pools if plan.pool == pool.key), empty)
-
-    def ensembles_beside(self, member: InferenceModel | Ensemble) -> list[Ensemble]:
-        """The valid ensembles of the same pool."""
-        return [e for e in self.resources if isinstance(e, Ensemble) and _same_pool(e, member) and not self.faults(e)]
-
-    def faults(self, resource: Resource) -> list[Problem]:
-        """What is wrong with a resource."""
-        return [problem for problem in self.problems if problem.resource == resource.identity]
+    still: frozenset[str] = frozenset()
+    refusals: Sequence[Refusal] = ()
+    urls: Mapping[str, str] = field(default_factory=dict)
+    selectors: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, Mapping[tuple[str, str], Note]] = field(default_factory=dict)
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
     """The status of every resource, by its identity. `now` must have a time zone."""
-    return {each.identity: _status(each, situation, now) for each in situation.resources}
+    return _Writer(situation, now).all()
 
 
-def _status(resource: Resource, situation: Situation, now: datetime) -> Status:
-    previous = situation.previous.get(resource.identity) or resource.status
-    before = previous.conditions if previous else ()
-    faults = situation.faults(resource)
-    if isinstance(resource, ServingPool):
+class _Writer:
+    """Everything that is asked for more than once, found once."""
+
+    def __init__(self, situation: Situation, now: datetime) -> None:
+        self._situation, self._now = situation, now
+        self._faults: dict[str, list[Problem]] = {}
+        for problem in situation.problems:
+            self._faults.setdefault(problem.resource, []).append(problem)
+        self._refusals: dict[str, list[Refusal]] = {}
+        for refusal in situation.refusals:
+            self._refusals.setdefault(refusal.resource, []).append(refusal)
+        self._out = set(self._faults) - situation.still
+        self._nodes = {node.name: node for node in situation.nodes}
+        self._pools = {pool.key: self._served(pool) for pool in situation.resources if isinstance(pool, ServingPool)}
+
+    def all(self) -> dict[str, Status]:
+        return {each.identity: self._status(each) for each in self._situation.resources}
+
+    def _served(self, pool: ServingPool) -> Served:
+        plans = {plan.pool: plan for plan in self._situation.plan.pools}
+        members = [each for each in self._situation.resources if not isinstance(each, ServingPool)]
+        mine = [m for m in members if _pool_key(m) == pool.key and m.identity not in self._out]
+        return Served.of(
+            pool,
+            plans.get(pool.key) or PoolPlan(pool.key, (), (), 0, 0, 0),
+            Members.of(
+                [each for each in mine if isinstance(each, InferenceModel)],
+                [each for each in mine if isinstance(each, Ensemble)],
+            ),
+            Observed.of(self._situation.reports.get(pool.key, ())),
+            self._situation.notes.get(pool.key, {}),
+        )
+
+    def _status(self, resource: Resource) -> Status:
+        identity, now = resource.identity, self._now
+        previous = self._situation.previous.get(identity) or resource.status
+        before = previous.conditions if previous else ()
+        generation = resource.metadata.generation
+        if resource.metadata.deletion_timestamp:
+            return deleting(previous or EMPTY[resource.kind], before, generation, now)
+        faults = self._faults.get(identity, [])
+        if not faults and not isinstance(resource, ServingPool) and _pool_key(resource) not in self._pools:
+            faults = [_without_pool(resource)]
+        if faults and identity not in self._situation.still:
+            return invalid_status(resource, faults, previous, before, now)
+        status = self._addressed(self._found(resource, before), identity, previous)
         if faults:
-            return invalid_status(resource, faults, previous, now)
-        reports = {report.name: report for report in situation.reports.get(resource.key, ())}
-        return pool_status(resource, situation.plan_of(resource), situation.nodes, reports, before, now)
-    pool = situation.pool_of(resource)
-    if pool is None:
-        faults = faults or [_without_pool(resource)]
-    if faults or pool is None:
-        return invalid_status(resource, faults, previous, now)
-    if isinstance(resource, InferenceModel):
-        return _model(resource, pool, situation, before, now)
-    return _ensemble(resource, pool, situation, before, now)
+            return invalid_status(resource, faults, status, before, now, serves=True)
+        if identity in self._refusals:
+            return refused(status, self._refusals[identity], before, generation, now)
+        return status
+
+    def _found(self, resource: Resource, before: Sequence[Condition]) -> Status:
+        if isinstance(resource, ServingPool):
+            return pool_status(resource, self._pools[resource.key], self._nodes, before, self._now)
+        served = self._pools[_pool_key(resource)]
+        if isinstance(resource, InferenceModel):
+            return model_status(resource, served, before, self._now)
+        return ensemble_status(resource, served, before, self._now)
+
+    def _addressed(self, status: Status, identity: str, previous: Status | None) -> Status:
+        """The status with the URL and the selector that the shell gives.
+
+        The URL stands once something answers there, and stays: clients hold on to it.
+        """
+        url, selector = self._situation.urls.get(identity), self._situation.selectors.get(identity)
+        given: dict[str, str] = {}
+        if url is not None:
+            answers = status.available_replicas > 0 or (previous is not None and previous.url == url)
+            given["url"] = url if answers else ""
+        if selector is not None:
+            given["selector"] = selector
+        return status.model_copy(update=given) if given else status
 
 
-def _model(
-    model: InferenceModel, pool: ServingPool, situation: Situation, before: Sequence[Condition], now: datetime
-) -> InferenceModelStatus:
-    pinned = _pinned(model.name, situation.ensembles_beside(model))
-    reports = {report.name: report for report in situation.reports.get(pool.key, ())}
-    return model_status(model, situation.plan_of(pool), reports, before, now, pool.spec.suspend, pinned)
-
-
-def _ensemble(
-    ensemble: Ensemble, pool: ServingPool, situation: Situation, before: Sequence[Condition], now: datetime
-) -> EnsembleStatus:
-    beside = situation.ensembles_beside(ensemble)
-    members = [e for e in situation.resources if isinstance(e, InferenceModel | Ensemble) and _same_pool(e, ensemble)]
-    versions = {member.name: member.spec.version for member in members}
-    reports = {report.name: report for report in situation.reports.get(pool.key, ())}
-    models = models_of(ensemble.name, beside)
-    return ensemble_status(ensemble, models, versions, situation.plan_of(pool), reports, before, now, pool.spec.suspend)
-
-
-def _same_pool(one: InferenceModel | Ensemble, other: InferenceModel | Ensemble) -> bool:
-    return (one.namespace, one.spec.pool_ref) == (other.namespace, other.spec.pool_ref)
-
-
-def _pinned(model: str, ensembles: Iterable[Ensemble]) -> set[int]:
-    steps = (step for ensemble in ensembles for step in ensemble.spec.steps if step.model == model)
-    return {step.version for step in steps if step.version is not None}
+def _pool_key(member: InferenceModel | Ensemble) -> str:
+    return f"{member.namespace}/{member.spec.pool_ref}"
 
 
 def _without_pool(member: InferenceModel | Ensemble) -> Problem:

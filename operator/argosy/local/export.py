@@ -5,10 +5,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from argosy.render.repository import RenderedRepository
-
-from .repository import place_model
-from .storage import Storage
+from argosy_runtime.agent.contract import RenderedRepository
+from argosy_runtime.agent.repository import place_model
+from argosy_runtime.agent.storage import Storage
 
 MARKER = ".argosy-rendered"
 """A file that tells a folder which may be written again from one that may not."""

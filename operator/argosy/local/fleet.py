@@ -10,14 +10,15 @@ from typing import Any
 from argosy.fleet.facts import CurrentServer, Node, ServerReport
 from argosy.fleet.plan import ServerPlan
 from argosy.reconcile import Outcome
-from argosy.render.repository import RenderedRepository
+from argosy_runtime.agent.contract import RenderedRepository
+from argosy_runtime.agent.control import Tally
+from argosy_runtime.agent.jsonfiles import read_json, write_json
+from argosy_runtime.agent.storage import Storage
 
-from .control import Tally
 from .managed import ManagedServer
 from .ports import Ports, next_free
 from .server import PROGRAM, Command, ServerProcess, stop
-from .state import StateFolder, read_json, write_json
-from .storage import Storage
+from .state import StateFolder
 from .view import ServerRow
 
 Key = tuple[str, str]
@@ -81,16 +82,16 @@ class LocalFleet:
 
         Raises PortInUseError where a server's ports cannot be had.
         """
-        plans = {(pool.pool, server.name): server for pool in outcome.plan.pools for server in pool.servers}
+        steps = {(pool, step.plan.name): step for pool, found in outcome.steps.items() for step in found}
+        plans = {key: step.plan for key, step in steps.items()}
         commands = {key: self._command(key, plan, environments.get(key[0], {})) for key, plan in plans.items()}
         await self._retire(commands)
         for key, command in commands.items():
             if key not in self._servers:
                 self._servers[key] = self._managed(key, command)
                 await self._servers[key].keep(now)
-        for pool, repositories in outcome.repositories.items():
-            for repository in repositories:
-                await self._servers[pool, repository.server].converge(repository)
+        for key, step in steps.items():
+            await self._servers[key].converge(step.repository)
         self._storage.keep(self._kept())
 
     def loaded(self) -> dict[str, list[RenderedRepository]]:

@@ -5,14 +5,14 @@ import time
 from pathlib import Path
 
 from argosy.fleet.facts import ServerReport
-from argosy.render.repository import RenderedRepository
+from argosy_runtime.agent.agent import Agent
+from argosy_runtime.agent.contract import RenderedRepository
+from argosy_runtime.agent.control import Control, ControlError, Tally
+from argosy_runtime.agent.repository import RepositoryFolder
+from argosy_runtime.agent.storage import Storage
 
-from .agent import Agent
-from .control import Control, ControlError, Tally
 from .ports import PortInUseError, check_free
-from .repository import RepositoryFolder
 from .server import EXIT_TIMEOUT_S, Command, ServerProcess, stop
-from .storage import Storage
 
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 1.0, 30.0
 SETTLED_S = 60.0
@@ -30,7 +30,8 @@ class ManagedServer:
         self.trouble = ""
         self._folder = folder
         self._control = Control(self.url)
-        self.agent = Agent(RepositoryFolder(folder), storage, self._control, time.monotonic)
+        repository = RepositoryFolder(folder, str(folder / "server.log"))
+        self.agent = Agent(repository, storage, self._control, time.monotonic)
         self._process: ServerProcess | None = None
         self._started = 0.0
         self._start_at = 0.0

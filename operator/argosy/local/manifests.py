@@ -12,8 +12,7 @@ from argosy.api.meta import GROUP
 from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.yamltext import YamlTextError, read_documents
-
-from .localfiles import is_file, local_path
+from argosy_runtime.agent.localfiles import is_file, local_path
 
 SUFFIXES = (".yaml", ".yml")
 

@@ -17,8 +17,9 @@ from pathlib import Path
 
 import psutil
 
+from argosy_runtime.agent.jsonfiles import read_json, write_json
+
 from .ports import Ports
-from .state import read_json, write_json
 
 PROGRAM = (sys.executable, "-m", "argosy_runtime.server")
 """The bundled runtime."""

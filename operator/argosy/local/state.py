@@ -7,13 +7,14 @@ servers/<name>/    repository/, process.json, applied.json, server.log
 """
 
 import fcntl
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from argosy_runtime.agent.jsonfiles import read_json, write_json
 
 DEFAULT_STATE = Path(".argosy")
 
@@ -95,24 +96,3 @@ class StateFolder:
     def read_status(self) -> dict[str, Any] | None:
         """What the last `argosy up` wrote, or None."""
         return read_json(self.status_file)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file at once: written beside, then renamed."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    beside.write_text(text)
-    beside.replace(path)
-
-
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Replace a JSON file at once."""
-    write_text(path, json.dumps(value, indent=1, sort_keys=True) + "\n")
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """A JSON object, or None where there is no such file or it is not one."""
-    try:
-        value = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None

@@ -7,16 +7,15 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from watchfiles import Change, awatch
 
+from argosy.acceptance import check_together
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
-from argosy.fleet.admission import check_set
 from argosy.fleet.facts import Node
-from argosy.fleet.invalidstatus import invalid_status
 from argosy.fleet.status import Status
 from argosy.reconcile import Outcome, Previous, reconcile
 
@@ -114,25 +113,37 @@ class Supervisor:
 
     async def _round(self) -> Outcome:
         now = time.monotonic()
-        reports = await self._fleet.observe(now)
+        # whatever answers is reached: there are no endpoints that would have to follow
+        reports = {
+            pool: [replace(report, settled=True) for report in found]
+            for pool, found in (await self._fleet.observe(now)).items()
+        }
         before = replace(self._previous, repositories=self._fleet.loaded())
         here = for_this_machine(self._resources, sum(not gpu.is_cpu for gpu in self._node.gpus))
-        outcome = reconcile(here, [self._node], reports, before, datetime.now(UTC))
-        self._previous = replace(before, servers=outcome.servers, statuses=outcome.statuses)
-        statuses = self._with_faults(outcome.statuses)
+        outcome = reconcile(
+            here,
+            [self._node],
+            reports,
+            before,
+            datetime.now(UTC),
+            self._problems,
+            faulty=self._faulty,
+            drain=timedelta(),
+        )
+        self._previous = replace(before, servers=outcome.servers, statuses=outcome.statuses, leaving=outcome.leaving)
         try:
-            self._record(outcome, statuses)
+            self._record(outcome)
             await self._fleet.converge(outcome, environments(self._resources), now)
         except OSError as error:
             self._survive(error)
         else:
             self._begun, self._trouble = True, ""
-        await self._show(statuses, now)
+        await self._show(outcome.statuses, now)
         return outcome
 
-    def _record(self, outcome: Outcome, statuses: Mapping[str, Status]) -> None:
+    def _record(self, outcome: Outcome) -> None:
         """Write down what the next `argosy up`, and `argosy get`, have to know."""
-        resources = documents([*self._resources, *self._faulty], statuses)
+        resources = documents([*self._resources, *self._faulty], outcome.statuses)
         problems = [str(problem) for problem in self._problems]
         self._state.write_status({"pid": os.getpid(), "problems": problems, "resources": resources})
         self._fleet.remember(outcome)
@@ -185,18 +196,6 @@ class Supervisor:
                 self._view.note(line)
             self._resources = stamped(manifests.resources, self._resources, datetime.now(UTC))
 
-    def _with_faults(self, found: Mapping[str, Status]) -> dict[str, Status]:
-        """The statuses, with what an edit made of them that was not taken over."""
-        statuses = dict(found)
-        for resource in (*self._resources, *self._faulty):
-            mine = [problem for problem in self._problems if problem.resource == resource.identity]
-            before = statuses.get(resource.identity)
-            if mine:
-                if before is not None:
-                    mine[-1] = replace(mine[-1], message=f"{mine[-1].message}; what it said before is still served")
-                statuses[resource.identity] = invalid_status(resource, mine, before, datetime.now(UTC))
-        return statuses
-
     async def _watch(self) -> None:
         is_folder = self._path.is_dir()
         root = self._path if is_folder else self._path.parent
@@ -235,4 +234,4 @@ def checked(manifests: Manifests) -> Manifests:
     """The manifests with the problems between their resources."""
     if manifests.problems:
         return manifests
-    return replace(manifests, problems=tuple(check_set(manifests.resources, manifests.sources)))
+    return replace(manifests, problems=tuple(check_together(manifests.resources, manifests.sources)))

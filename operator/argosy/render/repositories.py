@@ -1,17 +1,20 @@
 """A server's plan becomes its model repository."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.fleet.plan import Placement, ServerPlan
+from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource, in_load_order
 
+from .alike import Alike
+from .configtext import config_text
 from .ensemble_config import ensemble_config
 from .model_config import Devices, model_config
-from .repository import RenderedModel, RenderedRepository, VersionSource, config_text, in_load_order
-from .rollover import ServerState, settled_ensemble, versions_beside
+from .rollover import Exceptions, ServerState, settled_ensemble, versions_beside
 
 MODEL_FILES = {
     "onnxruntime": (".onnx",),
@@ -27,38 +30,54 @@ def server_repository(
     models: Mapping[str, InferenceModel],
     ensembles: Sequence[Ensemble],
     state: ServerState | None = None,
+    exceptions: Exceptions | None = None,
 ) -> RenderedRepository:
     """What `server` should hold next: its plan's models, and the ensembles all of whose steps sit there.
 
     `models` are by the keys that placements use; `state` is what the server has now, so that what serves is
-    kept until its successor is ready.
+    kept until its successor is ready. `exceptions` are what is not as planned yet.
     """
-    state = state or ServerState(RenderedRepository(server.name))
-    placed = {models[each.model].name: (models[each.model], each) for each in server.placements}
+    state, but = state or ServerState(RenderedRepository(server.name)), exceptions or Exceptions()
+    here = [each for each in server.placements if each.model not in but.withheld]
+    placed = {models[each.model].name: (models[each.model], each) for each in here}
     pins = _pins(ensembles, {name: model.spec.version for name, (model, _) in placed.items()})
     rendered = [_model(model, placement, server, pins, state) for model, placement in placed.values()]
     for ensemble in ensembles:
         if ensemble.name in pins:
             own = pins[ensemble.name]
             rendered.append(settled_ensemble(ensemble, own, rendered_ensemble(ensemble, own), state))
-    return RenderedRepository(server.name, in_load_order(tuple(rendered)))
+    return RenderedRepository(server.name, in_load_order(tuple(but.applied(rendered, state.repository))))
 
 
 def rendered_model(model: InferenceModel, devices: Devices, versions: Mapping[int, VersionSource]) -> RenderedModel:
     """One model's folder with these versions."""
-    return RenderedModel(model.name, config_text(model_config(model, devices, tuple(versions))), dict(versions))
+    text = _model_text(Alike(model), devices, tuple(sorted(versions)))
+    return RenderedModel(model.name, text, dict(versions))
+
+
+@lru_cache(maxsize=4096)
+def _model_text(model: Alike[InferenceModel], devices: Devices, versions: tuple[int, ...]) -> str:
+    return config_text(model_config(model.resource, devices, versions))
 
 
 def rendered_ensemble(ensemble: Ensemble, pins: Mapping[str, int]) -> RenderedModel:
     """One ensemble's folder: a config and an empty version."""
-    text = config_text(ensemble_config(ensemble, pins))
+    text = _ensemble_text(Alike(ensemble), tuple(sorted(pins.items())))
     return RenderedModel(ensemble.name, text, {ensemble.spec.version: VersionSource()}, dict(pins))
+
+
+@lru_cache(maxsize=4096)
+def _ensemble_text(ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...]) -> str:
+    return config_text(ensemble_config(ensemble.resource, dict(pins)))
 
 
 def source_of(model: InferenceModel) -> VersionSource:
     """Where the declared version's files come from, and the name of a lone file."""
     spec = model.spec
-    return VersionSource(spec.storage_uri, spec.digest or "", _file_name(spec.storage_uri, model))
+    name = str(spec.config.get("default_model_filename") or "")
+    return VersionSource(
+        spec.storage_uri, spec.digest or "", _file_name(spec.storage_uri, spec.model_format.backend, name)
+    )
 
 
 def local_devices(placement: Placement, server: ServerPlan) -> Devices:
@@ -94,9 +113,9 @@ def _pins(ensembles: Sequence[Ensemble], versions: Mapping[str, int]) -> dict[st
     return pins
 
 
-def _file_name(uri: str, model: InferenceModel) -> str:
+@lru_cache(maxsize=4096)
+def _file_name(uri: str, backend: str, name: str) -> str:
     suffix = PurePosixPath(unquote(urlsplit(uri).path)).suffix
-    backend = model.spec.model_format.backend
     if suffix not in MODEL_FILES.get(backend, ()):
         return ""
-    return str(model.spec.config.get("default_model_filename") or f"model{suffix}")
+    return name or f"model{suffix}"

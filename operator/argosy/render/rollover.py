@@ -4,14 +4,13 @@ A new version loads beside those that serve; they go when it is ready there and 
 more. An ensemble moves to new versions of its steps in one step: when all of them are ready beside it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.versions import VersionPolicy
-
-from .repository import RenderedModel, RenderedRepository, VersionSource
+from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,27 @@ class ServerState:
     def pinned(self, model: str) -> set[int]:
         """The model's versions that a loaded ensemble runs."""
         return {each.steps[model] for each in self.repository.models if model in each.steps}
+
+
+@dataclass(frozen=True, slots=True)
+class Exceptions:
+    """What of one server is not as planned yet, by name.
+
+    `withheld`: not to be loaded now. `kept`: stays beside the planned, in the form it has. `held`: keeps the form it
+    has in place of the planned one.
+    """
+
+    withheld: Collection[str] = ()
+    kept: Collection[str] = ()
+    held: Collection[str] = ()
+
+    def applied(self, rendered: Iterable[RenderedModel], repository: RenderedRepository) -> list[RenderedModel]:
+        """The rendered folders, with those that stay as they are in `repository`."""
+        former = {each.name: each for each in repository.models}
+        found = {each.name: each for each in rendered if each.name not in self.withheld or each.name in self.kept}
+        found |= {name: former[name] for name in self.held if name in former and name in found}
+        found |= {name: former[name] for name in self.kept if name in former and name not in found}
+        return list(found.values())
 
 
 def versions_beside(

@@ -122,3 +122,7 @@ def test_a_smallest_body_breaks_no_rule() -> None:
     spec |= {"footprint": {}, "parallelism": {}, "batching": {}, "rollout": {}}
     assert broken(spec_schema("InferenceModel"), spec) == []
     assert broken(spec_schema("ServingPool"), {}) == []
+    assert (
+        broken(spec_schema("ServingPool"), {"tolerations": [{"key": "gpus"}], "runtime": {"env": [{"name": "A"}]}})
+        == []
+    )

@@ -1,6 +1,7 @@
 """Reading nodes: GPU feature discovery's labels, NVLink, readiness, and what is wrong with a file."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +85,14 @@ def test_a_node_without_gpus_is_a_cpu_slot_with_its_memory() -> None:
 
 
 def test_nodes_that_take_no_pods_are_not_ready() -> None:
-    conditions = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
-    cordoned, lost = read(body("a", spec={"unschedulable": True}), body("b", status=conditions))
-    assert (cordoned.ready, lost.ready) == (False, False)
+    since = {"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-01-01T12:00:00Z"}
+    conditions, silent = {"conditions": [since]}, {"conditions": [{"type": "Ready", "status": "False"}]}
+    cordoned, lost, mute = read(
+        body("a", spec={"unschedulable": True}), body("b", status=conditions), body("c", status=silent)
+    )
+    assert (cordoned.ready, cordoned.schedulable, cordoned.unready_since) == (True, False, None)
+    assert (lost.ready, lost.unready_since) == (False, datetime(2026, 1, 1, 12, tzinfo=UTC))
+    assert (mute.ready, mute.unready_since) == (False, None)
 
 
 def test_taints_are_kept() -> None:

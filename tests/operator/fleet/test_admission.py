@@ -51,8 +51,8 @@ def test_one_name_in_two_namespaces_is_two_resources() -> None:
 def test_a_model_and_an_ensemble_share_a_repository() -> None:
     assert said(pool("p"), model("m"), model("e"), ensemble("e", "m")) == [
         (
-            "f.yaml: Ensemble n/e: metadata.name: pool 'p' also serves an InferenceModel 'e', "
-            "and clients know both by this name; rename one"
+            "f.yaml: Ensemble n/e: metadata.name: there is also an InferenceModel 'e' in namespace 'n', "
+            "which comes first, and clients know both by this name; rename this Ensemble, or delete InferenceModel n/e"
         )
     ]
 

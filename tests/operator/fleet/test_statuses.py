@@ -8,9 +8,10 @@ from typing import Any
 from argosy.api import Condition, ConditionType, Problem, Resource, parse_body
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, VersionState
 from argosy.fleet.demand import fleet_facts
-from argosy.fleet.facts import Gpu, LoadedModel, LoadState, Node, ServerReport
+from argosy.fleet.facts import Gpu, Node, ServerReport
 from argosy.fleet.sharing import pack_fleet
 from argosy.fleet.status import Situation, Status, statuses
+from argosy_runtime.agent.contract import LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)

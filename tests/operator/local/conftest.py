@@ -1,66 +1,14 @@
-"""What the local tests share: a server that is not one, manifests, and `argosy up` as a process."""
+"""What the local tests share: manifests, and `argosy up` as a process."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
 import pytest
-from google.protobuf import text_format
 from tests.acceptance.running import PIPE, REAL, Starter, Workspace, free_ports, model, servers_of
 from tests.peers.cache import PeerUnavailableError
 from tests.peers.fixtures import give_up
 from tests.peers.triton import install
-from tritonclient.grpc.model_config_pb2 import ModelConfig
-
-from argosy.fleet.facts import LoadedModel, LoadState
-from argosy.local.control import RefusedError, UnreachableError
-
-
-@dataclass
-class FakeControl:
-    """A server's control protocol over its repository folder. A version with a file `broken` does not load."""
-
-    repository: Path
-    loaded: dict[str, dict[int, str]] = field(default_factory=dict)
-    calls: list[str] = field(default_factory=list)
-    gone: bool = False
-
-    async def index(self) -> tuple[LoadedModel, ...]:
-        """Every version that is loaded."""
-        if self.gone:
-            raise UnreachableError("the server did not answer")
-        return tuple(
-            LoadedModel(name, version, LoadState.READY)
-            for name, versions in self.loaded.items()
-            for version in versions
-        )
-
-    async def load(self, name: str) -> None:
-        """Read the folder as a server would; what was loaded stays where anything is wrong."""
-        self.calls.append(f"load {name}")
-        if self.gone:
-            raise UnreachableError("the server did not answer")
-        folder = self.repository / name
-        config = text_format.Parse((folder / "config.pbtxt").read_text(), ModelConfig())
-        found: dict[int, str] = {}
-        for version in config.version_policy.specific.versions:
-            if not (folder / str(version)).is_dir():
-                raise RefusedError(f"version {version} has no folder")
-            if (folder / str(version) / "broken").exists():
-                raise RefusedError(f"failed to load '{name}': version {version} is broken")
-            found[version] = "".join(
-                path.read_text() for path in sorted((folder / str(version)).iterdir()) if path.is_file()
-            )
-        self.loaded[name] = found
-
-    async def unload(self, name: str) -> None:
-        """Drop a model."""
-        self.calls.append(f"unload {name}")
-        if self.gone:
-            raise UnreachableError("the server did not answer")
-        if self.loaded.pop(name, None) is None:
-            raise RefusedError(f"failed to unload '{name}': unknown")
 
 
 @pytest.fixture
@@ -137,12 +85,6 @@ def documents() -> Callable[[str, int, str], str]:
 def pipe() -> str:
     """An ensemble of the models `one` and `two`."""
     return PIPE
-
-
-@pytest.fixture
-def fake(tmp_path: Path) -> FakeControl:
-    """A server that is not one, over `server/repository`."""
-    return FakeControl(tmp_path / "server" / "repository")
 
 
 def _starter(request: pytest.FixtureRequest, code: str) -> Iterator[Starter]:

@@ -14,7 +14,6 @@ from rich.console import Console
 from argosy.api.crds import DEFINITIONS
 from argosy.api.problems import Problem
 from argosy.cli.render import render
-from argosy.local.control import Tally
 from argosy.local.export import MARKER, NotOursError, export
 from argosy.local.machine import cpu_node, joined, visible
 from argosy.local.manifests import environments, for_this_machine, read_manifests, without_effect
@@ -25,7 +24,8 @@ from argosy.local.snapshot import documents as resource_documents
 from argosy.local.snapshot import remembered, stamped
 from argosy.local.state import StateFolder, StateInUseError
 from argosy.local.view import LineView, Row, ServerRow, TableView, models_table
-from argosy.render.repository import RenderedModel, RenderedRepository, VersionSource
+from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource
+from argosy_runtime.agent.control import Tally
 
 
 def test_a_taken_port_is_named_with_its_flag() -> None:

@@ -11,10 +11,11 @@ from tritonclient.grpc import model_config_pb2 as pb
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.versions import VersionPolicy
 from argosy.fleet.plan import Placement, ServerPlan
+from argosy.render.configtext import config_text
 from argosy.render.model_config import Devices, model_config, overlay
 from argosy.render.repositories import local_devices, source_of
-from argosy.render.repository import RenderedModel, VersionSource, config_text, in_load_order
 from argosy.render.rollover import retained
+from argosy_runtime.agent.contract import RenderedModel, VersionSource, in_load_order
 
 
 def model(backend: str = "onnx", **spec: Any) -> InferenceModel:

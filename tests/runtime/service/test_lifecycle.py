@@ -200,8 +200,10 @@ async def test_warm_up_goes_with_preserve_ordering(repository, serve):
     assert await value(plane, "m", 3) == 3
 
 
-async def test_a_request_goes_through_the_versions_it_began_with(repository, serve):
-    repository.add("a", execute="time.sleep(0.5); y = x + 1")
+async def test_a_request_goes_through_the_versions_it_began_with(repository, serve, tmp_path):
+    gate = tmp_path / "gate"
+    waits = f"[time.sleep(0.01) for _ in iter(lambda: __import__('os').path.exists({str(gate)!r}), True)]"
+    repository.add("a", execute=f"{waits}; y = x + 1")
     repository.add("b", execute="y = x * 10")
     repository.write("e", {"1/.keep": ""}, ENSEMBLE)
     plane = await serve()
@@ -211,12 +213,15 @@ async def test_a_request_goes_through_the_versions_it_began_with(repository, ser
     repository.add("b", execute="y = x * 100")
     await plane.load("b", None, {})
     assert not begun.done()
+    gate.touch()
     assert await value(plane, "e", 1) == 200
     assert await begun == 20
+    gate.unlink()
     begun = asyncio.create_task(value(plane, "e", 1))
     await asyncio.sleep(0.1)
     await plane.unload("b", False)
     assert states(plane)["b:1"] == "UNLOADING"
+    gate.touch()
     assert await begun == 200, "a step that a request will need stays until then"
     await asyncio.sleep(0.5)
     assert states(plane)["b:1"] == "UNAVAILABLE"

@@ -10,6 +10,7 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, invalid, not_found
+from argosy_runtime.tarballs import extract_all
 
 PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
@@ -53,7 +54,7 @@ def _unpacked(model: str, archive: Path) -> Path:
     beside = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
     try:
         with tarfile.open(archive) as contents:
-            contents.extractall(beside, filter="data")
+            extract_all(contents, beside)
     except (tarfile.TarError, OSError) as error:
         raise _bad_archive(model, archive, error) from error
     try:

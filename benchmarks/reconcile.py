@@ -1,0 +1,293 @@
+"""`python -m benchmarks.reconcile`: the operator against a real API server, with 50 nodes of 8 GPUs that are played.
+
+Prints JSON:
+
+event_to_applied_p99_s  from an InferenceModel's new version to the ConfigMap of the server that is to load it, at 300
+                        models, 99th percentile (and the median) of edits one after another
+converge_1000_s         from the first of 1000 InferenceModels, applied at once, to the last one's Ready
+operator_cpu_s          what the operator's process computed meanwhile
+operator_rss_mb         its largest resident memory, over the whole run
+steady_requests         requests to the API server in a minute of rest, watches and leases apart
+
+It needs root, for the operator runs as in a Pod: with a service account instead of a kubeconfig, whose library takes
+memory that no Pod spends. Nodes, Pods and agents are played by loops in this process, which share the machine with the
+operator and the API server; so the times are upper bounds.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+from e2e.agents import FakeAgents
+from e2e.cluster import Cluster
+from e2e.cluster.client import custom
+from e2e.cluster.fake import FakeKubelets, fake_nodes
+from e2e.cluster.gpus import Gpus
+from e2e.cluster.state import free_ports
+
+from argosy_runtime.agent.contract import RenderedRepository
+
+ROOT = Path(__file__).resolve().parents[1]
+GROUP, VERSION, MODELS = "argosy.dev", "v1alpha1", "inferencemodels"
+NODES, GPUS = 50, 8
+WAIT_S = 600.0
+REST_S = 60.0
+
+
+def model(name: str, version: int = 1) -> dict[str, Any]:
+    """A model that takes a quarter of an 80 GiB GPU."""
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "InferenceModel",
+        "metadata": {"name": name},
+        "spec": {
+            "poolRef": "fleet",
+            "modelFormat": {"name": "onnx"},
+            "version": version,
+            "storageUri": f"s3://models/{name}/{version}",
+            "footprint": {"gpuMemory": "15Gi"},
+            "inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [16]}],
+            "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [16]}],
+        },
+    }
+
+
+POOL = {
+    "apiVersion": f"{GROUP}/{VERSION}",
+    "kind": "ServingPool",
+    "metadata": {"name": "fleet"},
+    "spec": {"gpusPerServer": GPUS},
+}
+
+
+ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+AS_A_POD = f'mkdir -p {ACCOUNT} && mount --bind "$0" {ACCOUNT} && exec "$@"'
+"""Run a command with a folder in the place of a Pod's service account, which only this command sees."""
+
+
+class Operator:
+    """The operator's process, as in a Pod: its memory, its CPU time, its metrics."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        (self._port,) = free_ports(1)
+        account = folder / "account"
+        account.mkdir()
+        (account / "token").write_text(cluster.token)
+        (account / "ca.crt").write_bytes(cluster.plane.authority.certificate.read_bytes())
+        server = urlsplit(cluster.server)
+        with (folder / "operator.log").open("wb") as output:
+            self._child = subprocess.Popen(
+                ["unshare", "--mount", "sh", "-c", AS_A_POD, str(account),
+                 sys.executable, "-m", "argosy.cli", "operator", "--host=127.0.0.1", f"--port={self._port}"],
+                env={**os.environ, "KUBERNETES_SERVICE_HOST": str(server.hostname),
+                     "KUBERNETES_SERVICE_PORT": str(server.port)},
+                stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        self._process = psutil.Process(self._child.pid)
+        self.rss_most = 0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._sample, daemon=True)
+        self._thread.start()
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU seconds so far."""
+        times = self._process.cpu_times()
+        return times.user + times.system
+
+    def alive(self) -> bool:
+        """That it runs. Raises RuntimeError where it has ended: nothing is measured then."""
+        if self._child.poll() is not None:
+            raise RuntimeError(f"the operator ended with code {self._child.returncode}")
+        return True
+
+    def requests(self) -> float:
+        """Requests to the API server so far, watches and leases apart."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        counted = (line for line in lines if line.startswith("argosy_api_requests_total{"))
+        return sum(
+            float(line.rpartition(" ")[2]) for line in counted if 'verb="watch"' not in line and "leases" not in line
+        )
+
+    def stop(self) -> None:
+        """End it."""
+        self._stopping.set()
+        self._thread.join()
+        self._child.terminate()
+        self._child.wait(30)
+
+    def _sample(self) -> None:
+        while not self._stopping.wait(0.5):
+            self.rss_most = max(self.rss_most, self._process.memory_info().rss)
+
+
+class Bench:
+    """One cluster with its operator, and the questions that are put to it."""
+
+    def __init__(self, cluster: Cluster, operator: Operator, heard: "Heard") -> None:
+        self._api, self.operator, self._heard = custom(cluster), operator, heard
+
+    def create(self, names: list[str]) -> None:
+        """Create models, eight at a time."""
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda name: self._create(MODELS, model(name)), names))
+
+    def create_pool(self) -> None:
+        """Create the pool."""
+        self._create("servingpools", POOL)
+
+    def bump(self, name: str, version: int) -> float:
+        """Give a model a new version. Seconds until its server's ConfigMap has it."""
+        arrived = self._heard.expect(name, version)
+        spec = {"spec": {"version": version, "storageUri": f"s3://models/{name}/{version}"}}
+        began = time.monotonic()
+        self._api.patch_namespaced_custom_object(GROUP, VERSION, "default", MODELS, name, spec)
+        if not arrived.wait(WAIT_S):
+            raise TimeoutError(f"version {version} of {name} did not arrive")
+        return self._heard.at(name, version) - began
+
+    def wait_ready(self, count: int) -> None:
+        """Until so many models are Ready at their newest spec."""
+        until(lambda: self.operator.alive() and self._ready() >= count, f"{count} models Ready")
+
+    def delete_all(self) -> None:
+        """Delete every model, and wait until the pool is empty."""
+        self._api.delete_collection_namespaced_custom_object(GROUP, VERSION, "default", MODELS)
+        until(lambda: not self._list(), "no model left")
+
+    def _create(self, plural: str, body: dict[str, Any]) -> None:
+        self._api.create_namespaced_custom_object(GROUP, VERSION, "default", plural, body)
+
+    def _list(self) -> list[dict[str, Any]]:
+        found: dict[str, Any] = self._api.list_namespaced_custom_object(GROUP, VERSION, "default", MODELS)
+        return list(found["items"])
+
+    def _ready(self) -> int:
+        return sum(_is_ready(each) for each in self._list())
+
+
+class Heard:
+    """When which version of which model reached an agent. Times are of the steady clock."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[str, int], threading.Event] = {}
+        self._times: dict[tuple[str, int], float] = {}
+
+    def repository(self, _: str, repository: RenderedRepository) -> None:
+        """A repository reached an agent."""
+        now = time.monotonic()
+        for key in [(each.name, version) for each in repository.models for version in each.versions]:
+            self._times.setdefault(key, now)
+            if key in self._events:
+                self._events[key].set()
+
+    def expect(self, name: str, version: int) -> threading.Event:
+        """Set when this version is heard of."""
+        return self._events.setdefault((name, version), threading.Event())
+
+    def at(self, name: str, version: int) -> float:
+        """When it was."""
+        return self._times[name, version]
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition. Raises TimeoutError."""
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not after {WAIT_S:.0f} s")
+        time.sleep(0.25)
+
+
+def _is_ready(body: dict[str, Any]) -> bool:
+    status = body.get("status", {})
+    if status.get("observedGeneration") != body["metadata"]["generation"]:
+        return False
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", []))
+
+
+@contextmanager
+def bench(folder: Path) -> Iterator[Bench]:
+    """A control plane, its played nodes and agents, and an operator."""
+    heard = Heard()
+    with Cluster.control_plane(folder / "cluster") as cluster:
+        for crd in sorted((ROOT / "crds").glob("*.yaml")):
+            cluster.apply(crd.read_text())
+        names = fake_nodes(cluster, NODES, Gpus(count=GPUS))
+        with FakeKubelets(cluster, names), FakeAgents(cluster, heard.repository):
+            operator = Operator(cluster, folder)
+            try:
+                yield Bench(cluster, operator, heard)
+            finally:
+                operator.stop()
+
+
+def measure(running: Bench, models: int, edits: int, burst: int) -> dict[str, float]:
+    """All figures. Says on stderr how far it is."""
+    names = [f"model-{number}" for number in range(models)]
+    tell(f"{models} models")
+    running.create_pool()
+    running.create(names)
+    running.wait_ready(models)
+    tell(f"{edits} edits")
+    waits = [running.bump(names[edit % models], 2 + edit // models) for edit in range(edits)]
+    running.wait_ready(models)
+    tell(f"median {statistics.median(waits):.3f} s; a minute of rest")
+    time.sleep(REST_S / 4)
+    before = running.operator.requests()
+    time.sleep(REST_S)
+    steady = running.operator.requests() - before
+    tell(f"{steady:.0f} requests; {burst} models at once")
+    running.delete_all()
+    cpu, began = running.operator.cpu_s, time.monotonic()
+    running.create([f"burst-{number}" for number in range(burst)])
+    tell(f"created in {time.monotonic() - began:.0f} s")
+    running.wait_ready(burst)
+    return {
+        "models": models,
+        "event_to_applied_p50_s": round(statistics.median(waits), 3),
+        "event_to_applied_p99_s": round(statistics.quantiles(waits, n=100)[98], 3),
+        f"converge_{burst}_s": round(time.monotonic() - began, 1),
+        "operator_cpu_s": round(running.operator.cpu_s - cpu, 1),
+        "operator_rss_mb": round(running.operator.rss_most / 1e6),
+        "steady_requests": steady,
+    }
+
+
+def tell(words: str) -> None:
+    """Progress, for people."""
+    print(words, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Measure and print JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--models", type=int, default=300, help="models while edits are timed (300)")
+    parser.add_argument("--edits", type=int, default=200, help="edits that are timed (200)")
+    parser.add_argument("--burst", type=int, default=1000, help="models that are applied at once (1000)")
+    parser.add_argument("--folder", type=Path, help="where logs are kept; default: a temporary folder")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        with bench(folder) as running:
+            print(json.dumps(measure(running, options.models, options.edits, options.burst), indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""End-to-end tests and the tools that give them something real to run on. Nothing here is installed with Argosy."""

@@ -1,0 +1,79 @@
+"""The images that the tests run: those of our own Dockerfiles, and the storage's."""
+
+import hashlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.cluster import images
+from e2e.cluster.containerd import Containerd
+from e2e.storage import pod as storage
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ("pyproject.toml", "README.md", "LICENSE", "operator", "runtime")
+EXTRAS = "runtime,agent,onnxruntime,transformers,examples"
+"""What examples/assistant needs, and nothing more: every megabyte is built, packed, unpacked and started from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """Their names, as Pods say them."""
+
+    operator: str
+    runtime: str
+    storage: str
+
+
+def build(node: Containerd) -> Images:
+    """Have all of them on the node. What was built of the same files before is not built again."""
+    names = ("e2e/argosy-operator", "e2e/argosy-runtime", "e2e/storage")
+    with tempfile.TemporaryDirectory() as folder:
+        storage.write_context(Path(folder))
+        made = [
+            _Image(names[0], ROOT / "operator/Dockerfile", ROOT, PACKAGE, {}),
+            _Image(names[1], ROOT / "runtime/Dockerfile", ROOT, PACKAGE, {"EXTRAS": EXTRAS}),
+            _Image(names[2], Path(folder) / "Dockerfile", Path(folder), ("server.py", "files"), {}),
+        ]
+        images.ensure_base()
+        # One waits for pip's downloads while another packs its layers.
+        with ThreadPoolExecutor(len(made)) as pool:
+            tags = list(pool.map(lambda image: _ready(image, node), made))
+    images.trim()
+    return Images(*tags)
+
+
+@dataclass(frozen=True, slots=True)
+class _Image:
+    """What an image is made of."""
+
+    name: str
+    dockerfile: Path
+    context: Path
+    sources: tuple[str, ...]
+    args: Mapping[str, str]
+
+    def tag(self) -> str:
+        """Its name, with a digest of all that goes into it."""
+        digest = hashlib.sha256(repr(sorted(self.args.items())).encode())
+        for path in (self.dockerfile, *self._files()):
+            digest.update(f"{path.relative_to(self.context)}\0".encode() if path != self.dockerfile else b"")
+            digest.update(path.read_bytes())
+        return f"localhost/{self.name}:{digest.hexdigest()[:12]}"
+
+    def _files(self) -> Iterator[Path]:
+        for source in self.sources:
+            place = self.context / source
+            found = sorted(place.rglob("*")) if place.is_dir() else [place]
+            yield from (path for path in found if path.is_file() and "__pycache__" not in path.parts)
+
+
+def _ready(image: _Image, node: Containerd) -> str:
+    tag = image.tag()
+    if tag not in node.images():
+        if not images.exists(tag):
+            images.build(image.dockerfile, image.context, tag, image.args)
+            images.remove_others(tag)
+        images.load(tag, node)
+    return tag

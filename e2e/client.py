@@ -1,0 +1,137 @@
+"""A Pod that asks: from its own network, through the Services, as an application does."""
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from e2e.namespace import Namespace
+
+LOAD = Path(__file__).parent / "load.py"
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: client, namespace: {namespace}}}
+spec:
+  automountServiceAccountToken: false
+  terminationGracePeriodSeconds: 0
+  securityContext: {{runAsNonRoot: true, seccompProfile: {{type: RuntimeDefault}}}}
+  containers:
+  - name: main
+    image: {image}
+    imagePullPolicy: {pull_policy}
+    command: [python, -c, "import signal; signal.pause()"]
+"""
+# kube-proxy refuses connections to a Service until it has heard of a Pod that is ready.
+ASK = """
+import sys, time, urllib.error, urllib.request
+end = time.monotonic() + 15
+while True:
+    try:
+        answer = urllib.request.urlopen(sys.argv[1], sys.argv[2].encode() or None, timeout=60)
+    except urllib.error.HTTPError as error:
+        answer = error
+    except urllib.error.URLError as error:
+        if not isinstance(error.reason, ConnectionRefusedError) or time.monotonic() > end:
+            raise
+        time.sleep(0.1)
+        continue
+    break
+print(answer.status)
+print(answer.read().decode())
+"""
+LOAD_S, WORKERS = 90, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP answer."""
+
+    status: int
+    text: str
+
+    def json(self) -> Any:
+        """Its body as JSON."""
+        return json.loads(self.text)
+
+    def events(self) -> list[Any]:
+        """Its body as server-sent events of JSON."""
+        return [json.loads(line.removeprefix("data: ")) for line in self.text.splitlines() if line.startswith("data: ")]
+
+
+@dataclass(slots=True)
+class Load:
+    """Requests that are being sent; what came of them once the block is left."""
+
+    sent: int = 0
+    failed: list[Any] = field(default_factory=list)
+    changes: list[Any] = field(default_factory=list)
+
+    def answers(self) -> list[Any]:
+        """The answers, each once, in the order of their first arrival."""
+        return [
+            value
+            for number, (_, value) in enumerate(self.changes)
+            if value not in [v for _, v in self.changes[:number]]
+        ]
+
+
+class Client:
+    """The Pod, started and ready."""
+
+    def __init__(self, namespace: Namespace, image: str, pull_policy: str) -> None:
+        self._namespace = namespace
+        namespace.access.apply(POD.format(namespace=namespace.name, image=image, pull_policy=pull_policy))
+        namespace("wait", "--for=condition=Ready", "pod/client", "--timeout=60s", timeout_s=70)
+
+    def url(self, resource: str) -> str:
+        """`status.url` of a resource, with the Service's address in place of its name: there may be no DNS."""
+        parts = urlsplit(self._namespace.status(resource)["url"])
+        service, namespace, kind = str(parts.hostname).split(".")
+        assert (namespace, kind) == (self._namespace.name, "svc")
+        address = self._namespace.json("get", "service", service)["spec"]["clusterIP"]
+        return urlunsplit(parts._replace(netloc=f"{address}:{parts.port}"))
+
+    def get(self, url: str, body: str = "") -> Answer:
+        """The answer to one request; with a body it is a POST. A Service's first Pod is waited for."""
+        printed = self._namespace("exec", "client", "--", "python", "-c", ASK, url, body, timeout_s=90)
+        status, _, text = printed.partition("\n")
+        return Answer(int(status), text)
+
+    def version(self, resource: str) -> list[int]:
+        """What the outputs of a model of `e2e/models/version`, or of an ensemble of them, say now."""
+        inputs = [{"name": "X", "datatype": "INT32", "shape": [1], "data": [0]}]
+        answer = self.get(f"{self.url(resource)}/infer", json.dumps({"inputs": inputs}))
+        assert answer.status == 200, answer
+        return [output["data"][0] for output in answer.json()["outputs"]]
+
+    @contextmanager
+    def load(self, resource: str, seconds: float = LOAD_S, workers: int = WORKERS) -> Iterator[Load]:
+        """Requests while the block runs, at most for so long. They need no API server."""
+        self.version(resource)
+        folder = f"/tmp/load-{secrets.token_hex(4)}"
+        words = (self.url(resource), str(seconds), str(workers))
+        self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/load.py", stdin=LOAD.read_text())
+        self._run(
+            "sh", "-c", f'setsid python {folder}/load.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &', "sh", *words
+        )
+        self._namespace.until("the load", lambda: self._has(f"{folder}/began"), 30)
+        found = Load()
+        try:
+            yield found
+        finally:
+            self._run("touch", f"{folder}/stop")
+            self._namespace.until("the load's end", lambda: self._has(f"{folder}/result.json"), 60)
+        said = json.loads(self._run("cat", f"{folder}/result.json"))
+        found.sent, found.failed, found.changes = said["sent"], said["failed"], said["changes"]
+
+    def _has(self, path: str) -> bool:
+        words = ("exec", "client", "-n", self._namespace.name, "--", "test", "-e", path)
+        return self._namespace.access.kubectl_process(*words).returncode == 0
+
+    def _run(self, *words: str, stdin: str | None = None) -> str:
+        return self._namespace("exec", *(("-i",) if stdin else ()), "client", "--", *words, stdin=stdin)

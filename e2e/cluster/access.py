@@ -1,0 +1,57 @@
+"""What everyone does with a cluster, ours or another: kubectl."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from e2e.cluster.errors import ClusterError
+
+
+class Access:
+    """A cluster as its users see it: a kubeconfig and the kubectl program."""
+
+    def __init__(self, kubeconfig: Path, kubectl: Path) -> None:
+        self.kubeconfig = kubeconfig
+        self._kubectl = kubectl
+
+    def kubectl(self, *args: str, stdin: str | None = None, timeout_s: float = 60.0) -> str:
+        """Run kubectl and return what it prints; raises ClusterError with its complaint when it fails."""
+        done = self.kubectl_process(*args, stdin=stdin, timeout_s=timeout_s)
+        if done.returncode != 0:
+            raise ClusterError(f"kubectl {' '.join(args)} failed: {done.stderr.strip()}")
+        return done.stdout
+
+    def kubectl_process(
+        self, *args: str, stdin: str | None = None, timeout_s: float = 60.0
+    ) -> subprocess.CompletedProcess[str]:
+        """The same without the check, for commands that are meant to fail."""
+        # Its discovery cache is per address, and a port may have been another cluster's.
+        cache = self.kubeconfig.parent / "kubectl-cache"
+        command = [str(self._kubectl), f"--kubeconfig={self.kubeconfig}", f"--cache-dir={cache}", *args]
+        env = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
+        try:
+            return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout_s, env=env)
+        except subprocess.TimeoutExpired as error:
+            raise ClusterError(f"kubectl {' '.join(args)}: no end within {timeout_s:.0f} s") from error
+
+    def json(self, *args: str) -> Any:
+        """What `kubectl ARGS -o json` returns, parsed."""
+        return json.loads(self.kubectl(*args, "-o", "json"))
+
+    def apply(self, manifest: str, *, server_side: bool = False) -> None:
+        """kubectl apply of a YAML text; fields that an old API server does not know (CEL rules) are dropped there.
+
+        Server-side, an API server before 1.21 refuses ports without `protocol`; otherwise an object has to fit
+        into 256 kB, which it keeps as an annotation.
+        """
+        words = ("--server-side", "--force-conflicts") if server_side else ()
+        self.kubectl("apply", *words, "--validate=false", "-f", "-", stdin=manifest)
+
+    def ready(self) -> bool:
+        """Whether the API server answers and calls itself ready."""
+        try:
+            return self.kubectl_process("get", "--raw", "/readyz", timeout_s=10).returncode == 0
+        except ClusterError:  # no answer in time, as from an API server that starts on a busy machine
+            return False

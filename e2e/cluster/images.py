@@ -1,0 +1,111 @@
+"""Images without a registry: built by buildah from the project's Dockerfiles, handed to the node's containerd."""
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from e2e.cluster import base_image, packages, pip_settings
+from e2e.cluster.binaries import CACHE
+from e2e.cluster.containerd import Containerd
+from e2e.cluster.errors import ClusterError, ClusterUnavailableError
+
+STORE = CACHE / "buildah"
+BUILD_TIMEOUT_S = 1800.0
+KEPT_LAYERS = 8
+"""Ends of former builds that the next ones may begin from, hundreds of megabytes each."""
+
+
+def ensure_base() -> None:
+    """Have the image that stands in for `python:3.11-slim` under that name, from the cache or made now."""
+    _check_possible()
+    keyed = f"localhost/argosy-e2e-base:{base_image.key()}"
+    if exists(keyed):
+        return
+    files = base_image.root_filesystem()
+    with tempfile.TemporaryDirectory(dir=CACHE) as context:
+        os.link(files, Path(context) / "rootfs.tar")
+        dockerfile = Path(context) / "Dockerfile"
+        dockerfile.write_text(base_image.DOCKERFILE)
+        tags = [f"--tag={name}" for name in (*base_image.NAMES, keyed)]
+        _buildah("bud", "--isolation=chroot", "--format=docker", *tags, f"--file={dockerfile}", context)
+
+
+def build(dockerfile: Path, context: Path, tag: str, build_args: Mapping[str, str] | None = None) -> str:
+    """Build an image; the unchanged layers come from the cache of earlier builds. Returns the image's id.
+
+    `FROM python:3.11-slim` finds the stand-in; nothing is pulled. pip in the build sees this machine's package index,
+    certificates and proxy through mounts, of which nothing but empty mount points stays in the image. Raises
+    ClusterError with the build's last lines.
+    """
+    ensure_base()
+    settings = pip_settings.of_machine()
+    args = [f"--build-arg={key}={value}" for key, value in (build_args or {}).items()]
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "pip.conf"
+        config.write_text(settings.config)
+        mounts = [f"--volume={config}:/etc/pip.conf:ro"]
+        mounts += [f"--volume={place}:{place}:ro" for place in settings.folders]
+        if pip_settings.CERTIFICATES.exists():
+            mounts.append(f"--volume={pip_settings.CERTIFICATES.resolve()}:{pip_settings.CERTIFICATES}:ro")
+        _buildah("bud", "--isolation=chroot", "--format=docker", "--layers", "--pull=never", *mounts, *args,
+                 f"--tag={tag}", f"--file={dockerfile}", str(context))  # fmt: skip
+    return _buildah("inspect", "--type=image", "--format={{.FromImageID}}", tag).strip()
+
+
+def exists(tag: str) -> bool:
+    """Whether an image of this name was built."""
+    return _buildah_ok("inspect", "--type=image", tag)
+
+
+def remove_others(tag: str) -> None:
+    """Remove what was built under the same name with other tags, and layers that nothing else is made of.
+
+    What cannot be removed now, because something runs from it, stays for the next time.
+    """
+    name = tag.rpartition(":")[0]
+    listed = _buildah("images", "--format={{.Name}}:{{.Tag}}").split()
+    others = [each for each in listed if each.startswith(f"{name}:") and each != tag]
+    for each in others:
+        _buildah_ok("rmi", each)
+
+
+def trim() -> None:
+    """Drop the oldest layers that no image is made of: what is left of builds a while ago. Not during a build."""
+    listed = json.loads(_buildah("images", "--json", "--filter=dangling=true"))
+    old = sorted(listed, key=lambda image: int(image["created"]))[:-KEPT_LAYERS]
+    if old:
+        # With one go those that it was made from, so some are gone by their turn; what a container uses stays.
+        _buildah_ok("rmi", *(image["id"] for image in old))
+
+
+def load(tag: str, containerd: Containerd) -> None:
+    """Give a built image to the node under the same name, for pods with `imagePullPolicy: Never` or IfNotPresent."""
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        archive = Path(folder) / "image.tar"
+        _buildah("push", tag, f"docker-archive:{archive}:{tag}")
+        containerd.load(archive)
+
+
+def _check_possible() -> None:
+    if os.geteuid() != 0:
+        raise ClusterUnavailableError("image builds need root here")
+    packages.ensure(packages.IMAGES)
+    CACHE.mkdir(parents=True, exist_ok=True)
+
+
+def _command(*words: str) -> list[str]:
+    return ["buildah", f"--root={STORE}/root", f"--runroot={STORE}/run", "--storage-driver=overlay", *words]
+
+
+def _buildah_ok(*words: str) -> bool:
+    return subprocess.run(_command(*words), capture_output=True).returncode == 0
+
+
+def _buildah(*words: str) -> str:
+    done = subprocess.run(_command(*words), capture_output=True, text=True, timeout=BUILD_TIMEOUT_S)
+    if done.returncode != 0:
+        raise ClusterError(f"buildah {words[0]} failed:\n{(done.stdout + done.stderr)[-3000:]}")
+    return done.stdout

@@ -1,0 +1,72 @@
+"""What a cluster's folder remembers, so that a later command finds the same ports, and two kinds are never mixed."""
+
+import fcntl
+import json
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+PORTS = ("etcd", "etcd_peer", "apiserver", "controller_manager", "scheduler")
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A cluster's kind, addresses and secrets. `address` is where the API server listens."""
+
+    kind: str
+    address: str
+    token: str
+    ports: dict[str, int]
+
+    @property
+    def server(self) -> str:
+        return f"https://{self.address}:{self.ports['apiserver']}"
+
+    @classmethod
+    def new(cls, kind: str, address: str) -> Self:
+        """A fresh state with free ports and a fresh token."""
+        return cls(kind, address, secrets.token_hex(16), dict(zip(PORTS, free_ports(len(PORTS)), strict=True)))
+
+    @classmethod
+    def load(cls, folder: Path) -> Self | None:
+        """What `folder` remembers, if anything."""
+        try:
+            return cls(**json.loads(_file(folder).read_text()))
+        except FileNotFoundError:
+            return None
+
+    def save(self, folder: Path) -> None:
+        beside = folder / ".cluster.json.new"
+        beside.touch(mode=0o600)
+        beside.write_text(json.dumps(asdict(self), indent=2))
+        beside.rename(_file(folder))
+
+    @staticmethod
+    def forget(folder: Path) -> None:
+        _file(folder).unlink(missing_ok=True)
+
+
+def _file(folder: Path) -> Path:
+    return folder / "cluster.json"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that no one listens on now, all different."""
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One `up` or `down` at a time per folder; the lock goes with its holder, even after a crash."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,70 @@
+"""A real node with the release on it, once for all tests; a namespace and a client for each file of tests.
+
+`python -m e2e.cluster up` before the tests makes them use that cluster and leave it as it is, which saves half a
+minute each time; without it they start one of their own and end it.
+"""
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from e2e import builds, release
+from e2e.builds import Images
+from e2e.client import Client
+from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.namespace import Namespace
+from e2e.storage import pod as storage_pod
+
+PULL_POLICY = "Never"
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane and a real node."""
+    found = Cluster.attach()
+    if found is not None and found.node is not None and found.ready():
+        yield found
+        return
+    try:
+        started = Cluster.with_node(tmp_path_factory.mktemp("cluster"))
+    except ClusterUnavailableError as error:
+        print(f"no cluster: {error}")
+        pytest.skip(str(error))
+    with started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def images(cluster: Cluster) -> Images:
+    """The images, on the node."""
+    assert cluster.node is not None
+    return builds.build(cluster.node.containerd)
+
+
+@pytest.fixture(scope="session")
+def storage(cluster: Cluster, images: Images) -> str:
+    """The storage's URL, as Pods reach it."""
+    return storage_pod.start(cluster, images.storage, PULL_POLICY)
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Cluster, images: Images) -> None:
+    """The chart's release with two replicas of the operator, both ready."""
+    release.install(cluster, release.values(images))
+
+
+@pytest.fixture(scope="module")
+def namespace(request: pytest.FixtureRequest, cluster: Cluster, installed: None) -> Iterator[Namespace]:
+    """A namespace named like the file of tests; it goes with all that is in it, while the next tests run."""
+    file = request.module.__name__.rpartition(".")[2].replace("_", "-")
+    made = Namespace(cluster, f"{file}-{secrets.token_hex(2)}")
+    made.create()
+    yield made
+    made.delete(wait=False)
+
+
+@pytest.fixture(scope="module")
+def client(namespace: Namespace, images: Images) -> Client:
+    """A Pod that asks."""
+    return Client(namespace, images.runtime, PULL_POLICY)

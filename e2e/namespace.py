@@ -1,0 +1,117 @@
+"""A namespace that a file of tests has for itself, and what the tests ask of it."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from e2e.cluster import Access
+from e2e.cluster.waiting import poll, wait_for
+from e2e.resources import Body
+
+KINDS = ("servingpools", "inferencemodels", "ensembles")
+OWN = ("deployments", "configmaps", "services", "serviceaccounts", "roles", "rolebindings", "networkpolicies",
+       "poddisruptionbudgets", "pods")  # fmt: skip
+MANAGED = "app.kubernetes.io/managed-by=argosy"
+PATIENCE_S = 120.0
+
+
+class Namespace:
+    """`namespace("get", "pods")` is kubectl in it."""
+
+    def __init__(self, access: Access, name: str) -> None:
+        self.access, self.name = access, name
+
+    def __call__(self, *words: str, stdin: str | None = None, timeout_s: float = 60.0) -> str:
+        return self.access.kubectl("-n", self.name, *words, stdin=stdin, timeout_s=timeout_s)
+
+    def create(self) -> None:
+        """Make it, and wait until Pods may be created in it."""
+        self.access.kubectl("create", "namespace", self.name)
+        account = ("get", "serviceaccount", "default", "-n", self.name)
+        wait_for("the default account", lambda: self.access.kubectl_process(*account).returncode == 0, 30)
+
+    def delete(self, *, wait: bool = True) -> None:
+        """Delete it with all that is in it, and wait until it is gone."""
+        words = ("--timeout=120s",) if wait else ("--wait=false",)
+        self.access.kubectl("delete", "namespace", self.name, *words, timeout_s=130)
+
+    def json(self, *words: str) -> Any:
+        """What `kubectl WORDS -o json` prints, parsed."""
+        return self.access.json("-n", self.name, *words)
+
+    def apply(self, *bodies: Body) -> str:
+        """kubectl apply, as a user does it; what it prints."""
+        return self("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}))
+
+    def ready(self, *resources: str, timeout_s: float = PATIENCE_S) -> None:
+        """`kubectl wait --for=condition=Ready` of resources as `kind/name`; of all where none is named."""
+        # `kubectl wait --all` fails where a kind has none.
+        named = resources or tuple(self.names())
+        try:
+            self("wait", "--for=condition=Ready", *named, f"--timeout={timeout_s:.0f}s", timeout_s=timeout_s + 10)
+        except Exception as error:
+            raise AssertionError(f"{error}\n{self.story()}") from None
+
+    def names(self) -> list[str]:
+        """Every resource of Argosy's, as `kind/name`."""
+        return self("get", ",".join(KINDS), "-o", "name").split()
+
+    def status(self, resource: str) -> Any:
+        """A resource's status; empty before there is one."""
+        return self.json("get", resource).get("status", {})
+
+    def condition(self, resource: str, type_: str) -> dict[str, Any]:
+        """One of its conditions; empty where it has none of that type."""
+        found = (each for each in self.status(resource).get("conditions", ()) if each["type"] == type_)
+        return next(found, {})
+
+    def says(self, resource: str, type_: str, status: str, reason: str, timeout_s: float = PATIENCE_S) -> str:
+        """Wait until a condition is so for that reason. Its message."""
+
+        def so() -> bool:
+            found = self.condition(resource, type_)
+            return (found.get("status"), found.get("reason")) == (status, reason)
+
+        self.until(f"{type_}={status} ({reason}) of {resource}", so, timeout_s)
+        return str(self.condition(resource, type_).get("message", ""))
+
+    def until(self, what: str, condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
+        """Wait for something; AssertionError that tells how things stand where it does not come."""
+        if not poll(condition, timeout_s):
+            raise AssertionError(f"{what}: not within {timeout_s:.0f} s\n{self.story()}")
+
+    def server_pods(self, pool: str) -> list[dict[str, Any]]:
+        """The Pods of a pool's servers that are not on their way out."""
+        items = self.json("get", "pods", "-l", f"argosy.dev/pool={pool}")["items"]
+        return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
+
+    def server_uids(self, pool: str) -> set[str]:
+        """The UIDs of those Pods."""
+        return {pod["metadata"]["uid"] for pod in self.server_pods(pool)}
+
+    def own(self) -> list[str]:
+        """Everything in it that the operator made, and the Pods of it."""
+        made = self("get", ",".join(OWN), "-l", MANAGED, "-o", "name").split()
+        return sorted(made)
+
+    def versions(self, kinds: Iterable[str] = (*KINDS, *OWN)) -> dict[str, str]:
+        """The resourceVersion of every object of these kinds."""
+        listed = self.json("get", ",".join(kinds))["items"]
+        return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in listed}
+
+    def story(self) -> str:
+        """How things stand, for a test that fails."""
+        lines = []
+        for name in self.names():
+            conditions = self.status(name).get("conditions", ())
+            lines += [f"{name}: {c['type']}={c['status']} {c['reason']}: {c.get('message', '')}" for c in conditions]
+        lines.append(self.access.kubectl_process("get", "pods", "-n", self.name, "-o", "wide").stdout)
+        for pod in self.json("get", "pods", "-l", "argosy.dev/server")["items"]:
+            for container in ("server", "agent"):
+                log = self.access.kubectl_process(
+                    "logs", pod["metadata"]["name"], "-c", container, "-n", self.name, "--tail=15"
+                )
+                lines += [f"--- {pod['metadata']['name']} {container}", log.stdout + log.stderr]
+        operator = self.access.kubectl_process("logs", "-n", "argosy-system", "-l", "app.kubernetes.io/name=argosy",
+                                               "--tail=15", "--prefix")  # fmt: skip
+        return "\n".join([*lines, "--- operator", operator.stdout])

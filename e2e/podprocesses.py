@@ -1,0 +1,24 @@
+"""The processes of a Pod on this machine's node: found by its control groups, so that a test can kill one."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def kill(pod: dict[str, Any], words: str) -> int:
+    """SIGKILL the Pod's one process that has these words in its command line. Its pid."""
+    found = [pid for pid, line in _processes(pod["metadata"]["uid"]) if words in line]
+    assert len(found) == 1, f"{len(found)} processes of {pod['metadata']['name']} have {words!r} in their command line"
+    os.kill(found[0], signal.SIGKILL)
+    return found[0]
+
+
+def _processes(uid: str) -> Iterator[tuple[int, str]]:
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if uid in (place / "cgroup").read_text():
+                yield int(place.name), (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (FileNotFoundError, ProcessLookupError):
+            continue

@@ -1,0 +1,57 @@
+"""Argosy's resources as the tests declare them."""
+
+from typing import Any
+
+GROUP, VERSION = "argosy.dev", "v1alpha1"
+API = f"{GROUP}/{VERSION}"
+Body = dict[str, Any]
+
+
+def pool(name: str, **spec: Any) -> Body:
+    """A pool of CPU servers that are content with one core."""
+    runtime = {"name": "argosy", "env": [{"name": "OMP_NUM_THREADS", "value": "1"}]}
+    return _body("ServingPool", name, {"runtime": runtime, **spec})
+
+
+def version_model(name: str, pool: str, storage: str, version: int = 1, *, load_s: float = 0.0, **spec: Any) -> Body:
+    """The model of `e2e/models/version`, which answers its version. `storage`: the storage's URL."""
+    config = {"parameters": {"LOAD_S": {"string_value": str(load_s)}}} if load_s else {}
+    return _body(
+        "InferenceModel",
+        name,
+        {
+            "poolRef": pool,
+            "modelFormat": {"name": "python"},
+            "version": version,
+            # The same files under another address: what the agent keeps by address is fetched anew.
+            "storageUri": f"{storage}/slow/0/version.tar?version={version}",
+            "inputs": [{"name": "X", "dataType": "TYPE_INT32", "dims": [1]}],
+            "outputs": [{"name": "VERSION", "dataType": "TYPE_INT32", "dims": [1]}],
+            **({"config": config} if config else {}),
+            **spec,
+        },
+    )
+
+
+def pair(name: str, pool: str, first: str, second: str) -> Body:
+    """An ensemble of two such models: the version of the first goes through the second, which answers its own."""
+    return _body(
+        "Ensemble",
+        name,
+        {
+            "poolRef": pool,
+            "inputs": [{"name": "X", "dataType": "TYPE_INT32", "dims": [1]}],
+            "outputs": [
+                {"name": "FIRST", "dataType": "TYPE_INT32", "dims": [1]},
+                {"name": "SECOND", "dataType": "TYPE_INT32", "dims": [1]},
+            ],
+            "steps": [
+                {"model": first, "inputs": {"X": "X"}, "outputs": {"VERSION": "FIRST"}},
+                {"model": second, "inputs": {"X": "FIRST"}, "outputs": {"VERSION": "SECOND"}},
+            ],
+        },
+    )
+
+
+def _body(kind: str, name: str, spec: Body) -> Body:
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}

@@ -1,0 +1,83 @@
+"""The example on a real cluster: applied, served through its Service, and applied again without a change.
+
+The tests build on one another, in their order.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from e2e import assistant
+from e2e.client import Client
+from e2e.namespace import Namespace
+
+pytestmark = pytest.mark.timeout(1800)
+
+
+@pytest.fixture(scope="module")
+def manifests(storage: str) -> str:
+    return assistant.manifests(storage)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def served(namespace: Namespace, manifests: str) -> None:
+    """`kubectl apply`, and `kubectl wait` for all of it."""
+    namespace("apply", "-f", "-", stdin=manifests)
+    namespace.ready(*assistant.RESOURCES, timeout_s=240)
+
+
+def _answer(client: Client, prompt: str) -> dict[str, object]:
+    body = json.dumps({"prompt": prompt, "max_tokens": 60, "streaming": True})
+    answer = client.get(f"{client.url('ensemble/assistant')}/generate_stream", body)
+    assert answer.status == 200, answer
+    events = answer.events()
+    return {**events[-1], "text": "".join(event["text"] for event in events)}
+
+
+def test_it_answers_through_the_ensembles_service(client: Client) -> None:
+    answer = _answer(client, assistant.HARMLESS)
+    assert answer["refused"] is False
+    assert str(answer["text"]).startswith('The "with" statement is used to wrap the execution of a block')
+
+
+def test_it_refuses_what_it_should(client: Client) -> None:
+    answer = _answer(client, assistant.HARMFUL)
+    assert answer["refused"] is True
+    assert float(str(answer["score"])) > 0.4
+
+
+def test_statuses_tell_where_it_is_and_how_it_is_reached(namespace: Namespace, client: Client) -> None:
+    (pod,) = namespace.server_pods("assistant")
+    server = pod["metadata"]["labels"]["argosy.dev/server"]
+    for resource in assistant.RESOURCES[1:]:
+        body = namespace.json("get", resource)
+        status = body["status"]
+        assert [(each["server"], each["node"]) for each in status["placement"]] == [(server, pod["spec"]["nodeName"])]
+        assert status["url"].endswith(f"{namespace.name}.svc:8000/v2/models/{body['metadata']['name']}")
+        assert status["observedGeneration"] == body["metadata"]["generation"]
+        assert (status["replicas"], status["availableReplicas"]) == (1, 1)
+    pool = namespace.status(assistant.RESOURCES[0])
+    assert [each["name"] for each in pool["servers"]] == [server]
+    assert client.get(f"{client.url(assistant.RESOURCES[0])}/v2/health/ready").status == 200
+
+
+def test_only_the_agent_has_a_token_and_nothing_is_run_as_root(namespace: Namespace) -> None:
+    (pod,) = namespace.server_pods("assistant")
+    seen = {}
+    for container in ("server", "agent"):
+        script = "import os; print(os.getuid(), os.path.exists('/var/run/secrets/kubernetes.io/serviceaccount/token'))"
+        words = ("exec", pod["metadata"]["name"], "-c", container, "--", "python", "-c", script)
+        seen[container] = namespace(*words).split()
+    assert seen == {"server": ["1000", "False"], "agent": ["1000", "True"]}
+
+
+def test_applying_it_again_changes_nothing(namespace: Namespace, manifests: str, tmp_path: Path) -> None:
+    before = namespace.versions()
+    said = namespace("apply", "-f", "-", stdin=manifests)
+    assert {line.rpartition(" ")[2] for line in said.splitlines()} == {"unchanged"}
+    file = tmp_path / "assistant.yaml"
+    file.write_text(manifests)
+    difference = namespace.access.kubectl_process("diff", "-n", namespace.name, "-f", str(file))
+    assert (difference.returncode, difference.stdout) == (0, "")
+    assert namespace.versions() == before

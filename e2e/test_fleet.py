@@ -1,0 +1,174 @@
+"""A large fleet: 50 nodes of 8 GPUs, 300 models, two operators. Nodes, Pods and agents are played; the rest is real.
+
+The tests build on one another, in their order.
+"""
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.agents import FakeAgents
+from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.cluster.fake import FakeKubelets, fake_nodes
+from e2e.cluster.gpus import Gpus
+from e2e.operatorprocess import OperatorProcess
+from e2e.resources import API, Body
+
+pytestmark = pytest.mark.timeout(900)
+
+CRDS = Path(__file__).parents[1] / "crds"
+NODES, GPUS, MODELS = 50, 8, 300
+CONVERGES_S = 300.0
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane, without Argosy's CRDs."""
+    try:
+        started = Cluster.control_plane(tmp_path_factory.mktemp("fleet"))
+    except ClusterUnavailableError as error:
+        print(f"no cluster: {error}")
+        pytest.skip(str(error))
+    with started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def operators(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[OperatorProcess]]:
+    """Two replicas."""
+    logs = tmp_path_factory.mktemp("logs")
+    with OperatorProcess(cluster, logs / "one.log") as one, OperatorProcess(cluster, logs / "two.log") as two:
+        yield [one, two]
+
+
+@pytest.fixture(scope="module")
+def nodes(cluster: Cluster) -> Iterator[list[str]]:
+    names = fake_nodes(cluster, NODES, Gpus(count=GPUS))
+    with FakeKubelets(cluster, names), FakeAgents(cluster):
+        yield names
+
+
+def _model(number: int) -> Body:
+    """Three sizes, so that packing has something to do."""
+    size = ("15Gi", "30Gi", "60Gi")[number % 3]
+    return {
+        "apiVersion": API,
+        "kind": "InferenceModel",
+        "metadata": {"name": f"model-{number}"},
+        "spec": {
+            "poolRef": "fleet",
+            "modelFormat": {"name": "onnx"},
+            "version": 1,
+            "storageUri": f"s3://models/{number}",
+            "footprint": {"gpuMemory": size},
+            "inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [16]}],
+            "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [16]}],
+        },
+    }
+
+
+def _apply(cluster: Cluster, bodies: list[Body]) -> None:
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies})
+    cluster.kubectl("apply", "--server-side", "-f", "-", stdin=text, timeout_s=300)
+
+
+def _models(cluster: Cluster) -> list[Body]:
+    found: list[Body] = cluster.json("get", "inferencemodels")["items"]
+    return found
+
+
+def _is_ready(model: Body) -> bool:
+    status = model.get("status", {})
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
+    return ready and status.get("observedGeneration") == model["metadata"]["generation"]
+
+
+def _places(cluster: Cluster) -> list[dict[str, Any]]:
+    return [place for model in _models(cluster) for place in model["status"]["placement"]]
+
+
+def _all_ready(cluster: Cluster) -> bool:
+    return sum(map(_is_ready, _models(cluster))) == MODELS
+
+
+def test_without_its_crds_an_operator_waits_and_says_so(cluster: Cluster, operators: list[OperatorProcess]) -> None:
+    for operator in operators:
+        operator.until(
+            "the reason", lambda operator=operator: "inferencemodels.argosy.dev" in operator.ask("/readyz")[1]
+        )
+        assert operator.ask("/readyz")[0] == 503
+        assert operator.ask("/healthz")[0] == 200
+    for path in sorted(CRDS.glob("*.yaml")):
+        cluster.apply(path.read_text())
+    for operator in operators:
+        operator.until("readiness", functools.partial(_is_whole, operator))
+    operators[0].until("one that leads", lambda: sum(each.leads() for each in operators) == 1)
+
+
+def _names_the_crds(operator: OperatorProcess) -> bool:
+    status, said = operator.ask("/readyz")
+    return status == 503 and "inferencemodels.argosy.dev" in said
+
+
+def _is_whole(operator: OperatorProcess) -> bool:
+    return operator.ask("/readyz")[0] == 200
+
+
+def test_three_hundred_models_are_served(cluster: Cluster, operators: list[OperatorProcess], nodes: list[str]) -> None:
+    pool = {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "fleet"}, "spec": {"gpusPerServer": GPUS}}
+    _apply(cluster, [pool, *map(_model, range(MODELS))])
+    operators[0].until("every model Ready", lambda: _all_ready(cluster), CONVERGES_S)
+    used = cluster.json("get", "servingpool", "fleet")["status"]["gpus"]["used"]
+    # Of a GPU 63.7 GiB are given out: a hundred hold one of 60 GiB, fifty two of 30, twenty-five four of 15.
+    assert 175 <= used <= 190
+
+
+def test_nothing_is_written_while_nothing_changes(cluster: Cluster, operators: list[OperatorProcess]) -> None:
+    (leader,) = [each for each in operators if each.leads()]
+    before = _versions(cluster)
+    assert _versions_after_a_resync(cluster, leader) == before
+
+
+def test_models_of_a_node_that_is_gone_move(cluster: Cluster, operators: list[OperatorProcess]) -> None:
+    gone = _places(cluster)[0]["node"]
+    cluster.kubectl("delete", "node", gone)
+    operators[0].until(
+        "every model elsewhere",
+        lambda: _all_ready(cluster) and gone not in {place["node"] for place in _places(cluster)},
+        CONVERGES_S,
+    )
+
+
+def test_a_leader_that_is_killed_is_replaced_and_nothing_is_done_twice(
+    cluster: Cluster, operators: list[OperatorProcess]
+) -> None:
+    (leader,) = [each for each in operators if each.leads()]
+    (other,) = [each for each in operators if each is not leader]
+    before = _versions(cluster)
+    leader.child.kill()
+    other.until("the other's lead", other.leads)
+    assert _versions_after_a_resync(cluster, other) == before
+    _apply(cluster, [{**_model(0), "spec": {**_model(0)["spec"], "version": 2}}])
+    other.until("the new version", lambda: _all_ready(cluster))
+    changed = {name for name, version in _versions(cluster).items() if before.get(name) != version}
+    assert len([name for name in changed if name.startswith("Deployment/")]) == 0
+    assert len([name for name in changed if name.startswith("ConfigMap/")]) <= 2
+
+
+def _versions(cluster: Cluster) -> dict[str, str]:
+    """The resourceVersion of every object that the operator writes."""
+    listed = cluster.json("get", "deployments,configmaps,services,inferencemodels,servingpools")["items"]
+    return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in listed}
+
+
+def _versions_after_a_resync(cluster: Cluster, leader: OperatorProcess) -> dict[str, str]:
+    """The same once the operator has looked at everything again: a node's label is an event for every pool."""
+    before = leader.rounds()
+    node = cluster.json("get", "nodes")["items"][0]["metadata"]["name"]
+    cluster.kubectl("label", "node", node, f"looked-at=r{before:.0f}", "--overwrite")
+    leader.until("another round", lambda: leader.rounds() > before)
+    return _versions(cluster)

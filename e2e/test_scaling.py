@@ -1,0 +1,54 @@
+"""More and fewer servers, and a model that goes to another pool."""
+
+import pytest
+
+from e2e.client import Client
+from e2e.namespace import Namespace
+from e2e.resources import pool, version_model
+
+pytestmark = pytest.mark.timeout(600)
+
+MODEL = "inferencemodel/answers"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def served(namespace: Namespace, client: Client, storage: str) -> None:
+    namespace.apply(pool("first"), version_model("answers", "first", storage))
+    namespace.ready()
+
+
+def _servers(namespace: Namespace, resource: str) -> set[str]:
+    return {each["server"] for each in namespace.status(resource).get("placement", ())}
+
+
+def test_replicas_come_and_go_without_a_failed_request(namespace: Namespace, client: Client, storage: str) -> None:
+    with client.load(MODEL) as load:
+        namespace.apply(version_model("answers", "first", storage, minReplicas=2))
+        namespace.until("two servers", lambda: namespace.status(MODEL).get("availableReplicas") == 2)
+        assert len(_servers(namespace, MODEL)) == 2
+        namespace.ready()
+        endpoints = namespace.json("get", "endpoints", "answers")["subsets"]
+        assert len([address for each in endpoints for address in each["addresses"]]) == 2
+
+        namespace.apply(version_model("answers", "first", storage, minReplicas=1))
+        namespace.until("one Pod", lambda: len(namespace.server_pods("first")) == 1)
+        namespace.ready()
+    assert load.failed == []
+    assert load.answers() == [[[1]]]
+
+
+def test_a_pool_keeps_the_servers_that_it_is_told_to(namespace: Namespace) -> None:
+    namespace.apply(pool("first", minServers=2))
+    namespace.until("two Pods", lambda: len(namespace.server_pods("first")) == 2)
+    namespace.ready()
+    namespace.apply(pool("first"))
+    namespace.until("one Pod", lambda: len(namespace.server_pods("first")) == 1)
+    namespace.ready()
+
+
+def test_a_model_goes_to_another_pool(namespace: Namespace, client: Client, storage: str) -> None:
+    namespace.apply(pool("second"), version_model("answers", "second", storage))
+    namespace.until("the other pool's server", lambda: _servers(namespace, MODEL) == {"second-0"})
+    namespace.ready()
+    assert client.version(MODEL) == [1]
+    namespace.until("no Pod of the first pool", lambda: not namespace.server_pods("first"))

@@ -1,0 +1,47 @@
+"""`argosy operator`: the controller that runs in a cluster."""
+
+import asyncio
+import logging
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RELEASE = version("argosy")
+ARGOSY_IMAGE = f"argosy-runtime:{RELEASE}"
+TRITON_IMAGE = "nvcr.io/nvidia/tritonserver:25.08-py3"
+
+
+def operator(
+    namespace: Annotated[list[str] | None, typer.Option(help="Watch this namespace; may be repeated.")] = None,
+    lease: Annotated[str, typer.Option(help="The lease of the leader, as NAMESPACE/NAME.")] = "default/argosy-operator",
+    host: Annotated[str, typer.Option(help="The address of /healthz, /readyz and /metrics.")] = "0.0.0.0",
+    port: Annotated[int, typer.Option(help="Their port.", min=0, max=65535)] = 8080,
+    argosy_image: Annotated[str, typer.Option(help="The bundled server's image.")] = ARGOSY_IMAGE,
+    triton_image: Annotated[str, typer.Option(help="The image of NVIDIA's server.")] = TRITON_IMAGE,
+    agent_image: Annotated[str, typer.Option(help="The agent's image. Default: the bundled server's.")] = "",
+    pull_policy: Annotated[str, typer.Option(help="When those images are pulled.")] = "IfNotPresent",
+    resync: Annotated[float, typer.Option(help="Seconds after which every pool is looked at again.", min=1)] = 300.0,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Outside a cluster: how to reach it.", exists=True)] = None,
+) -> None:
+    """Reconcile Argosy's resources in a Kubernetes cluster until stopped.
+
+    Of several replicas one acts and the others stand by. Exit status: 0 when it was stopped, 1 when the lease was lost
+    or the API server cannot be used at all.
+    """
+    try:
+        from argosy.handlers.process import Operator, Options
+    except ModuleNotFoundError as missing:
+        typer.echo(f"argosy operator needs {missing.name}: pip install 'argosy[operator]'", err=True)
+        raise typer.Exit(1) from None
+    from argosy.render.workloads import Images
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)  # else a line for each event of each resource
+    space, _, name = lease.partition("/")
+    if not name:
+        raise typer.BadParameter(f"{lease!r} must be NAMESPACE/NAME", param_hint="--lease")
+    images = Images(argosy_image, triton_image, agent_image or argosy_image, pull_policy)
+    options = Options(images, tuple(namespace or ()), (space, name), host, port, resync, kubeconfig)
+    raise typer.Exit(asyncio.run(Operator(options).run()))

@@ -1,0 +1,228 @@
+"""Makes a pool's objects stand as they should: what differs is applied, what is no longer wanted is deleted.
+
+Nothing is sent for an object that stands as it was applied. Nothing is done to an object that is not ours.
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from argosy.api import Resource
+from argosy.fleet.facts import Refusal
+from argosy.fleet.status import Status
+from argosy.render.workloads import SERVER_LABEL, KubernetesObject, object_identity
+
+from . import kinds
+from .connection import ApiError, ConflictError, Connection, InvalidError, NotFoundError
+from .fingerprint import Shape, Shapes, digest
+from .inventory import Owned, Shelf
+from .kinds import Key, Kind, key_of, kind_of
+from .observe import Observer, PodView
+from .ownership import owner_of, stranger
+from .poolview import pool_label
+from .refusals import NoNeedError, RefusedError, judged
+from .routing import routes_patch, settled_patch
+from .statuses import status_body
+
+log = logging.getLogger(__name__)
+
+MANAGER, STATUS_MANAGER, ROUTES_MANAGER = "argosy", "argosy-status", "argosy-routes"
+ATTEMPTS = 5
+AGAIN_S = 0.05
+"""The first pause after a conflict; each is twice the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """One object that should stand."""
+
+    body: KubernetesObject
+    identity: str
+    kind: Kind
+    key: Key
+    digest: bytes
+
+    @property
+    def server(self) -> str:
+        """The server that it belongs to, by its label; empty for what is the whole pool's."""
+        return str((self.body["metadata"].get("labels") or {}).get(SERVER_LABEL, ""))
+
+
+@dataclass(slots=True)
+class _Round:
+    """What became of the objects of one call."""
+
+    pool: str
+    owners: Mapping[str, str]
+    refusals: list[Refusal] = field(default_factory=list)
+    failures: list[ApiError] = field(default_factory=list)
+    stuck: set[str] = field(default_factory=set)
+
+    async def settle(self, identity: str, server: str, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work, and keep what went wrong with it."""
+        try:
+            await work
+        except NoNeedError:
+            return
+        except RefusedError as error:
+            self.refusals.append(Refusal(self.owners.get(identity, f"ServingPool {self.pool}"), identity, str(error)))
+            self.stuck.add(server)
+        except ApiError as error:
+            self.failures.append(error)
+            self.stuck.add(server)
+
+
+class Applier:
+    """Writes to the cluster what was decided."""
+
+    def __init__(self, connection: Connection, observer: Observer) -> None:
+        self._connection, self._observer = connection, observer
+        self._shapes = Shapes()
+
+    async def apply(
+        self,
+        pool: str,
+        objects: Sequence[KubernetesObject],
+        owners: Mapping[str, str],
+        keep: Collection[str] = (),
+    ) -> tuple[Refusal, ...]:
+        """Make a pool's objects, by its key, be just these; those in `keep` (identities) stay as they are.
+
+        `owners` says, by object identity, which resource tells of a refusal. The refusals by object; a server of which
+        an object is refused is not started. Raises ApiError when something failed that may go well next time; all the
+        rest is done by then.
+        """
+        wanted = [_wanted(body) for body in objects]
+        round_ = _Round(pool, owners)
+        changed = [each for each in wanted if not self._shelf(each).is_as_applied(each.key, each.digest)]
+        await self._put(round_, [each for each in changed if each.kind.name != kinds.DEPLOYMENT.name])
+        servers = [each for each in changed if each.kind.name == kinds.DEPLOYMENT.name]
+        await self._put(round_, [each for each in servers if each.server not in round_.stuck])
+        await self._prune(round_, {each.identity for each in wanted}.union(keep))
+        if round_.failures:
+            raise round_.failures[0]
+        return tuple(sorted(round_.refusals, key=lambda refusal: refusal.object))
+
+    async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
+        """Let a Pod be asked for these models and ensembles, and open its readiness gate once `settled`.
+
+        Does nothing to another Pod of its name. Raises ApiError.
+        """
+        path = kinds.POD.path(namespace, pod.name)
+        try:
+            if routes != pod.routes:
+                patch = routes_patch(pod.uid, pod.routes, routes)
+                self._observer.learned_pod(await self._connection.merge(path, patch, manager=ROUTES_MANAGER))
+            if settled and not pod.settled:
+                patch = settled_patch(pod.uid, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+                answer = await self._connection.merge_lists(f"{path}/status", patch, manager=ROUTES_MANAGER)
+                self._observer.learned_pod(answer)
+        except ApiError as error:
+            if not _is_another(error):
+                raise
+
+    async def status(self, resource: Resource, status: Status) -> bool:
+        """Write a resource's status, whole. Whether that was done: not where it is gone, or another one by now.
+
+        Raises ApiError.
+        """
+        kind = kinds.RESOURCES[type(resource).__name__]
+        path = kind.path(resource.namespace, resource.name, "status")
+        try:
+            answer = await self._connection.apply(path, status_body(resource, status), manager=STATUS_MANAGER)
+        except ApiError as error:
+            if not _is_another(error):
+                raise
+            return False
+        # Older API servers do not look at the uid here; the other one's next status is written over this one.
+        return bool(answer["metadata"]["uid"] == (resource.metadata.uid or answer["metadata"]["uid"]))
+
+    def _shelf(self, wanted: _Wanted) -> Shelf:
+        return self._observer.shelf(wanted.kind.name)
+
+    async def _put(self, round_: _Round, wanted: Iterable[_Wanted]) -> None:
+        await asyncio.gather(*(round_.settle(each.identity, each.server, self._one(each)) for each in wanted))
+
+    async def _one(self, wanted: _Wanted) -> None:
+        """Apply one object. Raises RefusedError, NoNeedError, ApiError."""
+        shape = self._shapes.of_object(wanted.body)
+        for attempt in range(ATTEMPTS):
+            try:
+                await self._once(wanted, shape)
+                return
+            except ApiError as error:
+                if not _is_stale(error) or attempt == ATTEMPTS - 1:
+                    raise judged(error, wanted.kind, wanted.key[0]) from error
+            # It was deleted, made anew or changed meanwhile: look again.
+            self._shelf(wanted).forget(wanted.key)
+            await asyncio.sleep(AGAIN_S * 2**attempt)
+
+    async def _once(self, wanted: _Wanted, shape: Shape) -> None:
+        shelf = self._shelf(wanted)
+        known = shelf.get(wanted.key) or await self._look(wanted)
+        body = wanted.body
+        if known is not None:
+            why = stranger(known.managed, known.owner, owner_of(body["metadata"]))
+            if why:
+                raise RefusedError(f"exists and {why}: it is left as it is; delete or rename it")
+            if known.terminating:
+                return  # when it is gone, that is an event
+            body = {**body, "metadata": {**body["metadata"], "uid": known.uid}}
+        with shelf.expecting(wanted.key, shape):
+            answer = await self._connection.apply(wanted.kind.path(*wanted.key), body, manager=MANAGER)
+            shelf.applied(answer, wanted.digest, shape)
+
+    async def _look(self, wanted: _Wanted) -> Owned | None:
+        """The object as it stands, if it does: watches know only those with our label."""
+        try:
+            body = await self._connection.get(wanted.kind.path(*wanted.key), metadata_only=True)
+        except NotFoundError:
+            return None
+        return self._shelf(wanted).reduced(body)
+
+    async def _prune(self, round_: _Round, wanted: Collection[str]) -> None:
+        """Delete what is ours, of this pool, and not wanted."""
+        found = [
+            (f"{shelf.kind.name} {key[0]}/{key[1]}", shelf, key, owned)
+            for shelf in self._observer.shelves()
+            for key, owned in shelf.of_pool(pool_label(round_.pool))
+        ]
+        await asyncio.gather(
+            *(
+                round_.settle(identity, "", self._delete(shelf, key, owned))
+                for identity, shelf, key, owned in found
+                if identity not in wanted and not owned.terminating and _is_made_by_us(owned)
+            )
+        )
+
+    async def _delete(self, shelf: Shelf, key: Key, owned: Owned) -> None:
+        try:
+            answer = await self._connection.delete(shelf.kind.path(*key), owned.uid)
+        except (NotFoundError, ConflictError):
+            return  # gone, or another one: an event says so
+        except ApiError as error:
+            raise judged(error, shelf.kind, key[0]) from error
+        if answer.get("kind") == "Status":
+            shelf.forget(key)
+
+
+def _wanted(body: KubernetesObject) -> _Wanted:
+    return _Wanted(body, object_identity(body), kind_of(body), key_of(body), digest(body))
+
+
+def _is_made_by_us(owned: Owned) -> bool:
+    return owned.managed and (owned.owner is None or owned.owner.kind in kinds.RESOURCES)
+
+
+def _is_another(error: ApiError) -> bool:
+    """Whether the object that was meant, by its uid, is no longer there under its name."""
+    said = isinstance(error, ConflictError | InvalidError) and "uid" in error.message.lower()
+    return isinstance(error, NotFoundError) or said
+
+
+def _is_stale(error: ApiError) -> bool:
+    """Whether an object is no longer what it was known as, so that looking again helps."""
+    return isinstance(error, ConflictError) or (isinstance(error, InvalidError) and _is_another(error))

@@ -1,0 +1,84 @@
+"""What is kept of a server's ConfigMaps and Deployment, beside what is kept of every object. Pure."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.fleet.facts import CurrentServer
+from argosy.render.names import label
+from argosy.render.workloads import PLACEMENT_ANNOTATION, SERVER_LABEL, TEMPLATE_ANNOTATION, parse_placement
+from argosy_runtime.agent.documents import DESIRED_KEY, STATE_KEY, AgentState, parse_state
+from argosy_runtime.agent.fields import DocumentError
+
+from .podtrouble import deployment_trouble
+
+
+@dataclass(frozen=True, slots=True)
+class Desired:
+    """A server's ConfigMap: its name in full, and where it was placed; None where that cannot be read."""
+
+    server: str
+    current: CurrentServer | None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A server's state ConfigMap: what its agent says; None where it says nothing, or nothing that can be read."""
+
+    said: AgentState | None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server's Deployment: the hash of its template, and why it makes no Pod."""
+
+    template: str
+    trouble: str = ""
+
+
+def of_deployment(body: Mapping[str, Any]) -> Running:
+    """What is kept of a Deployment."""
+    annotations = body["metadata"].get("annotations") or {}
+    return Running(annotations.get(TEMPLATE_ANNOTATION, ""), deployment_trouble(body.get("status") or {}))
+
+
+def of_configmap(body: Mapping[str, Any]) -> Desired | State | None:
+    """What is kept of a ConfigMap: of the two of a server the placement, or the state."""
+    metadata, data = body["metadata"], body.get("data") or {}
+    server = (metadata.get("labels") or {}).get(SERVER_LABEL, "")
+    if not server:
+        return None
+    if metadata["name"] != server:
+        return _state(data.get(STATE_KEY, ""))
+    return _desired(server, (metadata.get("annotations") or {}).get(PLACEMENT_ANNOTATION, ""), data)
+
+
+def _desired(server: str, placement: str, data: Mapping[str, str]) -> Desired:
+    name = server if label(server) == server else _whole_name(server, data.get(DESIRED_KEY, ""))
+    if not placement:
+        return Desired(name, None)
+    try:
+        return Desired(name, parse_placement(name, placement))
+    except ValueError as error:
+        return Desired(name, None, str(error))
+
+
+def _whole_name(server: str, text: str) -> str:
+    """The server's name, from what it should hold: the label has only part of a long one."""
+    try:
+        found = json.loads(text)["server"]
+    except (ValueError, KeyError, TypeError):
+        return server
+    return found if isinstance(found, str) and label(found) == server else server
+
+
+def _state(text: str) -> State:
+    if not text:
+        return State(None)
+    try:
+        return State(parse_state(text))
+    except DocumentError as error:
+        return State(None, f"what its agent says cannot be read: {error}")

@@ -1,0 +1,66 @@
+"""Why a Pod does not run, in words, from what the scheduler and the kubelet say of it. Pure."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_USUAL = ("ContainerCreating", "PodInitializing")
+"""What a container waits for at first."""
+_SHOWN = 300
+
+
+def pod_trouble(status: Mapping[str, Any]) -> str:
+    """What keeps a Pod with this status from running; empty where nothing does, or nothing is known yet."""
+    if status.get("phase") == "Failed":
+        return _said("the Pod was ended", status.get("reason"), status.get("message"))
+    unscheduled = _unscheduled(status)
+    if unscheduled:
+        return unscheduled
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    return "; ".join(words for container in containers for words in _container(container))
+
+
+def deployment_trouble(status: Mapping[str, Any]) -> str:
+    """Why a Deployment with this status makes no Pod that runs."""
+    for condition in status.get("conditions") or ():
+        kind, value = condition.get("type"), condition.get("status")
+        if kind == "ReplicaFailure" and value == "True":
+            return _said("no Pod can be made", condition.get("reason"), condition.get("message"))
+        if kind == "Progressing" and value == "False":
+            return _said("the Deployment does not get on", condition.get("reason"), condition.get("message"))
+    return ""
+
+
+def _unscheduled(status: Mapping[str, Any]) -> str:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return _said("no node takes the Pod", condition.get("reason"), condition.get("message"))
+    return ""
+
+
+def _container(status: Mapping[str, Any]) -> Iterator[str]:
+    name, state = status.get("name", ""), status.get("state") or {}
+    waiting, ended = state.get("waiting"), state.get("terminated")
+    last = (status.get("lastState") or {}).get("terminated")
+    if waiting and waiting.get("reason") not in _USUAL:
+        yield _said(f"container {name}", waiting.get("reason"), waiting.get("message")) + _end(last)
+    elif ended:
+        yield f"container {name}{_end(ended)}"
+    elif last and not status.get("ready"):
+        yield f"container {name} starts again{_end(last)}"
+
+
+def _end(ended: Mapping[str, Any] | None) -> str:
+    """How a container ended: its exit code, and what it last wrote where Kubernetes keeps that."""
+    if not ended:
+        return ""
+    code, reason, message = ended.get("exitCode"), ended.get("reason"), str(ended.get("message") or "").strip()
+    why = f" ({reason})" if reason and reason not in ("Error", "Completed") else ""
+    return f", ended with exit code {code}{why}" + (f": {_short(message)}" if message else "")
+
+
+def _said(what: str, reason: object, message: object) -> str:
+    return ": ".join(_short(str(part)) for part in (what, reason, message) if part)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

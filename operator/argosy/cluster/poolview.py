@@ -1,0 +1,111 @@
+"""What is known of one pool's servers, put together from its objects. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from argosy.fleet.facts import CurrentServer, ServerReport
+from argosy.render.names import label
+from argosy_runtime.agent.contract import RenderedRepository
+from argosy_runtime.agent.documents import AgentState
+
+from .details import Desired, Running, State
+from .inventory import Owned, PoolLabel
+from .pods import PodView
+
+_SHORTENED = re.compile(r".{52}-[0-9a-f]{10}")
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """One pool as it stands. `repositories`: what each server last loaded; `templates`: by server, its Pod's hash."""
+
+    current: tuple[CurrentServer, ...] = ()
+    reports: tuple[ServerReport, ...] = ()
+    repositories: tuple[RenderedRepository, ...] = ()
+    pods: tuple[PodView, ...] = ()
+    templates: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Server:
+    desired: Desired | None = None
+    state: State | None = None
+    running: Running | None = None
+    pods: list[PodView] = field(default_factory=list)
+
+    def name(self, label: str) -> str:
+        return self.desired.server if self.desired else label
+
+
+def pool_view(objects: Iterable[Owned], pods: Iterable[PodView]) -> PoolView:
+    """What a pool's ConfigMaps, Deployments and Pods say together. Objects that are being deleted say nothing."""
+    servers: dict[str, _Server] = {}
+    for owned in objects:
+        if owned.server and not owned.terminating:
+            _take(servers.setdefault(owned.server, _Server()), owned.detail)
+    for pod in pods:
+        servers.setdefault(pod.server, _Server()).pods.append(pod)
+    named = [(server.name(label), server) for label, server in sorted(servers.items())]
+    states = [(name, _present(server)) for name, server in named]
+    return PoolView(
+        current=tuple(s.desired.current for _, s in named if s.desired is not None and s.desired.current is not None),
+        reports=tuple(_report(name, server) for name, server in named if server.desired or server.running),
+        repositories=tuple(replace(state.applied, server=name) for name, (state, _) in states if state is not None),
+        pods=tuple(replace(pod, server=name) for name, server in named for pod in server.pods),
+        templates={name: server.running.template for name, server in named if server.running},
+    )
+
+
+def pool_label(key: str) -> PoolLabel:
+    """What the objects of a pool, by its key, are told by."""
+    namespace, _, name = key.partition("/")
+    return namespace, label(name)
+
+
+def pool_name(label: str, names: Iterable[str]) -> str | None:
+    """The pool whose label has this value; None where that is only part of a name, and none of `names` is it."""
+    return next(iter(names), None) if _SHORTENED.fullmatch(label) else label
+
+
+def _take(server: _Server, detail: object) -> None:
+    match detail:
+        case Desired():
+            server.desired = detail
+        case State():
+            server.state = detail
+        case Running():
+            server.running = detail
+
+
+def _present(server: _Server) -> tuple[AgentState | None, PodView | None]:
+    """What the agent of a Pod that is there says, and that Pod: what a former Pod's agent said is of no use."""
+    said = server.state.said if server.state else None
+    pod = next((pod for pod in server.pods if said is not None and pod.uid == said.pod and not pod.terminating), None)
+    return (said, pod) if pod is not None else (None, None)
+
+
+def _report(name: str, server: _Server) -> ServerReport:
+    said, pod = _present(server)
+    if said is None or pod is None:
+        return ServerReport(name, ready=False, trouble=_trouble(server, None))
+    return ServerReport(
+        name,
+        ready=pod.server_ready and said.live,
+        models=said.models,
+        trouble=_trouble(server, said),
+        settled=said.settled,
+    )
+
+
+def _trouble(server: _Server, said: AgentState | None) -> str:
+    """The first reason that is known: the newest Pod's, the Deployment's, the agent's, the ConfigMaps'."""
+    staying = sorted((pod for pod in server.pods if not pod.terminating), key=lambda pod: pod.created)
+    reasons: Sequence[str] = (
+        staying[-1].trouble if staying else "",
+        server.running.trouble if server.running else "",
+        said.problem if said else "",
+        server.state.trouble if server.state else "",
+        server.desired.trouble if server.desired else "",
+    )
+    return next((reason for reason in reasons if reason), "")

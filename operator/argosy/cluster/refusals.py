@@ -1,0 +1,45 @@
+"""What cannot be applied, in words for whoever wrote the resource: why, and the way out. Pure."""
+
+import re
+
+from .errors import ApiError, ForbiddenError, InvalidError, NotFoundError, TooLargeError
+from .kinds import Kind
+
+_NO_RIGHT = re.compile(r"cannot (\w+) resource")
+
+
+class RefusedError(Exception):
+    """An object cannot be applied until somebody does something about it; the message says what."""
+
+
+class NoNeedError(Exception):
+    """An object need not be applied: its namespace is on its way out."""
+
+
+def judged(error: ApiError, kind: Kind, namespace: str) -> Exception:
+    """What an answer means for the object that it was given for: RefusedError, NoNeedError, or itself: try again."""
+    if isinstance(error, ForbiddenError):
+        return NoNeedError() if error.namespace_ends else RefusedError(_forbidden(error, kind, namespace))
+    if isinstance(error, NotFoundError):
+        return NoNeedError() if error.message.startswith("namespaces ") else RefusedError(_unknown(kind))
+    if isinstance(error, TooLargeError):
+        return RefusedError(
+            f"is larger than the API server stores ({error.message}); spread its models over more servers"
+        )
+    if isinstance(error, InvalidError):
+        return RefusedError(f"is not accepted by the API server: {error.message}")
+    return error
+
+
+def _forbidden(error: ForbiddenError, kind: Kind, namespace: str) -> str:
+    verb = _NO_RIGHT.search(error.message)
+    if verb is None:
+        return f"is not admitted by the API server: {error.message}"  # a quota, a webhook, rights that it may not give
+    return (
+        f"the operator may not {verb.group(1)} {kind.plural} in namespace {namespace}: grant that to its service "
+        f"account ({error.message})"
+    )
+
+
+def _unknown(kind: Kind) -> str:
+    return f"the API server does not know {kind.api_version} {kind.name}; it is too old or too new for this release"

@@ -1,0 +1,27 @@
+"""A status as it is sent. Pure."""
+
+from typing import Any
+
+from argosy.api import API_VERSION, Resource
+from argosy.fleet.status import Status
+
+
+def status_body(resource: Resource, status: Status) -> dict[str, Any]:
+    """What is applied to a resource's /status: of this very resource, by its uid, and the whole status.
+
+    Empty texts are left out, which means the same: API servers before 1.21 take them for nulls where they apply to
+    a custom resource, and then refuse those.
+    """
+    metadata = {"namespace": resource.namespace, "name": resource.name, "uid": resource.metadata.uid}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": type(resource).__name__,
+        "metadata": _without_empty_texts(metadata),
+        "status": _without_empty_texts(status.model_dump(mode="json", by_alias=True, exclude_none=True)),
+    }
+
+
+def _without_empty_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_empty_texts(inner) for name, inner in value.items() if inner != ""}
+    return [_without_empty_texts(inner) for inner in value] if isinstance(value, list) else value

@@ -1,0 +1,65 @@
+"""What one pool's servers say and hold, by server and by model."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from argosy.fleet.facts import ServerReport
+from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository
+
+FORMER = " (its former files and config go on serving)"
+"""How an agent's reason ends for a version that answers requests, but not yet in the form that it should have."""
+_NONE: Mapping[str, Sequence[LoadedModel]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """One pool. `said`: each model's versions, by model and server that answers. `loaded`: what each server last
+    loaded, by server and name.
+    """
+
+    reports: Mapping[str, ServerReport] = field(default_factory=dict)
+    said: Mapping[str, Mapping[str, Sequence[LoadedModel]]] = field(default_factory=dict)
+    loaded: Mapping[str, Mapping[str, RenderedModel]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, reports: Iterable[ServerReport], repositories: Iterable[RenderedRepository] = ()) -> "Observed":
+        """Reports and repositories in order of what is asked of them. A server that is not ready says nothing."""
+        by_server = {report.name: report for report in reports}
+        said: dict[str, dict[str, list[LoadedModel]]] = {}
+        for report in by_server.values():
+            for each in report.models if report.ready else ():
+                said.setdefault(each.model, {}).setdefault(report.name, []).append(each)
+        loaded = {each.server: {model.name: model for model in each.models} for each in repositories}
+        return cls(by_server, said, loaded)
+
+    def on(self, name: str) -> Mapping[str, Sequence[LoadedModel]]:
+        """What each server that answers says of a model or ensemble."""
+        return self.said.get(name, _NONE)
+
+    def is_ready(self, server: str, name: str, version: int) -> bool:
+        """Whether this version is ready on the server, in the form that it should have."""
+        said = self.on(name).get(server, ())
+        return any(each.version == version and each.state is LoadState.READY for each in said)
+
+    def serves(self, server: str, name: str) -> bool:
+        """Whether requests that name no version are answered by the server."""
+        return any(answers(each) for each in self.on(name).get(server, ()))
+
+    def reachable(self, server: str, name: str) -> bool:
+        """Whether the server answers, and its Pod takes requests."""
+        report = self.reports.get(server)
+        return report is not None and report.settled and self.serves(server, name)
+
+    def answers(self, server: str) -> bool:
+        """Whether the server itself is ready."""
+        report = self.reports.get(server)
+        return report is not None and report.ready
+
+    def held(self, server: str) -> Mapping[str, RenderedModel]:
+        """What the server last loaded, by name."""
+        return self.loaded.get(server, {})
+
+
+def answers(said: LoadedModel) -> bool:
+    """Whether a version answers requests, be it in a former form."""
+    return said.state is LoadState.READY or said.reason.endswith(FORMER)

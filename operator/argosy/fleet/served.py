@@ -1,0 +1,72 @@
+"""One pool's plan held against what its servers say: what every status in the pool is made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from argosy.api import ServingPool
+from argosy.fleet.leaving import Note
+from argosy.fleet.loading import Loading
+from argosy.fleet.members import Members, Places
+from argosy.fleet.observed import Observed
+from argosy.fleet.plan import PoolPlan, ServerPlan, Unplaced
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """`pinned`: the versions of each model that ensembles name. `unplaced`: each model's replicas without a place."""
+
+    pool: ServingPool
+    plan: PoolPlan
+    members: Members
+    places: Places
+    observed: Observed
+    notes: Mapping[tuple[str, str], Note]
+    servers: Mapping[str, ServerPlan]
+    pinned: Mapping[str, frozenset[int]]
+    unplaced: Mapping[str, tuple[Unplaced, ...]]
+
+    @classmethod
+    def of(
+        cls,
+        pool: ServingPool,
+        plan: PoolPlan,
+        members: Members,
+        observed: Observed,
+        notes: Mapping[tuple[str, str], Note],
+    ) -> "Served":
+        """Everything found once."""
+        pinned: dict[str, set[int]] = {}
+        for ensemble in members.ensembles.values():
+            for step in ensemble.spec.steps:
+                if step.version is not None:
+                    pinned.setdefault(step.model, set()).add(step.version)
+        unplaced: dict[str, list[Unplaced]] = {}
+        for each in plan.unplaced:
+            for model in each.models:
+                unplaced.setdefault(model, []).append(each)
+        return cls(
+            pool,
+            plan,
+            members,
+            Places.of(plan, members),
+            observed,
+            notes,
+            {server.name: server for server in plan.servers},
+            {model: frozenset(versions) for model, versions in pinned.items()},
+            {model: tuple(found) for model, found in unplaced.items()},
+        )
+
+    def servers_with(self, name: str) -> tuple[ServerPlan, ...]:
+        """The planned servers of a model or an ensemble."""
+        return tuple(self.servers[server] for server in self.places.servers.get(name, ()))
+
+    def without_place(self, name: str) -> tuple[Unplaced, ...]:
+        """The replicas of a model, or of what an ensemble runs, that found no place."""
+        if name not in self.members.runs:
+            return self.unplaced.get(name, ())
+        found = (each for model in self.members.runs[name] for each in self.unplaced.get(model, ()))
+        return tuple({id(each): each for each in found}.values())
+
+    def loading(self, name: str, version: int, servers: tuple[ServerPlan, ...]) -> Loading:
+        """What servers say of a version that these are to have."""
+        return Loading.of(name, version, [server.name for server in servers], self.observed, self.notes)

@@ -1,0 +1,148 @@
+"""Level-triggered: an event marks a pool, and a marked pool is reconciled from what stands in the cluster by then.
+
+Many marks are one round; a round that fails is repeated with a growing pause; now and then every pool is looked at
+although nothing was said of it.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+log = logging.getLogger(__name__)
+
+SETTLE_S = 0.05
+"""How long a mark waits for others: kubectl apply of a folder, a burst of Pods."""
+PAUSE_MOST_S = 0.5
+RETRY_FIRST_S, RETRY_MOST_S = 0.5, 30.0
+
+
+class Meter(Protocol):
+    """What is told of rounds; `metrics.Metrics` counts them."""
+
+    def began(self, waited_s: float) -> None:
+        """A round began, this long after its first mark."""
+
+    def ended(self, took_s: float, failed: bool) -> None:
+        """A round ended."""
+
+    def waiting(self, pools: int) -> None:
+        """So many pools are marked."""
+
+
+Round = Callable[[str], Awaitable[datetime | None]]
+"""One round of a pool, by key: when to come back, or None."""
+
+
+class Controller:
+    """Runs rounds: of one pool one after another, of several pools side by side."""
+
+    def __init__(self, round_: Round, pools: Callable[[], set[str]], meter: Meter, resync_s: float) -> None:
+        self._round, self._pools, self._meter, self._resync_s = round_, pools, meter, resync_s
+        self._queues: dict[str, _Queue] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+
+    def mark(self, pool: str | None) -> None:
+        """Something changed that concerns a pool, by its key; None concerns every pool."""
+        for key in self._pools() if pool is None else {pool}:
+            queue = self._queues.get(key)
+            if queue is None:
+                queue = self._queues[key] = _Queue(key)
+                if self._tasks is not None:
+                    self._tasks.create_task(self._serve(queue))
+            queue.mark()
+        self._meter.waiting(sum(queue.marked for queue in self._queues.values()))
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            for queue in self._queues.values():
+                tasks.create_task(self._serve(queue))
+            self.mark(None)
+            while True:
+                await asyncio.sleep(self._resync_s * random.uniform(0.9, 1.1))
+                self.mark(None)
+
+    async def _serve(self, queue: "_Queue") -> None:
+        """Rounds of one pool, until it is neither declared nor has anything left."""
+        pause = 0.0
+        while queue.marked or queue.key in self._pools():
+            await queue.wait()
+            await asyncio.sleep(max(SETTLE_S, pause))
+            began = time.monotonic()
+            self._meter.began(began - queue.taken())
+            wake = await self._try(queue)
+            took = time.monotonic() - began
+            queue.come_back(wake)
+            self._meter.ended(took, queue.failures > 0)
+            self._meter.waiting(sum(each.marked for each in self._queues.values()))
+            pause = min(took / 4, PAUSE_MOST_S)  # a pool in a storm of events leaves some time to others
+        del self._queues[queue.key]
+
+    async def _try(self, queue: "_Queue") -> datetime | None:
+        try:
+            wake = await self._round(queue.key)
+        except Exception as error:  # whatever it is, the pool is tried again and the others go on
+            queue.failed()
+            level = logging.WARNING if queue.failures < 3 else logging.ERROR
+            log.log(level, "pool %s: %s; tried again in %.1f s", queue.key, error, queue.pause_s, exc_info=_bug(error))
+            return None
+        queue.failures = 0
+        return wake
+
+
+class _Queue:
+    """One pool's marks."""
+
+    def __init__(self, key: str) -> None:
+        self.key, self.failures, self.pause_s = key, 0, 0.0
+        self._event = asyncio.Event()
+        self._since = 0.0
+        self._wake: float | None = None
+
+    @property
+    def marked(self) -> bool:
+        """Whether a round is due."""
+        return self._event.is_set()
+
+    def mark(self) -> None:
+        """A round is due."""
+        if not self._event.is_set():
+            self._since = time.monotonic()
+            self._event.set()
+
+    def taken(self) -> float:
+        """The round begins: when its first mark came."""
+        self._event.clear()
+        return self._since
+
+    async def wait(self) -> None:
+        """Until a round is due; after a failure not before its pause is over."""
+        if self.failures:
+            await asyncio.sleep(self.pause_s)
+            self.mark()
+        timeout = None if self._wake is None else max(0.0, self._wake - time.monotonic())
+        try:
+            async with asyncio.timeout(timeout):
+                await self._event.wait()
+        except TimeoutError:
+            self.mark()
+
+    def come_back(self, wake: datetime | None) -> None:
+        """When a round is due although nothing is said."""
+        after = None if wake is None else max(0.0, (wake - datetime.now(UTC)).total_seconds())
+        self._wake = None if after is None else time.monotonic() + after
+
+    def failed(self) -> None:
+        """A round failed."""
+        self.failures += 1
+        self.pause_s = min(RETRY_FIRST_S * 2 ** (self.failures - 1), RETRY_MOST_S) * random.uniform(0.8, 1.2)
+
+
+def _bug(error: Exception) -> bool:
+    """Whether the trace should be in the log: what the API server answers is no bug of ours."""
+    return not type(error).__module__.startswith("argosy.cluster")

@@ -1,0 +1,66 @@
+"""What the operator measures of itself, as Prometheus reads it."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """Counters of one process. Durations are seconds."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self._rounds = Counter(
+            "argosy_reconcile_total", "Reconciles of a pool, by result.", ["result"], registry=self.registry
+        )
+        self._took = Histogram(
+            "argosy_reconcile_seconds", "How long a reconcile of a pool took.", registry=self.registry, buckets=SECONDS
+        )
+        self._waited = Histogram(
+            "argosy_reconcile_wait_seconds",
+            "How long a pool waited from the first event to its reconcile.",
+            registry=self.registry,
+            buckets=SECONDS,
+        )
+        self._queue = Gauge("argosy_reconcile_queue", "Pools that wait for a reconcile.", registry=self.registry)
+        self._requests = Counter(
+            "argosy_api_requests_total",
+            "Requests to the API server, by verb, resource and HTTP status (0: no answer).",
+            ["verb", "resource", "status"],
+            registry=self.registry,
+        )
+        self._request_seconds = Histogram(
+            "argosy_api_request_seconds",
+            "How long a request to the API server took.",
+            ["verb"],
+            registry=self.registry,
+            buckets=SECONDS,
+        )
+        self.leading = Gauge("argosy_leader", "Whether this replica acts (1) or stands by (0).", registry=self.registry)
+        self.resources = Gauge("argosy_resources", "Resources that are declared.", registry=self.registry)
+        for result in ("done", "failed"):
+            self._rounds.labels(result)
+
+    def began(self, waited_s: float) -> None:
+        """A reconcile began, this long after the first event."""
+        self._waited.observe(waited_s)
+
+    def ended(self, took_s: float, failed: bool) -> None:
+        """A reconcile ended."""
+        self._rounds.labels("failed" if failed else "done").inc()
+        self._took.observe(took_s)
+
+    def waiting(self, pools: int) -> None:
+        """So many pools wait for a reconcile."""
+        self._queue.set(pools)
+
+    def request(self, verb: str, resource: str, status: int, took_s: float) -> None:
+        """A request to the API server was answered, or not (status 0)."""
+        self._requests.labels(verb, resource, str(status)).inc()
+        if verb != "watch":
+            self._request_seconds.labels(verb).observe(took_s)
+
+    def text(self) -> bytes:
+        """All of it in Prometheus's text format."""
+        return generate_latest(self.registry)

@@ -1,0 +1,199 @@
+"""The operator's process: it stands by until it leads, and acts until it is stopped or leads no more."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from argosy.cluster.apply import Applier
+from argosy.cluster.connection import ApiError, Connection
+from argosy.cluster.leadership import Leadership
+from argosy.cluster.observe import Observer
+from argosy.cluster.recall import last_valid_forms
+from argosy.cluster.record import Recorder
+from argosy.handlers import events
+from argosy.handlers.announce import Announcer
+from argosy.handlers.controller import Controller
+from argosy.handlers.health import Health
+from argosy.handlers.metrics import Metrics
+from argosy.handlers.resources import Resources
+from argosy.handlers.rounds import Rounds
+from argosy.render.workloads import Images
+
+log = logging.getLogger(__name__)
+
+CRDS_AGAIN_S = 5.0
+"""How often a missing CRD is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says. `namespaces`: empty for all. `port` 0 takes a free one."""
+
+    images: Images
+    namespaces: tuple[str, ...] = ()
+    lease: tuple[str, str] = ("default", "argosy-operator")
+    host: str = "0.0.0.0"
+    port: int = 8080
+    resync_s: float = 300.0
+    kubeconfig: Path | None = None
+
+
+class Operator:
+    """One replica, from its start to its end."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._metrics = Metrics()
+        self._resources = Resources()
+        self._controller: Controller | None = None
+        self._listed = asyncio.Event()
+        self._observer: Observer | None = None
+        self._trouble = "starting"
+
+    async def run(self) -> int:
+        """Act until a signal comes or leadership is lost. The exit code."""
+        stop = asyncio.Event()
+        _on_signals(stop)
+        health = Health(self._metrics, lambda: self._trouble, self._notes)
+        port = await health.start(self._options.host, self._options.port)
+        log.info("listening on port %d: /healthz /readyz /metrics", port)
+        try:
+            async with Connection.open(self._options.kubeconfig, on_request=self._metrics.request) as connection:
+                return await self._serve(connection, stop)
+        finally:
+            await health.stop()
+
+    async def _serve(self, connection: Connection, stop: asyncio.Event) -> int:
+        leadership = Leadership(connection, *self._options.lease, _identity())
+        try:
+            if not await _unless(stop, self._stand_by(connection, leadership)):
+                return 0
+            self._metrics.leading.set(1)
+            acting = asyncio.create_task(self._act(connection))
+            losing = asyncio.create_task(leadership.hold())
+            stopping = asyncio.create_task(stop.wait())
+            done, _ = await asyncio.wait((acting, losing, stopping), return_when=asyncio.FIRST_COMPLETED)
+            return await self._end(done, acting, losing, stopping)
+        finally:
+            self._metrics.leading.set(0)
+            await leadership.release()
+
+    async def _end(
+        self,
+        done: set[asyncio.Task[Any]],
+        acting: asyncio.Task[None],
+        losing: asyncio.Task[None],
+        stopping: asyncio.Task[Any],
+    ) -> int:
+        for task in (acting, losing, stopping):
+            task.cancel()
+        await asyncio.gather(acting, losing, stopping, return_exceptions=True)
+        if losing in done:
+            log.error("the lease %s/%s is lost: another replica acts now; this one starts again", *self._options.lease)
+            return 1
+        if acting in done and not stopping.done():
+            log.error("the operator ended by itself: %s", acting.exception() if not acting.cancelled() else "cancelled")
+            return 1
+        return 0
+
+    async def _stand_by(self, connection: Connection, leadership: Leadership) -> None:
+        """Until the CRDs are there and this replica leads."""
+        while problems := await _crd_problems(connection):
+            if "; ".join(problems) != self._trouble:
+                self._trouble = "; ".join(problems)
+                log.error("%s", self._trouble)
+            await asyncio.sleep(CRDS_AGAIN_S)
+        self._trouble = ""
+        log.info("standing by for the lease %s/%s", *self._options.lease)
+        await leadership.acquire()
+        log.info("leading")
+
+    async def _act(self, connection: Connection) -> None:
+        cluster = await connection.discovery()
+        observer = self._observer = Observer(connection, self._options.namespaces, self._mark)
+        announcer = Announcer(Recorder(connection))
+        applier = Applier(connection, observer)
+        rounds = Rounds(self._resources, observer, applier, announcer, self._options.images, cluster)
+        self._controller = Controller(
+            rounds.once, lambda: set(self._resources.pools | observer.pools()), self._metrics, self._options.resync_s
+        )
+        async with asyncio.TaskGroup() as tasks:
+            await self._recall(connection)
+            tasks.create_task(observer.run())
+            tasks.create_task(events.run(self, connection.credentials, self._options.namespaces))
+            await observer.synced()
+            await self._wait_for_resources(connection)
+            log.info("everything is listed: %d resources", self._resources.count)
+            tasks.create_task(self._controller.run())
+
+    async def _recall(self, connection: Connection) -> None:
+        """What an earlier process went on from where the newest form of a resource was wrong."""
+        for body in await last_valid_forms(connection, self._options.namespaces):
+            self._resources.recall(body)
+
+    async def _wait_for_resources(self, connection: Connection) -> None:
+        """Until kopf has told of every resource; where there is none, it has nothing to tell."""
+        if await connection.any_resources(self._options.namespaces):
+            await self._listed.wait()
+
+    def seen(self, body: dict[str, Any]) -> None:
+        """The API server has this resource."""
+        self._marked(self._resources.put(body))
+
+    def gone(self, body: dict[str, Any]) -> None:
+        """The API server no longer has this resource."""
+        self._marked(self._resources.drop(body))
+
+    def whole(self) -> None:
+        """Every kind was listed."""
+        self._listed.set()
+
+    def _notes(self) -> list[str]:
+        """What cannot be read or used, for people who ask /readyz."""
+        troubles = self._observer.troubles if self._observer is not None else {}
+        return [f"{what}: {why}" for what, why in sorted(troubles.items())]
+
+    def _marked(self, pools: frozenset[str]) -> None:
+        self._metrics.resources.set(self._resources.count)
+        for pool in pools:
+            self._mark(pool)
+
+    def _mark(self, pool: str | None) -> None:
+        if self._controller is not None:
+            self._controller.mark(pool)
+
+
+async def _crd_problems(connection: Connection) -> list[str]:
+    try:
+        return await connection.crd_problems()
+    except ApiError as error:
+        return [f"the API server cannot be asked for Argosy's CRDs: {error}"]
+
+
+async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> bool:
+    """Do `work` unless `stop` comes first. Whether it was done."""
+    task, stopping = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
+    done, _ = await asyncio.wait((task, stopping), return_when=asyncio.FIRST_COMPLETED)
+    for each in (task, stopping):
+        each.cancel()
+    await asyncio.gather(task, stopping, return_exceptions=True)
+    if task in done:
+        task.result()
+    return task in done
+
+
+def _identity() -> str:
+    """This replica's name on the lease: in a Pod its name, with the process's id against namesakes."""
+    return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}"
+
+
+def _on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)

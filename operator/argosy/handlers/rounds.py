@@ -1,0 +1,245 @@
+"""One reconcile of one pool: what is declared and observed goes in, what follows is applied, statuses are written.
+
+A round starts from nothing but what stands in the cluster and what the last round led to, so it may be repeated at any
+time: after an event, after a failure, in another replica.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from argosy.api import Problem, Resource, ServingPool
+from argosy.cluster.apply import Applier
+from argosy.cluster.observe import Observer, PodView, PoolView
+from argosy.fleet.admission import check_names
+from argosy.fleet.facts import CurrentServer, Node, Refusal
+from argosy.fleet.held import without
+from argosy.fleet.upgrades import ServerUpgrade, may_upgrade
+from argosy.handlers.announce import Announcer
+from argosy.handlers.resources import Declared, Resources
+from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
+from argosy.render.names import object_name
+from argosy.render.workloads import (
+    Cluster,
+    Images,
+    KubernetesObject,
+    ServerWorkload,
+    last_valid_configmap,
+    member_selector,
+    member_url,
+    object_identity,
+    owners,
+    pod_template,
+    pool_objects,
+    pool_selector,
+    pool_url,
+    template_hash,
+)
+
+log = logging.getLogger(__name__)
+
+REFUSED_AGAIN_S = 15.0
+"""How long until an object that was refused is tried again."""
+
+
+@dataclass(slots=True)
+class Memory:
+    """What the last round of a pool led to, beyond what stands in the cluster."""
+
+    servers: tuple[CurrentServer, ...] | None = None
+    leaving: Mapping[str, datetime] = field(default_factory=dict)
+    valid: Mapping[str, Resource] | None = None
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A pool's objects, whom each belongs to, and those that stay as they are for now."""
+
+    objects: tuple[KubernetesObject, ...] = ()
+    owners: Mapping[str, str] = field(default_factory=dict)
+    keep: frozenset[str] = frozenset()
+
+
+class Rounds:
+    """Reconciles pools, one decision at a time: two pools never take the same GPU."""
+
+    def __init__(
+        self,
+        resources: Resources,
+        observer: Observer,
+        applier: Applier,
+        announcer: Announcer,
+        images: Images,
+        cluster: Cluster,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._resources, self._observer, self._applier, self._announcer = resources, observer, applier, announcer
+        self._images, self._cluster, self._clock = images, cluster, clock
+        self._memory: dict[str, Memory] = {}
+        self._deciding = asyncio.Lock()
+
+    async def once(self, key: str) -> datetime | None:
+        """One round of the pool `namespace/name`. When to come back although nothing changes, or None.
+
+        Raises ApiError where something could not be carried out; what could be, is.
+        """
+        declared, view = self._resources.of_pool(key), self._observer.pool(key)
+        memory = self._memory.setdefault(key, Memory())
+        async with self._deciding:
+            outcome = await asyncio.to_thread(self._decide, key, declared, view, memory)
+            memory.servers, memory.leaving = outcome.servers.get(key, ()), outcome.leaving.get(key, {})
+            memory.valid = outcome.valid
+        if declared.pool is None and any(isinstance(each, ServingPool) for each in declared.faulty):
+            await self._write(declared, outcome)  # what runs goes on, until there is a spec that can be read
+            return None
+        steps = outcome.steps.get(key, ())
+        rendered = self._render(declared, outcome, steps, view)
+        refusals = await self._applier.apply(key, rendered.objects, rendered.owners, rendered.keep)
+        await self._route(key, steps, view)
+        await self._write(declared, outcome)
+        again = refusals != memory.refusals
+        memory.refusals = refusals
+        if not declared.every and not view.current:
+            self._memory.pop(key, None)
+        return self._clock() if again else _again(self._clock(), refusals, outcome.wake)
+
+    def _decide(self, key: str, declared: Declared, view: PoolView, memory: Memory) -> Outcome:
+        """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
+        previous = Previous(
+            servers={key: self._servers(key)},
+            repositories={key: view.repositories},
+            statuses={each.identity: each.status for each in declared.every if each.status is not None},
+            leaving={key: memory.leaving},
+            valid=memory.valid if memory.valid is not None else declared.recalled,
+        )
+        return reconcile(
+            declared.resources,
+            self._nodes(key),
+            {key: view.reports},
+            previous,
+            self._clock(),
+            (*declared.problems, *self._conflicts(key, declared)),
+            refusals=memory.refusals,
+            urls=_urls(declared),
+            selectors=_selectors(declared),
+            faulty=declared.faulty,
+        )
+
+    def _nodes(self, key: str) -> tuple[Node, ...]:
+        """The nodes without the GPUs that others hold: other pools' servers, and Pods that are not ours."""
+        pools = self._observer.pools() | set(self._memory)
+        taken = {device for other in pools - {key} for device in _devices(self._servers(other))}
+        return without(self._observer.nodes(), self._observer.foreign_gpus(), taken, _devices(self._servers(key)))
+
+    def _servers(self, key: str) -> Sequence[CurrentServer]:
+        """A pool's servers: those that were last decided on, or those that an earlier process left."""
+        memory = self._memory.get(key)
+        decided = memory.servers if memory else None
+        return decided if decided is not None else self._observer.pool(key).current
+
+    def _conflicts(self, key: str, declared: Declared) -> list[Problem]:
+        """Names that another pool's model or ensemble has in the same namespace."""
+        mine = {each.identity for each in declared.every}
+        found = check_names([*declared.members, *self._resources.namesakes(key)])
+        return [problem for problem in found if problem.resource in mine]
+
+    def _render(self, declared: Declared, outcome: Outcome, steps: Sequence[ServerStep], view: PoolView) -> Rendered:
+        pool = declared.pool
+        if pool is None:
+            return Rendered()
+        servers = [ServerWorkload(step.plan, step.repository) for step in steps]
+        members = [each for each in declared.members if not each.metadata.deletion_timestamp]
+        objects = pool_objects(pool, servers, members, self._images, self._cluster)
+        if former := _former(outcome):
+            objects = (*objects, last_valid_configmap(pool, former))
+        held = self._held_back(pool, servers, view)
+        wanted = tuple(each for each in objects if object_identity(each) not in held)
+        return Rendered(wanted, owners(wanted), held)
+
+    def _held_back(self, pool: ServingPool, servers: Sequence[ServerWorkload], view: PoolView) -> frozenset[str]:
+        """The Deployments that keep their former Pod template until it is their turn."""
+        hashes = {
+            each.plan.name: template_hash(pod_template(pool, each.plan, each.repository, self._images))
+            for each in servers
+        }
+        reports = {report.name: report for report in view.reports}
+        upgrades = [
+            ServerUpgrade(
+                name,
+                outdated=view.templates.get(name, wanted) != wanted,
+                ready=name in reports and reports[name].ready,
+                settled=name in reports and reports[name].settled,
+            )
+            for name, wanted in hashes.items()
+        ]
+        allowed = may_upgrade(upgrades)
+        waiting = (each.name for each in upgrades if each.outdated and each.name not in allowed)
+        return frozenset(f"Deployment {pool.namespace}/{object_name(name)}" for name in waiting)
+
+    async def _route(self, key: str, steps: Sequence[ServerStep], view: PoolView) -> None:
+        """Let the Services reach what serves, and nothing else."""
+        namespace = key.partition("/")[0]
+        routes = {step.plan.name: step.routes for step in steps}
+        settled = {report.name for report in view.reports if report.settled}
+        changes = [
+            self._applier.route(pod, namespace, wanted, pod.settled or pod.server in settled)
+            for pod in view.pods
+            if _differs(pod, wanted := _reachable(pod, routes), pod.server in settled)
+        ]
+        await asyncio.gather(*changes)
+
+    async def _write(self, declared: Declared, outcome: Outcome) -> None:
+        """Write each status that changed, once."""
+        await asyncio.gather(*(self._write_one(each, outcome) for each in declared.every))
+
+    async def _write_one(self, resource: Resource, outcome: Outcome) -> None:
+        status, before = outcome.statuses.get(resource.identity), self._resources.status(resource.identity)
+        if status is None or status == before:
+            return
+        if await self._applier.status(resource, status):
+            self._resources.wrote(resource.identity, status)
+            await self._announcer.changed(resource, before, status)
+
+
+def _again(now: datetime, refusals: Collection[Refusal], wake: datetime | None) -> datetime | None:
+    """When to come back: nobody tells when what stands in an object's way is gone, or a right is given."""
+    if not refusals:
+        return wake
+    retry = now + timedelta(seconds=REFUSED_AGAIN_S)
+    return retry if wake is None else min(wake, retry)
+
+
+def _devices(servers: Sequence[CurrentServer]) -> set[tuple[str, int]]:
+    return {(server.node, gpu) for server in servers for gpu in server.gpus}
+
+
+def _urls(declared: Declared) -> dict[str, str]:
+    urls = {member.identity: member_url(member) for member in declared.members}
+    if declared.pool is not None:
+        urls[declared.pool.identity] = pool_url(declared.pool)
+    return urls
+
+
+def _selectors(declared: Declared) -> dict[str, str]:
+    selectors = {member.identity: member_selector(member) for member in declared.members}
+    if declared.pool is not None:
+        selectors[declared.pool.identity] = pool_selector(declared.pool)
+    return selectors
+
+
+def _former(outcome: Outcome) -> tuple[Resource, ...]:
+    """Those whose newest form is wrong, in the last valid one that goes on being served."""
+    wrong = {problem.resource for problem in outcome.problems}
+    return tuple(form for identity, form in sorted(outcome.valid.items()) if identity in wrong)
+
+
+def _reachable(pod: PodView, routes: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    gone = pod.terminating or not pod.server_ready
+    return frozenset() if gone else routes.get(pod.server, frozenset())
+
+
+def _differs(pod: PodView, wanted: frozenset[str], settled: bool) -> bool:
+    return not pod.terminating and (pod.routes != wanted or (settled and not pod.settled))

@@ -1,0 +1,73 @@
+"""What resources are called in Kubernetes, whose own names are often shorter: DNS labels, label values.
+
+A name that fits stays as it is. Any other is cut and gets a digest of the whole name behind it; so does a name that
+could be taken for such a one. Hence different names stay different.
+"""
+
+import hashlib
+import re
+
+LONGEST = 63
+"""The most characters of a DNS label and of a label's value."""
+_DIGITS = 10
+_DIGEST_END = re.compile(rf".*-[0-9a-f]{{{_DIGITS}}}")
+_DNS_1035 = re.compile(rf"[a-z]([-a-z0-9]{{0,{LONGEST - 2}}}[a-z0-9])?")
+_POOL = "-pool"
+_STATE = "-state"
+
+
+def label(name: str) -> str:
+    """A resource's name as the value of a label, or the last part of a label's key: at most 63 characters."""
+    if len(name) < LONGEST or (len(name) == LONGEST and not _DIGEST_END.fullmatch(name)):
+        return name
+    return _with_digest(name, name, LONGEST)
+
+
+def object_name(name: str) -> str:
+    """What a server's objects are called: a DNS subdomain of at most 63 characters.
+
+    Shorter than names must be, so that the names and labels of a Deployment's Pods hold the whole of it.
+    """
+    return label(name)
+
+
+def state_name(server: str) -> str:
+    """The ConfigMap in which a server's agent writes what it has; never the name of another server's object."""
+    return object_name(server) + _STATE
+
+
+def last_valid_name(pool: str) -> str:
+    """The ConfigMap with the last valid forms of a pool's resources; never the name of a server's object."""
+    return f"{label(pool)}-last.valid"
+
+
+def service_name(name: str) -> str:
+    """The Service of a model or an ensemble: a DNS-1035 label of at most 63 characters, never that of a pool's."""
+    if _DNS_1035.fullmatch(name) and not _DIGEST_END.fullmatch(name) and not name.endswith(_POOL):
+        return name
+    return _with_digest(_cleaned(name), name, LONGEST)
+
+
+def pool_service_name(pool: str) -> str:
+    """The Service of all of a pool's servers: a DNS-1035 label of at most 63 characters that ends in `-pool`."""
+    if _DNS_1035.fullmatch(pool + _POOL) and not _DIGEST_END.fullmatch(pool):
+        return pool + _POOL
+    return _with_digest(_cleaned(pool), pool, LONGEST - len(_POOL)) + _POOL
+
+
+def volume_name(claim: str) -> str:
+    """The Pod's volume for a PersistentVolumeClaim of this name: a DNS label that begins with `claim-`."""
+    return service_name(f"claim-{claim}")
+
+
+def _cleaned(name: str) -> str:
+    text = re.sub(r"[^-a-z0-9]", "-", name)
+    return text if text[:1].isalpha() else f"m-{text}"
+
+
+def _with_digest(text: str, name: str, most: int) -> str:
+    """At most `most` characters of `text` and the digest of `name`; exactly that many where `text` is cut."""
+    cut = text[: most - _DIGITS - 1]
+    # A separator may not stand before another one, and a cut text must keep its length: `label` tells by it.
+    cut = cut.rstrip("-.").ljust(len(cut), "x")
+    return f"{cut}-{hashlib.sha256(name.encode()).hexdigest()[:_DIGITS]}"

@@ -1,0 +1,61 @@
+"""What each server of a pool should be next: its repository, and what may be reached there."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from argosy.api.ensemble import Ensemble
+from argosy.fleet.leaving import Departures, Scene
+from argosy.fleet.observed import Observed
+from argosy.fleet.plan import ServerPlan
+from argosy.fleet.routing import routes
+from argosy_runtime.agent.contract import LoadState, RenderedRepository
+
+from .repositories import server_repository
+from .rollover import Exceptions, ServerState
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStep:
+    """What one server should be next, and which models and ensembles may be reached there now.
+
+    `leaving`: the plan has no such server any more; it stays where it was, with what it still serves.
+    """
+
+    plan: ServerPlan
+    repository: RenderedRepository
+    routes: frozenset[str] = frozenset()
+    leaving: bool = False
+
+
+def server_steps(scene: Scene, departures: Departures) -> tuple[ServerStep, ...]:
+    """The planned servers but for those that wait for GPUs, and then those that leave."""
+    planned = [server for server in scene.plan.servers if server.name not in departures.pending]
+    return tuple(
+        _step(server, scene, departures, leaving)
+        for servers, leaving in ((planned, False), (departures.servers, True))
+        for server in servers
+    )
+
+
+def _step(server: ServerPlan, scene: Scene, departures: Departures, leaving: bool) -> ServerStep:
+    name = server.name
+    exceptions = Exceptions(
+        departures.withheld.get(name, ()), departures.kept.get(name, ()), departures.held.get(name, ())
+    )
+    models, ensembles = scene.members.models, _ensembles(name, scene)
+    repository = server_repository(server, models, ensembles, _state(name, scene.observed), exceptions)
+    names = [model.name for model in repository.models]
+    reachable = routes(name, names, departures.unrouted.get(name, ()), scene.observed)
+    return ServerStep(server, repository, reachable, leaving)
+
+
+def _ensembles(server: str, scene: Scene) -> Sequence[Ensemble]:
+    ensembles: Mapping[str, Ensemble] = scene.members.ensembles
+    return [ensembles[name] for name in sorted(scene.places.names.get(server, frozenset()) & ensembles.keys())]
+
+
+def _state(server: str, observed: Observed) -> ServerState:
+    report = observed.reports.get(server)
+    said = report.models if report is not None and report.ready else ()
+    ready = frozenset((each.model, each.version) for each in said if each.state is LoadState.READY)
+    return ServerState(RenderedRepository(server, tuple(observed.held(server).values())), ready)

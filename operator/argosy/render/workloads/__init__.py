@@ -1,0 +1,55 @@
+"""A pool's Kubernetes objects, as plain mappings: one module for each kind of object, or part of a Pod.
+
+What may live here: what depends on nothing but resources, the plan and the release's images. Whether an object is
+applied, and when, is decided elsewhere; no field is set that the API server or a controller writes.
+"""
+
+from .identity import object_identity, owners
+from .inputs import Cluster, Images, KubernetesObject, ServerWorkload
+from .labels import (
+    GATE,
+    LAST_VALID_LABEL,
+    MODEL_LABEL,
+    POOL_LABEL,
+    SERVER_LABEL,
+    SERVES_PREFIX,
+    managed_selector,
+    member_selector,
+    pool_selector,
+    route_labels,
+)
+from .lastvalid import last_valid_configmap, parse_last_valid
+from .placement import PLACEMENT_ANNOTATION, parse_placement, placement_text
+from .pod_template import TEMPLATE_ANNOTATION, pod_template, template_hash
+from .pool_objects import pool_objects
+from .services import member_url, pool_url
+
+__all__ = [
+    "Cluster",
+    "Images",
+    "KubernetesObject",
+    "ServerWorkload",
+    "pool_objects",
+    "pod_template",
+    "template_hash",
+    "TEMPLATE_ANNOTATION",
+    "placement_text",
+    "parse_placement",
+    "PLACEMENT_ANNOTATION",
+    "object_identity",
+    "owners",
+    "member_url",
+    "pool_url",
+    "pool_selector",
+    "member_selector",
+    "managed_selector",
+    "route_labels",
+    "POOL_LABEL",
+    "SERVER_LABEL",
+    "MODEL_LABEL",
+    "SERVES_PREFIX",
+    "GATE",
+    "LAST_VALID_LABEL",
+    "last_valid_configmap",
+    "parse_last_valid",
+]

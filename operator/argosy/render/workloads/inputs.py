@@ -1,0 +1,39 @@
+"""What a pool's objects are made from, beside its resources."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.fleet.plan import ServerPlan
+from argosy_runtime.agent.contract import RenderedRepository
+
+KubernetesObject = Mapping[str, Any]
+"""An object as the API server takes it: JSON values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """The release's images: the servers' by runtime, and the one with the agent."""
+
+    argosy: str
+    triton: str
+    agent: str
+    pull_policy: str = "IfNotPresent"
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What the API server offers. `pdb_version`: of PodDisruptionBudget; before 1.21 policy/v1beta1."""
+
+    pdb_version: str = "policy/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWorkload:
+    """One server: where it runs, and what it should hold.
+
+    A server that is leaving has a plan without placements and the repository that it still serves.
+    """
+
+    plan: ServerPlan
+    repository: RenderedRepository

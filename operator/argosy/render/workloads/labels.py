@@ -1,0 +1,77 @@
+"""Labels: whose an object is, which server's, and what a Pod may be asked for."""
+
+from collections.abc import Iterable
+
+from argosy.api.ensemble import Ensemble
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import ServingPool
+from argosy.render.names import label
+
+POOL_LABEL = "argosy.dev/pool"
+SERVER_LABEL = "argosy.dev/server"
+MODEL_LABEL = "argosy.dev/model"
+LAST_VALID_LABEL = "argosy.dev/last-valid"
+"""On the ConfigMap of a pool that holds former specs."""
+SERVES_PREFIX = "serves.argosy.dev/"
+"""Before a model's or ensemble's label: the key that a Pod has while requests for it may go there."""
+GATE = "argosy.dev/settled"
+"""The condition that a Pod needs, beside ready containers, to be Ready: its first models are loaded or have failed."""
+_MANAGED = {"app.kubernetes.io/managed-by": "argosy", "app.kubernetes.io/part-of": "argosy"}
+_YES = "true"
+
+
+def pool_labels(pool: ServingPool) -> dict[str, str]:
+    """The labels of everything that belongs to a pool."""
+    return {**_MANAGED, POOL_LABEL: label(pool.name)}
+
+
+def server_labels(pool: ServingPool, server: str) -> dict[str, str]:
+    """The labels of what belongs to one server, its Pod among it."""
+    return {**pool_labels(pool), SERVER_LABEL: label(server)}
+
+
+def member_labels(pool: ServingPool, member: InferenceModel | Ensemble) -> dict[str, str]:
+    """The labels of a model's or ensemble's Service."""
+    return {**pool_labels(pool), MODEL_LABEL: label(member.name)}
+
+
+def pods_of_pool(pool: ServingPool) -> dict[str, str]:
+    """What selects the Pods of all servers of a pool."""
+    return {POOL_LABEL: label(pool.name)}
+
+
+def pods_of_server(pool: ServingPool, server: str) -> dict[str, str]:
+    """What selects a server's Pod. A Deployment's selector can never be changed, so it says no more."""
+    return {**pods_of_pool(pool), SERVER_LABEL: label(server)}
+
+
+def pods_that_serve(member: InferenceModel | Ensemble) -> dict[str, str]:
+    """What selects the Pods that may be asked for a model or ensemble."""
+    return {POOL_LABEL: label(member.spec.pool_ref), **route_labels([member.name])}
+
+
+def route_labels(members: Iterable[str]) -> dict[str, str]:
+    """The labels of a Pod that may be asked for models and ensembles of these names.
+
+    No template has them: a Pod gets each once what it names is loaded there, and loses it before that goes.
+    """
+    return {f"{SERVES_PREFIX}{label(name)}": _YES for name in sorted(members)}
+
+
+def managed_selector() -> str:
+    """The selector, as a query has it, of all that this operator makes."""
+    return _query(_MANAGED)
+
+
+def pool_selector(pool: ServingPool) -> str:
+    """`status.selector` of a pool: its servers' Pods."""
+    return _query(pods_of_pool(pool))
+
+
+def member_selector(member: InferenceModel | Ensemble) -> str:
+    """`status.selector` of a model or ensemble: the Pods that serve it."""
+    return _query(pods_that_serve(member))
+
+
+def _query(labels: dict[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in labels.items())

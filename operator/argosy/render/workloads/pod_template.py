@@ -1,0 +1,73 @@
+"""A server's Pod: one server, its agent, and the node that the plan chose."""
+
+import hashlib
+import json
+from typing import Any
+
+from argosy.api.servingpool import ServingPool, Toleration
+from argosy.fleet.plan import ServerPlan
+from argosy_runtime.agent.contract import RenderedRepository
+
+from .agent_container import agent_container
+from .inputs import Images, KubernetesObject
+from .labels import GATE, server_labels
+from .rbac import account_name
+from .security import pod_security
+from .server_container import DRAIN_S, EXIT_TIMEOUT_S, SERVER, server_container
+from .volumes import volumes
+
+TEMPLATE_ANNOTATION = "argosy.dev/template"
+"""On a Deployment: which template its Pod is made from, by `template_hash`."""
+_END_SLACK_S = 10
+
+
+def pod_template(
+    pool: ServingPool, server_plan: ServerPlan, repository: RenderedRepository, images: Images
+) -> dict[str, Any]:
+    """The template of a server's Pod.
+
+    Of the repository only the PersistentVolumeClaims matter that its files come from, so models come and go without
+    a new Pod.
+    """
+    metadata = {
+        "labels": server_labels(pool, server_plan.name),
+        "annotations": {"kubectl.kubernetes.io/default-container": SERVER},
+    }
+    return {"metadata": metadata, "spec": _spec(pool, server_plan, repository, images)}
+
+
+def template_hash(template: KubernetesObject) -> str:
+    """16 hexadecimal digits, the same for equal templates."""
+    text = json.dumps(template, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _spec(pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, images: Images) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "serviceAccountName": account_name(pool, plan.name),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": DRAIN_S + EXIT_TIMEOUT_S + _END_SLACK_S,
+        "securityContext": pod_security(),
+        "readinessGates": [{"conditionType": GATE}],
+        "affinity": _on_node(plan.node),
+        "containers": [server_container(pool, plan, images), agent_container(pool, plan, repository, images)],
+        "volumes": volumes(pool, repository),
+    }
+    if pool.spec.node_selector:
+        spec["nodeSelector"] = dict(sorted(pool.spec.node_selector.items()))
+    if pool.spec.tolerations:
+        spec["tolerations"] = [_toleration(each) for each in pool.spec.tolerations]
+    return spec
+
+
+def _on_node(node: str) -> dict[str, Any]:
+    """The node by its name. The scheduler still counts GPUs and memory there, as it would not for `nodeName`."""
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def _toleration(toleration: Toleration) -> dict[str, Any]:
+    rendered = toleration.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {name: value for name, value in rendered.items() if value != ""}

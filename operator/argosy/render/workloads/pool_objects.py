@@ -1,0 +1,43 @@
+"""All objects of one pool, in the order in which they are of use."""
+
+from collections.abc import Sequence
+
+from argosy.api.ensemble import Ensemble
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import ServingPool
+
+from .configmaps import desired_configmap, state_configmap
+from .deployment import deployment
+from .disruption import disruption_budget
+from .inputs import Cluster, Images, KubernetesObject, ServerWorkload
+from .network import network_policy
+from .rbac import role, role_binding, service_account
+from .services import member_service, pool_service
+
+
+def pool_objects(
+    pool: ServingPool,
+    servers: Sequence[ServerWorkload],
+    members: Sequence[InferenceModel | Ensemble],
+    images: Images,
+    cluster: Cluster,
+) -> tuple[KubernetesObject, ...]:
+    """Everything that should stand for a pool: accounts and rights, what servers read, ways to them, then themselves.
+
+    `members` are the pool's own models and ensembles. A pool without servers, such as a suspended one, keeps what
+    is not a server's: addresses stay as they are. No two objects have the same identity.
+    """
+    names = [server.plan.name for server in servers]
+    accounts = (service_account(pool, name) for name in names)
+    return (
+        *(account for account in accounts if account is not None),
+        *(role(pool, name) for name in names),
+        *(role_binding(pool, name) for name in names),
+        *(desired_configmap(pool, server) for server in servers),
+        *(state_configmap(pool, name) for name in names),
+        pool_service(pool),
+        *(member_service(pool, member) for member in members),
+        network_policy(pool),
+        disruption_budget(pool, cluster),
+        *(deployment(pool, server, images) for server in servers),
+    )

@@ -1,0 +1,50 @@
+"""What a server's agent may do at the API: read its own ConfigMap, write its own state, nothing else."""
+
+from typing import Any
+
+from argosy.api.servingpool import ServingPool
+from argosy.render.names import object_name, state_name
+
+from .labels import server_labels
+from .objects import owned
+
+_GROUP = "rbac.authorization.k8s.io"
+_VERSION = f"{_GROUP}/v1"
+
+
+def account_name(pool: ServingPool, server: str) -> str:
+    """The service account of a server's Pod: the pool's setting, or one of its own."""
+    return pool.spec.storage.service_account_name or object_name(server)
+
+
+def service_account(pool: ServingPool, server: str) -> dict[str, Any] | None:
+    """The server's own account; None where the pool names one, which is somebody else's."""
+    if pool.spec.storage.service_account_name:
+        return None
+    account = owned("v1", "ServiceAccount", object_name(server), pool, server_labels(pool, server))
+    return {**account, "automountServiceAccountToken": False}
+
+
+def role(pool: ServingPool, server: str) -> dict[str, Any]:
+    """The rights of one server's agent, by the names of its two ConfigMaps."""
+    rendered = owned(_VERSION, "Role", object_name(server), pool, server_labels(pool, server))
+    rules = [
+        _rule(object_name(server), ["get", "list", "watch"]),
+        _rule(state_name(server), ["get", "patch", "update"]),
+    ]
+    return {**rendered, "rules": rules}
+
+
+def role_binding(pool: ServingPool, server: str) -> dict[str, Any]:
+    """Gives the server's account its role."""
+    name = object_name(server)
+    account = {"kind": "ServiceAccount", "name": account_name(pool, server), "namespace": pool.namespace}
+    return {
+        **owned(_VERSION, "RoleBinding", name, pool, server_labels(pool, server)),
+        "roleRef": {"apiGroup": _GROUP, "kind": "Role", "name": name},
+        "subjects": [account],
+    }
+
+
+def _rule(name: str, verbs: list[str]) -> dict[str, Any]:
+    return {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": verbs}

@@ -1,0 +1,91 @@
+"""The container with the inference server: the bundled one or NVIDIA's, told the same things."""
+
+from typing import Any
+
+from argosy.api.servingpool import RuntimeName, ServingPool
+from argosy.fleet.plan import ServerPlan
+
+from .addresses import PORTS, REPOSITORY
+from .environment import server_environment
+from .inputs import Images
+from .quantities import cores, memory
+from .security import container_security
+from .volumes import server_mounts
+
+GPU_RESOURCE = "nvidia.com/gpu"
+SERVER = "server"
+EXIT_TIMEOUT_S = 30
+"""How long accepted requests may take once the server is told to end."""
+DRAIN_S = 5
+"""How long it goes on taking requests before: until every client has learned that this Pod is no endpoint any more."""
+_COMMANDS = {
+    RuntimeName.ARGOSY: ["python", "-m", "argosy_runtime.server"],
+    RuntimeName.TRITON: ["tritonserver"],
+}
+
+
+def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dict[str, Any]:
+    """The container for one server of the plan."""
+    runtime = pool.spec.runtime
+    release = images.triton if runtime.name is RuntimeName.TRITON else images.argosy
+    container: dict[str, Any] = {
+        "name": SERVER,
+        "image": runtime.image or release,
+        "imagePullPolicy": images.pull_policy,
+        "command": list(_COMMANDS[runtime.name]),
+        "args": _arguments(),
+        "env": server_environment(pool, on_cpu=not plan.gpus),
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
+        **_probes(),
+        "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(DRAIN_S)]}}},
+        "volumeMounts": server_mounts(pool),
+        "securityContext": container_security(),
+    }
+    resources = _resources(pool, plan)
+    return {**container, "resources": resources} if resources else container
+
+
+def _arguments() -> list[str]:
+    """Ready means that the server answers, whatever becomes of a model: one that loads or fails stops no other.
+
+    Which models may be asked for is said by the Pod's labels.
+    """
+    return [
+        f"--model-repository={REPOSITORY}",
+        "--model-control-mode=explicit",
+        "--strict-readiness=false",
+        f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
+        *(f"--{name}-port={port}" for name, port in PORTS.items()),
+    ]
+
+
+def _probes() -> dict[str, Any]:
+    """Ten minutes to start, for images that import much; one minute of silence, for one that is busy."""
+    return {
+        "startupProbe": _probe("live", period=2, timeout=5, failures=300),
+        "livenessProbe": _probe("live", period=10, timeout=10, failures=6),
+        "readinessProbe": _probe("ready", period=5, timeout=5, failures=3),
+    }
+
+
+def _probe(path: str, *, period: int, timeout: int, failures: int) -> dict[str, Any]:
+    return {
+        "httpGet": {"path": f"/v2/health/{path}", "port": "http"},
+        "periodSeconds": period,
+        "timeoutSeconds": timeout,
+        "failureThreshold": failures,
+    }
+
+
+def _resources(pool: ServingPool, plan: ServerPlan) -> dict[str, dict[str, str]]:
+    """A request for CPU without a limit, which would only slow bursts; memory requested and limited alike."""
+    wanted = pool.spec.runtime.resources
+    requests: dict[str, str] = {}
+    limits: dict[str, str] = {}
+    if wanted.cpu is not None:
+        requests["cpu"] = cores(wanted.cpu)
+    if wanted.memory is not None:
+        requests["memory"] = limits["memory"] = memory(wanted.memory)
+    if plan.gpus:
+        limits[GPU_RESOURCE] = str(len(plan.gpus))
+    return {name: amounts for name, amounts in (("requests", requests), ("limits", limits)) if amounts}

@@ -1,0 +1,46 @@
+"""Services: one for all servers of a pool, one for each model and ensemble."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from argosy.api.ensemble import Ensemble
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import ServingPool
+from argosy.render.names import pool_service_name, service_name
+
+from .addresses import HTTP_PORT, PORTS
+from .labels import member_labels, pods_of_pool, pods_that_serve, pool_labels
+from .objects import owned
+
+_REQUESTS = ("http", "grpc")
+
+
+def pool_service(pool: ServingPool) -> dict[str, Any]:
+    """All ready servers of a pool, whatever they hold; also where their metrics are."""
+    service = owned("v1", "Service", pool_service_name(pool.name), pool, pool_labels(pool))
+    return {**service, "spec": _spec(pods_of_pool(pool), PORTS)}
+
+
+def member_service(pool: ServingPool, member: InferenceModel | Ensemble) -> dict[str, Any]:
+    """The ready servers where a model or ensemble is loaded."""
+    service = owned("v1", "Service", service_name(member.name), member, member_labels(pool, member))
+    return {**service, "spec": _spec(pods_that_serve(member), _REQUESTS)}
+
+
+def pool_url(pool: ServingPool) -> str:
+    """Where a pool's servers are asked, inside the cluster."""
+    return _url(pool_service_name(pool.name), pool.namespace)
+
+
+def member_url(member: InferenceModel | Ensemble) -> str:
+    """Where a model or ensemble is asked, inside the cluster: `…/infer` and `…/generate` follow."""
+    return f"{_url(service_name(member.name), member.namespace)}/v2/models/{member.name}"
+
+
+def _url(service: str, namespace: str) -> str:
+    return f"http://{service}.{namespace}.svc:{HTTP_PORT}"
+
+
+def _spec(selector: Mapping[str, str], ports: Iterable[str]) -> dict[str, Any]:
+    listed = [{"name": name, "port": PORTS[name], "targetPort": name, "protocol": "TCP"} for name in ports]
+    return {"type": "ClusterIP", "selector": dict(selector), "ports": listed}

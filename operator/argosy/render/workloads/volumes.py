@@ -1,0 +1,111 @@
+"""A Pod's volumes, and where each container sees them."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from argosy.api.meta import SUBDOMAIN
+from argosy.api.servingpool import ServingPool
+from argosy.render.names import volume_name
+from argosy_runtime.agent.contract import RenderedRepository
+
+from . import addresses
+from .quantities import memory
+
+_MODELS, _CACHE, _SECRET, _TOKEN = "models", "model-cache", "storage-secret", "token"
+_SERVER_TMP, _AGENT_TMP, _SHARED_MEMORY = "server-tmp", "agent-tmp", "shared-memory"
+_PVC = "pvc://"
+_LONGEST_CLAIM = 253
+_TOKEN_S = 3607
+"""Seconds that a token holds; the kubelet brings a new one in time."""
+_CACHE_SLACK = 2
+"""An archive and what it held stand side by side for a moment, so the volume is larger than the cache may grow."""
+
+Volume = dict[str, Any]
+Mount = dict[str, Any]
+
+
+def claims(repository: RenderedRepository) -> tuple[str, ...]:
+    """The PersistentVolumeClaims that the repository's files come from, by name.
+
+    One whose name cannot be a claim's is left out: a Pod that names it would be refused with every other model. The
+    agent says of its model that it is not there.
+    """
+    uris = (source.uri for model in repository.models for source in model.versions.values())
+    found = {uri.removeprefix(_PVC).partition("/")[0] for uri in uris if uri.startswith(_PVC)}
+    return tuple(sorted(each for each in found if len(each) <= _LONGEST_CLAIM and re.fullmatch(SUBDOMAIN, each)))
+
+
+def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
+    """All volumes of a server's Pod."""
+    storage, shared = pool.spec.storage, pool.spec.runtime.resources.shared_memory
+    found = [_models(pool), {"name": _SERVER_TMP, "emptyDir": {}}, {"name": _AGENT_TMP, "emptyDir": {}}, _token()]
+    if storage.model_cache.claim_name:
+        found.append(_claim(_CACHE, storage.model_cache.claim_name))
+    if storage.secret_name:
+        found.append({"name": _SECRET, "secret": {"secretName": storage.secret_name}})
+    if shared is not None:
+        found.append({"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory", "sizeLimit": memory(shared)}})
+    return found + [_claim(volume_name(each), each, read_only=True) for each in claims(repository)]
+
+
+def server_mounts(pool: ServingPool) -> list[Mount]:
+    """What the server sees: of the models only the repository, which it cannot change.
+
+    Its files are those of the cache, under other names. As a sub-path the folder is there before either container
+    starts.
+    """
+    repository = {**_mount(_MODELS, addresses.REPOSITORY, read_only=True), "subPath": addresses.REPOSITORY_FOLDER}
+    mounts = [repository, _mount(_SERVER_TMP, addresses.TEMPORARY)]
+    if pool.spec.runtime.resources.shared_memory is not None:
+        mounts.append(_mount(_SHARED_MEMORY, addresses.SHARED_MEMORY))
+    return mounts
+
+
+def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Mount]:
+    """What the agent sees: repository, cache, claims, credentials."""
+    mounts = [
+        _mount(_MODELS, addresses.MODELS),
+        _mount(_AGENT_TMP, addresses.TEMPORARY),
+        _mount(_TOKEN, addresses.TOKEN, read_only=True),
+    ]
+    if pool.spec.storage.model_cache.claim_name:
+        mounts.append(_mount(_CACHE, addresses.CLAIMED_CACHE))
+    if pool.spec.storage.secret_name:
+        mounts.append(_mount(_SECRET, addresses.STORAGE_SECRET, read_only=True))
+    found = claims(repository)
+    return mounts + [_mount(volume_name(each), addresses.claim_path(each), read_only=True) for each in found]
+
+
+def _models(pool: ServingPool) -> Volume:
+    cache = pool.spec.storage.model_cache
+    empty: dict[str, str] = {}
+    if cache.size_limit is not None and not cache.claim_name:
+        empty["sizeLimit"] = memory(cache.size_limit * _CACHE_SLACK)
+    return {"name": _MODELS, "emptyDir": empty}
+
+
+def _claim(name: str, claim: str, *, read_only: bool = False) -> Volume:
+    source: Mapping[str, Any] = {"claimName": claim, "readOnly": True} if read_only else {"claimName": claim}
+    return {"name": name, "persistentVolumeClaim": dict(source)}
+
+
+def _mount(name: str, path: str, *, read_only: bool = False) -> Mount:
+    mount: Mount = {"name": name, "mountPath": path}
+    return {**mount, "readOnly": True} if read_only else mount
+
+
+def _token() -> Volume:
+    """What the kubelet would mount into every container, for the agent alone."""
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": _TOKEN_S, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {
+            "downwardAPI": {
+                "items": [
+                    {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}},
+                ]
+            }
+        },
+    ]
+    return {"name": _TOKEN, "projected": {"sources": sources}}

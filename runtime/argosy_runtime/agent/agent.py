@@ -1,0 +1,250 @@
+"""Brings one server's models to what they should be, over its public control protocol.
+
+It is called again and again with the whole desired repository (`converge`) and starts what is missing: fetch
+the files, place them beside those that are served, load, and drop the old ones when the server has. The
+server swaps in the background, so requests never notice. What fails is taken back, told with its reason, and
+tried again later; it holds up nothing else.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+
+from .contract import FailureKind, LoadState, RenderedModel, RenderedRepository, in_load_order
+from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
+from .ledger import RETRY_FIRST_S, Ledger
+from .reasons import load_failure
+from .repository import RepositoryFolder, Target
+from .storage import DigestMismatchError, Storage, StorageError, StorageStoppedError
+
+LOG = logging.getLogger(__name__)
+LOADS_AT_ONCE = 4
+FETCHES_AT_ONCE = 4
+"""Each takes a thread of those that also look after the rest: never all of them."""
+DRAIN_POLL_S = 0.1
+SLOW_ANSWERS = 3
+"""After this many indexes in a row that did not come in time, a server counts as one that does not answer."""
+
+
+class Agent:
+    """One server's models. Not thread-safe: it lives on one event loop. `ledger` is for others to read.
+
+    `ended` is called whenever something that was under way has ended.
+    """
+
+    def __init__(
+        self,
+        folder: RepositoryFolder,
+        storage: Storage,
+        control: Controls,
+        clock: Callable[[], float],
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._folder, self._storage, self._control, self._clock = folder, storage, control, clock
+        self._tell_ended = ended
+        self._slow = 0
+        self.ledger = Ledger(folder.applied())
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(LOADS_AT_ONCE)
+        self._fetches = asyncio.Semaphore(FETCHES_AT_ONCE)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is being fetched, loaded or dropped."""
+        return bool(self._tasks)
+
+    @property
+    def progressing(self) -> bool:
+        """Whether anything is under way beyond another try of what failed before."""
+        return any(not self.ledger.has_failed(name) for name in self._tasks)
+
+    async def observe(self) -> bool:
+        """Read the server's index. Whether the server answered; if not, nothing is known to be loaded.
+
+        A server that is only slow has what it had: taking its models for lost would take its requests away, too.
+        """
+        try:
+            index = await self._control.index()
+        except SlowError:
+            self._slow += 1
+            if self._slow >= SLOW_ANSWERS:
+                self.forget()
+            return self._slow < SLOW_ANSWERS
+        except ControlError:
+            self.forget()
+            return False
+        self._slow = 0
+        self.ledger.observed(index)
+        return True
+
+    def forget(self) -> None:
+        """The server does not answer."""
+        self.ledger.observed(())
+
+    async def aim(self, desired: RenderedRepository) -> None:
+        """Only take note of what is desired, so that the ledger tells of it: the server does not answer."""
+        self.ledger.wanted(desired, await self._targets(desired))
+
+    async def converge(self, desired: RenderedRepository) -> None:
+        """Start what brings the server nearer to `desired`. Call after `observe`."""
+        await self.aim(desired)
+        for model in in_load_order(desired.models):
+            target = self.ledger.targets.get(model.name)
+            if target is not None and self.ledger.is_due(target, self._clock()):
+                self._start(model.name, self._bring(target))
+        for name in self.ledger.unwanted(self._folder.names()):
+            self._start(name, self._drop(name))
+
+    async def stop(self) -> None:
+        """Give up what is under way, and wait until it has been taken back."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _targets(self, desired: RenderedRepository) -> dict[str, Target]:
+        targets: dict[str, Target] = {}
+        for model in desired.models:
+            try:
+                keys = await asyncio.to_thread(self._keys, model)
+            except StorageError as error:
+                self.ledger.without_files(model.name, str(error), self._clock())
+            else:
+                targets[model.name] = Target(model, keys)
+        return targets
+
+    def _keys(self, model: RenderedModel) -> dict[int, str]:
+        return {
+            version: self._storage.key(source.uri, source.digest) if source.uri else ""
+            for version, source in model.versions.items()
+        }
+
+    def _start(self, name: str, work: Coroutine[None, None, None]) -> None:
+        self.ledger.doing[name] = "queued"
+        task = asyncio.create_task(work, name=name)
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._ended(name))
+
+    def _ended(self, name: str) -> None:
+        self._tasks.pop(name, None)
+        self.ledger.doing.pop(name, None)
+        self._tell_ended()
+
+    async def _bring(self, target: Target) -> None:
+        try:
+            await self._load(target)
+            self.ledger.failures.pop(target.model.name, None)
+        except StorageStoppedError:
+            pass  # something else is wanted by now
+        except (StorageError, ControlError, OSError) as error:
+            alone = isinstance(error, UnreachableError)
+            self.ledger.failed(target, str(error), _kind(error), self._clock(), alone)
+        except Exception as error:  # a fault of ours: like any other it is told, and tried again after a pause
+            LOG.exception("model %s", target.model.name)
+            self.ledger.failed(target, f"{type(error).__name__}: {error}", FailureKind.LOAD, self._clock())
+
+    async def _load(self, target: Target) -> None:
+        name = target.model.name
+        files = await self._fetch(target)
+        before = self.ledger.applied.get(name)
+        change = await asyncio.to_thread(self._folder.stage, target, before, files)
+        try:
+            async with self._slots:
+                self.ledger.doing[name] = "loading"
+                await self._ask_to_load(target)
+        except BaseException as error:
+            change.revert()
+            if before is not None and isinstance(error, RefusedError):
+                await self._restore(before)
+            raise
+        await asyncio.to_thread(change.accept)
+        self.ledger.applied[name] = target
+        if before is not None:
+            await self._drained(name, set(before.model.versions) - set(target.model.versions))
+        await asyncio.to_thread(change.tidy)
+
+    async def _fetch(self, target: Target) -> dict[int, Path]:
+        files: dict[int, Path] = {}
+        name = target.model.name
+        for version, source in target.model.versions.items():
+            if not source.uri:
+                continue
+
+            def tell(done: int, total: int, version: int = version) -> None:
+                if self.ledger.targets.get(name) != target:
+                    raise StorageStoppedError(f"{name} is wanted otherwise by now")
+                self.ledger.doing[name] = f"fetching version {version}: {_mebibytes(done, total)}"
+
+            async with self._fetches:
+                files[version] = await asyncio.to_thread(self._storage.fetch, source.uri, source.digest, tell)
+        return files
+
+    async def _ask_to_load(self, target: Target) -> None:
+        """Load, and see that every version is ready. Raises RefusedError with what the index says of the first that
+        is not, which is shorter than the answer to the load.
+        """
+        name, refused = target.model.name, ""
+        try:
+            await self._control.load(name)
+        except RefusedError as error:
+            refused = str(error)
+        self.ledger.index = await self._control.index()
+        unready = [v for v in sorted(target.model.versions) if self.ledger.state(name, v) is not LoadState.READY]
+        if refused or unready:
+            said = next((reason for v in unready if (reason := self.ledger.reason(name, v))), refused)
+            raise RefusedError(self._explained(target, said or f"version {unready[0]} is not ready"))
+
+    def _explained(self, target: Target, words: str) -> str:
+        uris = {version: source.uri for version, source in target.model.versions.items()}
+        return load_failure(words, self._folder.root / target.model.name, uris, self._folder.log)
+
+    async def _restore(self, before: Target) -> None:
+        """After a load was refused.
+
+        Most servers go on serving what they had; load it again where one does not.
+        """
+        name = before.model.name
+        with suppress(ControlError):
+            self.ledger.index = await self._control.index()
+            if not self.ledger.is_ready(before.model):
+                await self._control.load(name)
+
+    async def _drop(self, name: str) -> None:
+        self.ledger.doing[name] = "unloading"
+        try:
+            await self._control.unload(name)
+            target = self.ledger.applied.get(name)
+            await self._drained(name, set(target.model.versions) if target else set())
+        except RefusedError:
+            pass  # it never was loaded
+        except UnreachableError:
+            return  # it stays in the folder, and the next round tries again
+        await self._remove(name)
+
+    async def _remove(self, name: str) -> None:
+        try:
+            await asyncio.to_thread(self._folder.remove, name)
+        except OSError as error:
+            LOG.warning("the folder of %s cannot be removed, and is tried again: %s", name, error)
+            await asyncio.sleep(RETRY_FIRST_S)
+        else:
+            self.ledger.dropped(name)
+
+    async def _drained(self, name: str, versions: set[int]) -> None:
+        """Wait until the server has answered the last request of each version and dropped it."""
+        while True:
+            self.ledger.index = await self._control.index()
+            if not self.ledger.holds(name, versions):
+                return
+            await asyncio.sleep(DRAIN_POLL_S)
+
+
+def _kind(error: Exception) -> FailureKind:
+    if isinstance(error, DigestMismatchError):
+        return FailureKind.DIGEST
+    return FailureKind.LOAD if isinstance(error, ControlError) else FailureKind.DOWNLOAD
+
+
+def _mebibytes(done: int, total: int) -> str:
+    return f"{done / 2**20:.0f} of {total / 2**20:.0f} MiB" if total else f"{done / 2**20:.0f} MiB"

@@ -1,0 +1,92 @@
+"""What passes between the operator and an agent: what a server should hold, and what it says it has. Pure.
+
+A server's model repository as values, before anyone writes it:
+
+<model>/config.pbtxt        `config_text`
+<model>/<version>/          the files at `versions[version].uri`; empty for an ensemble
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class LoadState(StrEnum):
+    """A model version's state on one server, as the repository index says it."""
+
+    LOADING = "LOADING"
+    READY = "READY"
+    UNAVAILABLE = "UNAVAILABLE"
+    UNLOADING = "UNLOADING"
+
+
+class FailureKind(StrEnum):
+    """At which step a version failed: its files could not be had, were not those asked for, or did not load."""
+
+    DOWNLOAD = "Download"
+    DIGEST = "Digest"
+    LOAD = "Load"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """What a server reports of one model version; `reason` says why it is unavailable, `failure` at which step."""
+
+    model: str
+    version: int
+    state: LoadState
+    reason: str = ""
+    failure: FailureKind | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionSource:
+    """Where one version's files come from. An ensemble's version has no files: `uri` is empty.
+
+    `filename` is what a lone file is called in the version's folder; empty keeps its own name.
+    """
+
+    uri: str = ""
+    digest: str = ""
+    filename: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedModel:
+    """One folder of a repository. `steps` are the models that must be loaded first: an ensemble's own."""
+
+    name: str
+    config_text: str
+    versions: Mapping[int, VersionSource]
+    steps: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def is_ensemble(self) -> bool:
+        """Whether it composes other models instead of holding one."""
+        return bool(self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedRepository:
+    """All that one server serves, models before the ensembles that use them, each by name."""
+
+    server: str
+    models: tuple[RenderedModel, ...] = ()
+
+    def model(self, name: str) -> RenderedModel | None:
+        """The folder named `name`, if the repository has it."""
+        return next((each for each in self.models if each.name == name), None)
+
+
+def in_load_order(models: tuple[RenderedModel, ...]) -> tuple[RenderedModel, ...]:
+    """Models by name, then the ensembles, each behind the ensembles it uses."""
+    waiting = sorted(models, key=lambda model: (model.is_ensemble, model.name))
+    names = {model.name for model in models}
+    ordered: list[RenderedModel] = []
+    while waiting:
+        done = {model.name for model in ordered}
+        ready = [model for model in waiting if all(step in done or step not in names for step in model.steps)]
+        ready = ready or waiting  # a cycle is refused before it gets here; never loop on one
+        ordered.append(ready[0])
+        waiting.remove(ready[0])
+    return tuple(ordered)

@@ -1,0 +1,85 @@
+"""Reading of JSON values that may be anything: each field is what it should be, or an error names it. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_REQUIRED: Any = object()
+NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
+LONGEST_NAME = 255
+"""Bytes that a file's name may have."""
+
+
+class DocumentError(ValueError):
+    """A text is not what it should be; the message names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A JSON object, and where it stands in its document."""
+
+    values: Mapping[str, Any]
+    path: str
+
+    def at(self, key: str) -> str:
+        """Where a field stands."""
+        return f"{self.path}.{key}"
+
+    def text(self, key: str, default: str = _REQUIRED) -> str:
+        """A string."""
+        return str(self._value(key, default, str, "a string"))
+
+    def flag(self, key: str) -> bool:
+        """True or false."""
+        return bool(self._value(key, _REQUIRED, bool, "true or false"))
+
+    def number(self, key: str) -> int:
+        """A whole number that is not negative."""
+        return number(self._value(key, _REQUIRED, int, "a whole number"), self.at(key))
+
+    def one_of(self, key: str, words: Iterable[str]) -> str:
+        """One of these words."""
+        found, known = self.text(key), list(map(str, words))
+        if found not in known:
+            raise DocumentError(f"{self.at(key)}: {found!r} is none of {', '.join(known)}")
+        return found
+
+    def mapping(self, key: str, default: Mapping[str, Any] = _REQUIRED) -> "Fields":
+        """An object."""
+        return as_fields(self._value(key, default, dict, "an object"), self.at(key))
+
+    def list(self, key: str) -> "tuple[Fields, ...]":
+        """A list of objects."""
+        values = self._value(key, _REQUIRED, list, "a list")
+        return tuple(as_fields(value, f"{self.at(key)}[{index}]") for index, value in enumerate(values))
+
+    def _value(self, key: str, default: Any, wanted: type, words: str) -> Any:
+        value = self.values.get(key, default)
+        if value is _REQUIRED:
+            raise DocumentError(f"{self.at(key)} is missing")
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            raise DocumentError(f"{self.at(key)} must be {words}, not {value!r:.80}")
+        return value
+
+
+def as_fields(value: Any, path: str) -> Fields:
+    """A JSON object's fields. Raises DocumentError where it is none."""
+    if not isinstance(value, dict):
+        raise DocumentError(f"{path} must be an object, not {value!r:.80}")
+    return Fields(value, path)
+
+
+def number(value: str | int, path: str) -> int:
+    """A whole number that is not negative, also as an object's key. Raises DocumentError."""
+    words = str(value)
+    if not NUMBER.fullmatch(words):
+        raise DocumentError(f"{path} must be a whole number that is not negative, not {words!r:.80}")
+    return int(words)
+
+
+def file_name(name: str, path: str) -> str:
+    """A name that is safe as a file's. Raises DocumentError."""
+    if not name or name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > LONGEST_NAME:
+        raise DocumentError(f"{path}: {name!r:.80} cannot be a file's name")
+    return name

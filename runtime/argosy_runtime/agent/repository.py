@@ -1,0 +1,239 @@
+"""A server's repository on disk, changed under a server that reads it.
+
+A change is staged beside, moved in, and then committed or taken back, so the folder always holds what is
+served or what is being loaded. Versions that stay are not touched at all: a server that looks at their times
+sees nothing new.
+
+    <server>/repository/<model>/    what the server reads
+    <server>/applied/<model>.json   what it last loaded from there
+    <server>/staging/, replaced/    only during a change
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .contract import RenderedModel
+from .documents import of_model, to_model
+from .fields import DocumentError, Fields, number
+from .jsonfiles import read_json, write_json, write_text
+
+CONFIG = "config.pbtxt"
+MODEL_FOLDERS = ("warmup", "initial_state")
+"""Folders that config.pbtxt reads from beside the versions; a version's files may bring them."""
+LONGEST_RECORD = 200
+"""A record's name is the model's own up to this many bytes; a file's name has room for 255."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One model as it should be, with the cache key of each version's files ("" for an ensemble's)."""
+
+    model: RenderedModel
+    keys: Mapping[int, str]
+
+
+class RepositoryFolder:
+    """One server's folder. It blocks; one change per model at a time. `log` says where the server's log is."""
+
+    def __init__(self, server: Path, log: str) -> None:
+        self._server = server
+        self.root = server / "repository"
+        self.log = log
+        for folder in (self.root, server / "applied"):
+            folder.mkdir(parents=True, exist_ok=True)
+        for left in ("staging", "replaced"):
+            shutil.rmtree(server / left, ignore_errors=True)
+
+    def applied(self) -> dict[str, Target]:
+        """What was last loaded, by model.
+
+        A change that was cut short has no keys, and one whose record cannot be read has no record: both are made again.
+        """
+        records = (_read(path) for path in sorted((self._server / "applied").glob("*.json")))
+        return {target.model.name: target for target in records if target is not None}
+
+    def names(self) -> set[str]:
+        """The models that have a folder."""
+        return {path.name for path in self.root.iterdir() if path.is_dir()}
+
+    def stage(self, target: Target, before: Target | None, files: Mapping[int, Path]) -> "Change":
+        """Put a model's new files and config in place.
+
+        What they replace is kept until the change is committed.
+        """
+        change = Change(self, target, before)
+        self._record(Target(before.model if before else target.model, {}))
+        try:
+            self._stage(change, files)
+        except BaseException:
+            change.revert()
+            raise
+        return change
+
+    def remove(self, name: str) -> None:
+        """Drop a model's folder and its record."""
+        self._record_path(name).unlink(missing_ok=True)
+        shutil.rmtree(self.root / name, ignore_errors=True)
+
+    def _stage(self, change: "Change", files: Mapping[int, Path]) -> None:
+        target, folder = change.target, self.root / change.target.model.name
+        folder.mkdir(exist_ok=True)
+        known = change.before.keys if change.before else {}
+        for version in sorted(target.model.versions):
+            entry = folder / str(version)
+            if not entry.is_dir() or known.get(version) != target.keys[version]:
+                change.put(entry, files.get(version), target.model.versions[version].filename)
+        for extra in _beside_versions(target.model, files):
+            change.put(folder / extra.name, extra)
+        write_text(folder / CONFIG, target.model.config_text)
+
+    def _record(self, target: Target) -> None:
+        write_json(self._record_path(target.model.name), _to_json(target))
+
+    def _record_path(self, name: str) -> Path:
+        encoded = name.encode()
+        if len(encoded) > LONGEST_RECORD:
+            kept = encoded[: LONGEST_RECORD - 17].decode(errors="ignore")
+            name = f"{kept}-{hashlib.sha256(encoded).hexdigest()[:16]}"
+        return self._server / "applied" / f"{name}.json"
+
+    def _beside(self, kind: str, entry: Path) -> Path:
+        path = self._server / kind / entry.relative_to(self.root)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+class Change:
+    """A staged change to one model's folder.
+
+    Accept it when it is loaded and tidy up when nothing needs what it replaced; or take it back.
+    """
+
+    def __init__(self, folder: RepositoryFolder, target: Target, before: Target | None) -> None:
+        self.target, self.before = target, before
+        self._folder = folder
+        self._put: list[Path] = []
+
+    def put(self, entry: Path, source: Path | None, filename: str = "") -> None:
+        """Place a copy of `source` (or an empty folder) at `entry`, and keep what stood there."""
+        staged = self._folder._beside("staging", entry)
+        place(source, staged, filename)
+        if entry.exists():
+            entry.rename(self._folder._beside("replaced", entry))
+        self._put.append(entry)
+        staged.rename(entry)
+
+    def accept(self) -> None:
+        """The change is loaded: from now on the folder holds what it says."""
+        self._folder._record(self.target)
+
+    def tidy(self) -> None:
+        """Drop what an accepted change replaced, and versions that are not served any more."""
+        folder = self._folder.root / self.target.model.name
+        for entry in self._put:
+            _remove(self._folder._beside("replaced", entry))
+        for path in folder.iterdir():
+            if path.name.isdigit() and int(path.name) not in self.target.model.versions:
+                _remove(path)
+
+    def revert(self) -> None:
+        """The change cannot be loaded: put back what was served, or nothing."""
+        if self.before is None:
+            self._folder.remove(self.target.model.name)
+            return
+        for entry in reversed(self._put):
+            _remove(entry)
+            replaced = self._folder._beside("replaced", entry)
+            if replaced.exists():
+                replaced.rename(entry)
+        write_text(self._folder.root / self.before.model.name / CONFIG, self.before.model.config_text)
+        self._folder._record(self.before)
+
+
+def place_model(model: RenderedModel, files: Mapping[int, Path], folder: Path) -> None:
+    """Write a model's whole folder where none is: its config, its versions and what they bring for beside them."""
+    folder.mkdir()
+    for version, source in model.versions.items():
+        place(files.get(version), folder / str(version), source.filename)
+    for extra in _beside_versions(model, files):
+        place(extra, folder / extra.name)
+    (folder / CONFIG).write_text(model.config_text)
+
+
+def place(source: Path | None, target: Path, filename: str = "") -> None:
+    """Make `target` the same file or folder as `source`, by hard links or, across disks, copies.
+
+    No source is an empty folder. Where `source` is a folder with one file, that is called `filename`, if one
+    is given.
+    """
+    if source is None:
+        target.mkdir()
+    elif source.is_dir():
+        shutil.copytree(source, target, copy_function=_link_or_copy)
+        files = list(target.iterdir())
+        if filename and len(files) == 1 and files[0].is_file():
+            files[0].rename(target / filename)
+    else:
+        _link_or_copy(str(source), str(target))
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _beside_versions(model: RenderedModel, files: Mapping[int, Path]) -> Iterator[Path]:
+    """What the newest version's files bring for the model's own folder.
+
+    Labels, warm-up data, initial states.
+    """
+    newest = files.get(max(model.versions, default=0))
+    if newest is None:
+        return
+    names = _label_files(model.config_text) | set(MODEL_FOLDERS)
+    yield from (newest / name for name in sorted(names) if (newest / name).exists())
+
+
+def _label_files(config_text: str) -> set[str]:
+    if "label_filename" not in config_text:
+        return set()
+    # The schema brings grpc and numpy with it, tens of MiB that an agent beside a server seldom needs.
+    from google.protobuf import text_format
+    from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+    try:
+        config = text_format.Parse(config_text, ModelConfig())
+    except text_format.ParseError:
+        return set()  # the server refuses it and says why
+    return {output.label_filename for output in config.output if output.label_filename}
+
+
+def _to_json(target: Target) -> dict[str, Any]:
+    return {**of_model(target.model), "keys": {str(version): key for version, key in target.keys.items()}}
+
+
+def _read(path: Path) -> Target | None:
+    record = read_json(path)
+    try:
+        return _from_json(Fields(record, path.name)) if record is not None else None
+    except DocumentError:
+        return None
+
+
+def _from_json(fields: Fields) -> Target:
+    keys = fields.mapping("keys")
+    return Target(to_model(fields), {number(key, keys.at(key)): keys.text(key) for key in keys.values})

@@ -1,0 +1,54 @@
+"""What goes wrong with storage.
+
+StorageError
+├── DigestMismatchError   the files are not those that were declared
+├── StorageStoppedError   `Storage.stop` was called
+├── TransientError        another try may bring it: a cut connection, an overloaded server
+└── ChangedError          the source is not any more what its listing said
+"""
+
+import errno
+from urllib.parse import urlsplit, urlunsplit
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class StorageError(Exception):
+    """The files cannot be had; the message names the URI, the reason and the way out."""
+
+
+class DigestMismatchError(StorageError):
+    """The files are not those that were declared; the message names both digests."""
+
+
+class StorageStoppedError(StorageError):
+    """`Storage.stop` was called while a copy was under way."""
+
+
+class TransientError(StorageError):
+    """It may go better at once or soon. `after` is how many seconds the server asks to wait."""
+
+    def __init__(self, message: str, after: float = 0.0) -> None:
+        super().__init__(message)
+        self.after = after
+
+
+class ChangedError(StorageError):
+    """A file changed between its listing and its reading."""
+
+
+def shown(uri: str) -> str:
+    """`uri` as it may stand in a status: no password, no signature."""
+    parts = urlsplit(uri)
+    host = parts.netloc.rpartition("@")[2] if parts.scheme in ("http", "https") else parts.netloc
+    return urlunsplit(parts._replace(netloc=host, query="…" if parts.query else "")) if parts.scheme else uri
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, in words."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether a disk or a quota is full."""
+    return isinstance(error, OSError) and error.errno in FULL

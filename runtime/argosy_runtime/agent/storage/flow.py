@@ -1,0 +1,80 @@
+"""The course of one fetch: what has arrived, whether to go on, and how long to wait before another try."""
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .errors import StorageError, StorageStoppedError, TransientError
+
+Result = TypeVar("Result")
+Progress = Callable[[int, int], None]
+"""Told of (bytes here, bytes in all); 0 in all means that nobody knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often what may pass is tried without a byte arriving, and the pauses between, in seconds."""
+
+    tries: int = 6
+    first_s: float = 0.5
+    most_s: float = 20.0
+
+    def pause(self, failed: int, asked: float = 0.0) -> float:
+        """The pause after `failed` tries, where the server `asked` for one."""
+        grown: float = min(self.first_s * 2 ** (failed - 1), self.most_s)
+        return max(grown * random.uniform(0.5, 1.0), min(asked, self.most_s))
+
+
+class Flow:
+    """Counts bytes for `progress`, and ends every part when one fails or all is stopped. Thread-safe."""
+
+    def __init__(self, progress: Progress, stopped: threading.Event, retry: Retry) -> None:
+        self._progress, self._stopped, self._retry = progress, stopped, retry
+        self._lock = threading.Lock()
+        self._failed = threading.Event()
+        self._done = self._total = 0
+
+    def begin(self, done: int, total: int) -> None:
+        """`done` bytes of `total` (0: unknown) are here already."""
+        self._done, self._total = done, total
+        self._progress(done, total)
+
+    def arrived(self, count: int) -> None:
+        """`count` more bytes are here; fewer than none where some have to be read again."""
+        self.check()
+        with self._lock:
+            self._done += count
+            self._progress(self._done, self._total)
+
+    def check(self) -> None:
+        """Raises StorageStoppedError where nothing more should be read."""
+        if self._stopped.is_set() or self._failed.is_set():
+            raise StorageStoppedError("stopped")
+
+    def fail(self) -> None:
+        """One part failed for good: the others need not go on."""
+        self._failed.set()
+
+    def recover(self) -> None:
+        """No part is under way any more."""
+        self._failed.clear()
+
+    def wait(self, error: TransientError, failed: int) -> None:
+        """Pause after the `failed`-th try in a row without a byte. Raises StorageError after the last."""
+        if failed >= self._retry.tries:
+            raise StorageError(f"{error}, {failed} times in a row; it is tried again later") from error
+        self.check()
+        self._stopped.wait(self._retry.pause(failed, error.after))
+        self.check()
+
+    def persist(self, work: Callable[[], Result]) -> Result:
+        """What `work` returns, tried again while it raises TransientError."""
+        failed = 0
+        while True:
+            try:
+                return work()
+            except TransientError as error:
+                failed += 1
+                self.wait(error, failed)

@@ -1,0 +1,195 @@
+"""Fetches copies into a cache, each once and whole."""
+
+import hashlib
+import shutil
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from argosy_runtime.agent.digest import digest_of
+from argosy_runtime.agent.localfiles import is_file
+
+from .archives import BROKEN, unpack
+from .cache import Cache
+from .download import Download
+from .errors import (
+    ChangedError,
+    DigestMismatchError,
+    StorageError,
+    StorageStoppedError,
+    TransientError,
+    is_full,
+    reason,
+    shown,
+)
+from .flow import Flow, Progress, Retry
+from .local import found
+from .owners import Owner
+from .partials import Partial, Partials
+from .source import Source
+from .sources import source_of
+
+PVC_ROOT, SECRETS = Path("/pvc"), Path("/secrets/storage")
+WAIT_S = 0.2
+
+
+class Storage:
+    """Copies of model files in one cache folder. Its methods block, and any thread may call them.
+
+    `size_limit` bounds the cache, in bytes; without it nothing is evicted until the disk is full. `pvc_root` is
+    where claims are mounted, by name; `secrets` holds the files of the storage Secret; `part`
+    is how many bytes are read at once in place of what suits each kind of storage.
+    """
+
+    def __init__(
+        self,
+        cache: Path,
+        size_limit: int | None = None,
+        *,
+        pvc_root: Path = PVC_ROOT,
+        secrets: Path = SECRETS,
+        retry: Retry = Retry(),  # noqa: B008  # frozen
+        part: int | None = None,
+    ) -> None:
+        self._folder, self._pvc_root, self._secrets, self._retry, self._part = cache, pvc_root, secrets, retry, part
+        cache.mkdir(parents=True, exist_ok=True)
+        self._stopped = threading.Event()
+        self._locks: dict[str, threading.Lock] = {}
+        owner = Owner.mine()
+        self._partials = Partials(cache, owner)
+        self._cache = Cache(cache, size_limit, owner, self._partials)
+        with suppress(OSError):
+            self._partials.sweep()
+            for left in cache.glob(".gone-*"):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def key(self, uri: str, digest: str = "") -> str:
+        """The name of the copy that this URI means now.
+
+        Of `file:` and `pvc:` it is another when a name, size or time below changes; of all others it is the URI's
+        and the digest's alone. Raises StorageError where a `file:` or `pvc:` is not there.
+        """
+        parts, local = [uri, digest], _is_local(uri)
+        if local:
+            parts += [f"{each.name}\0{each.size}\0{each.changed_ns}" for each in found(uri, self._pvc_root)]
+        return f"{'file' if local else 'remote'}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:32]}"
+
+    def fetch(self, uri: str, digest: str = "", progress: Progress = lambda done, total: None) -> Path:
+        """The folder with the files of `uri`, fetched if it is not here yet.
+
+        A URI of one file becomes a folder that holds it; of an archive, what it holds. What passes is tried again;
+        what came before a failure or a stop is kept, and the next call goes on from there.
+        Raises StorageError, DigestMismatchError, StorageStoppedError.
+        """
+        key = self.key(uri, digest)
+        try:
+            with self._alone(key):
+                return self._cache.take(key) or self._fetch(key, uri, digest, progress)
+        except OSError as error:
+            if is_full(error):
+                self._cache.free()
+                raise self._full(uri) from error
+            raise StorageError(f"{shown(uri)} cannot be fetched: {reason(error)} ({error.filename})") from error
+
+    def keep(self, keys: Collection[str]) -> None:
+        """The copies that are served or wanted: they are not evicted. Call it whenever that changes.
+
+        Copies of `file:` and `pvc:` folders that nobody keeps are dropped; what came from afar stays for the next
+        time, until its room is needed. What was fetched since the last call stays as well.
+        """
+        self._cache.keep(keys)
+
+    def stop(self) -> None:
+        """Make every copy under way raise StorageStoppedError soon."""
+        self._stopped.set()
+
+    @contextmanager
+    def _alone(self, key: str) -> Iterator[None]:
+        """One thread per copy; the others wait for it."""
+        lock = self._locks.setdefault(key, threading.Lock())
+        while not lock.acquire(timeout=WAIT_S):
+            self._check_stopped()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _fetch(self, key: str, uri: str, digest: str, progress: Progress) -> Path:
+        target = self._folder / key
+        with self._cache.fetching(key), self._partials.claim(key, self._wait) as partial:
+            if partial is not None:
+                try:
+                    self._fill(partial, _Wish(key, uri, digest), Flow(progress, self._stopped, self._retry))
+                    partial.publish(target)
+                except OSError as error:
+                    if is_full(error):
+                        partial.seal()
+                    raise
+        return self._cache.take(key) or target
+
+    def _fill(self, partial: Partial, wish: "_Wish", flow: Flow) -> None:
+        with source_of(wish.uri, self._pvc_root, self._secrets) as source:
+            flow.persist(lambda: self._bring(source, partial, wish, flow))
+            partial.seal()
+            try:
+                source.assemble(partial.files)
+                _verify(partial.files, source, wish)
+                unpack(partial.files)
+            except BROKEN as error:
+                raise StorageError(f"{shown(wish.uri)} cannot be unpacked: {reason(error)}") from error
+        size = sum(path.stat().st_size for path in partial.files.rglob("*") if path.is_file())
+        self._cache.make_room(wish.key, size, size, shown(wish.uri))
+        if self.key(wish.uri, wish.digest) != wish.key:
+            raise StorageError(f"{wish.uri} changed while it was copied; it is taken again when it stands still")
+
+    def _bring(self, source: Source, partial: Partial, wish: "_Wish", flow: Flow) -> None:
+        """One listing, and its files. Raises TransientError where they change meanwhile."""
+        files = flow.persist(source.files)
+        size = sum(file.size or 0 for file in files)
+        self._cache.make_room(wish.key, size, partial.journal.size, shown(wish.uri))
+        try:
+            Download(source, partial.files, partial.journal, flow, self._part or source.part).run(files)
+        except ChangedError as error:
+            raise TransientError(str(error)) from error
+
+    def _wait(self) -> None:
+        self._check_stopped()
+        self._stopped.wait(WAIT_S)
+
+    def _check_stopped(self) -> None:
+        if self._stopped.is_set():
+            raise StorageStoppedError("stopped")
+
+    def _full(self, uri: str) -> StorageError:
+        return StorageError(
+            f"{shown(uri)} cannot be fetched: the disk of the model cache ({self._folder}) is full; "
+            "what had come of it was removed: give the cache a larger disk (spec.storage.modelCache), or serve fewer "
+            "models from it"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What one fetch is for."""
+
+    key: str
+    uri: str
+    digest: str
+
+
+def _is_local(uri: str) -> bool:
+    return is_file(uri) or urlsplit(uri).scheme == "pvc"
+
+
+def _verify(folder: Path, source: Source, wish: _Wish) -> None:
+    """Raises DigestMismatchError where the files are not those that were declared."""
+    if wish.digest in ("", source.digest):
+        return
+    found = digest_of(folder)
+    if wish.digest != found:
+        raise DigestMismatchError(
+            f"{shown(wish.uri)}: its digest is {found}, not the declared {wish.digest}; is it another version?"
+        )

@@ -1,0 +1,43 @@
+"""Taking members out of a tar archive so that nothing is written outside its folder.
+
+Python has its filter "data" for that from 3.11.4 on, and Debian 12 ships 3.11.2.
+"""
+
+import os
+import tarfile
+from pathlib import Path
+
+_PERMISSIONS = 0o755
+
+
+def extract_all(archive: tarfile.TarFile, folder: Path) -> None:
+    """Take every member out. Raises OSError and tarfile.TarError, which is what leads out of the folder."""
+    for member in archive:
+        extract(archive, member, folder)
+
+
+def extract(archive: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
+    """Take one member out. Raises OSError and tarfile.TarError."""
+    if hasattr(tarfile, "data_filter"):
+        archive.extract(member, folder, filter="data")
+        return
+    _check(member, folder)
+    member.mode = (member.mode & _PERMISSIONS) | 0o600 | (0o100 if member.isdir() else 0)
+    archive.extract(member, folder, set_attrs=not member.issym())
+
+
+def _check(member: tarfile.TarInfo, folder: Path) -> None:
+    """Raise tarfile.ExtractError for a member that is no file, folder or link, or that leads out of the folder."""
+    if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
+        raise tarfile.ExtractError(f"{member.name!r} is neither a file nor a folder nor a link")
+    _check_inside(member.name, folder / member.name, folder)
+    if member.islnk():
+        _check_inside(member.linkname, folder / member.linkname, folder)
+    if member.issym():
+        _check_inside(member.linkname, (folder / member.name).parent / member.linkname, folder)
+
+
+def _check_inside(name: str, place: Path, folder: Path) -> None:
+    root = os.path.realpath(folder)
+    if os.path.isabs(name) or os.path.commonpath([os.path.realpath(place), root]) != root:
+        raise tarfile.ExtractError(f"{name!r} would be outside the folder")

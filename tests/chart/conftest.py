@@ -1,0 +1,116 @@
+"""The chart as Helm's own code reads it, and a real API server to give it to."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.cluster.waiting import wait_for
+
+CHART = Path(__file__).parents[2] / "charts/argosy"
+WITHOUT_CRDS = {"crds": {"install": False}}
+
+
+@pytest.fixture(scope="session")
+def helm() -> Any:
+    """Helm as a library."""
+    return pytest.importorskip(
+        "helm_sdkpy", reason="Helm's library is missing: pip install --ignore-requires-python helm-sdkpy"
+    )
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane; what its Pods would do is of no interest here."""
+    try:
+        started = Cluster.control_plane(tmp_path_factory.mktemp("cluster"))
+    except ClusterUnavailableError as error:
+        pytest.skip(str(error))
+    with started:
+        yield started
+
+
+@dataclass(slots=True)
+class Release:
+    """A release of the chart in a namespace of its own, by Helm's own calls."""
+
+    helm: Any
+    cluster: Cluster
+    namespace: str
+    chart: Path = CHART
+    name: str = "argosy"
+    config: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.config = self.helm.Configuration(self.namespace, str(self.cluster.kubeconfig))
+
+    def install(self, values: Mapping[str, Any], *, check_fields: bool = False) -> list[dict[str, Any]]:
+        """The objects that the API server took. `check_fields`: none may have a field that Kubernetes does not know."""
+        action = self.helm.Install(self.config).run(
+            self.name,
+            str(self.chart),
+            dict(values),
+            create_namespace=True,
+            wait=False,
+            disable_openapi_validation=not check_fields,
+        )
+        return _objects(asyncio.run(action))
+
+    def upgrade(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        action = self.helm.Upgrade(self.config).run(
+            self.name, str(self.chart), dict(values), wait=False, reset_values=True
+        )
+        return _objects(asyncio.run(action))
+
+    def uninstall(self) -> None:
+        asyncio.run(self.helm.Uninstall(self.config).run(self.name, timeout=60))
+
+    @property
+    def account(self) -> str:
+        """The operator's user, as RBAC names it."""
+        return f"system:serviceaccount:{self.namespace}:argosy"
+
+
+def _objects(release: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [found for found in yaml.safe_load_all(release["manifest"]) if found]
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def releases(helm: Any, cluster: Cluster) -> Iterator[Callable[..., Release]]:
+    """Makes releases, each in a namespace of its own; those that still stand at the end are uninstalled."""
+    made: list[Release] = []
+
+    def make(**given: Any) -> Release:
+        made.append(Release(helm, cluster, f"chart-{next(_numbers)}", **given))
+        return made[-1]
+
+    yield make
+    for release in made:
+        if cluster.kubectl("get", "secrets", "-n", release.namespace, "-l", "owner=helm", "-o", "name"):
+            release.uninstall()
+
+
+@pytest.fixture
+def release(releases: Callable[..., Release]) -> Release:
+    """One release, not yet installed."""
+    return releases()
+
+
+def only(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """The one object of this kind."""
+    (found,) = [body for body in objects if body["kind"] == kind]
+    return found
+
+
+def established(cluster: Cluster, *crds: str) -> None:
+    """Wait until these kinds can be used. kubectl fails where a CRD is so new that it says nothing of itself yet."""
+    words = ("wait", "--for=condition=Established", "--timeout=20s", *(f"crd/{name}" for name in crds))
+    wait_for("the kinds", lambda: cluster.kubectl_process(*words).returncode == 0, 60)

@@ -1,0 +1,222 @@
+"""What the chart makes of its values, taken by a real API server that was asked to know every field."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import typer
+from e2e.cluster import Cluster
+from tests.chart.conftest import WITHOUT_CRDS, Release, established, only
+
+from argosy.cli.operator import operator
+from argosy.handlers.metrics import Metrics
+
+Releases = Callable[..., Release]
+
+MONITORING = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {plural}.monitoring.coreos.com}}
+spec:
+  group: monitoring.coreos.com
+  scope: Namespaced
+  names: {{kind: {kind}, plural: {plural}, singular: {singular}, listKind: {kind}List}}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}
+"""
+PLACED = {
+    "nodeSelector": {"kubernetes.io/os": "linux"},
+    "tolerations": [{"key": "control-plane", "operator": "Exists", "effect": "NoSchedule"}],
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+        "nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "DoesNotExist"}]}]}}},
+    "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "DoNotSchedule"}],
+    "priorityClassName": "system-cluster-critical",
+}  # fmt: skip
+DRESSED = {
+    "commonLabels": {"team": "ml"},
+    "podLabels": {"mesh": "off"},
+    "podAnnotations": {"note": "1"},
+    "serviceAccount": {"annotations": {"cloud/role": "r"}},
+    "metrics": {"service": {"annotations": {"scrape": "true"}}},
+    "extraArgs": ["--host=::"],
+    "extraEnv": [{"name": "HTTPS_PROXY", "value": "http://proxy:3128"}],
+}
+BARE = {
+    "rbac": {"create": False},
+    "serviceAccount": {"create": False},
+    "podDisruptionBudget": {"enabled": False},
+    "metrics": {"service": {"enabled": False}},
+    "resources": {"requests": None, "limits": None},
+}
+
+
+@pytest.fixture(scope="module")
+def monitoring(cluster: Cluster) -> None:
+    """The Prometheus operator's kinds."""
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        cluster.apply(MONITORING.format(kind=kind, plural=kind.lower() + "s", singular=kind.lower()))
+        established(cluster, f"{kind.lower()}s.monitoring.coreos.com")
+
+
+@pytest.mark.parametrize("values", [{}, PLACED, DRESSED, BARE], ids=["as it is", "placed", "dressed", "bare"])
+def test_the_api_server_takes_it_and_knows_every_field(release: Release, values: dict[str, Any]) -> None:
+    objects = release.install({**WITHOUT_CRDS, **values}, check_fields=True)
+    assert only(objects, "Deployment")["metadata"]["namespace"] == release.namespace
+
+
+def test_the_objects_are_those_that_the_values_ask_for(release: Release) -> None:
+    kinds = sorted(body["kind"] for body in release.install(WITHOUT_CRDS))
+    assert kinds == sorted(
+        ["Deployment", "PodDisruptionBudget", "Service", "ServiceAccount", "Role", "RoleBinding"]
+        + ["ClusterRole"] * 3
+        + ["ClusterRoleBinding"]
+    )
+    assert [body["kind"] for body in release.upgrade(WITHOUT_CRDS | BARE)] == ["Deployment"]
+
+
+def test_the_budget_is_of_the_version_that_the_cluster_offers(release: Release, cluster: Cluster) -> None:
+    offered = cluster.kubectl("api-versions").split()
+    budget = only(release.install(WITHOUT_CRDS), "PodDisruptionBudget")
+    assert budget["apiVersion"] == ("policy/v1" if "policy/v1" in offered else "policy/v1beta1")
+    assert not [body for body in release.upgrade(WITHOUT_CRDS | {"replicas": 1}) if body["kind"] == budget["kind"]]
+
+
+def test_the_pods_keep_to_the_restricted_standard(release: Release) -> None:
+    pod = _pod(release.install(WITHOUT_CRDS))
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    assert container["resources"] == {
+        "requests": {"cpu": "100m", "memory": "256Mi"},
+        "limits": {"memory": "512Mi"},
+    }
+
+
+def test_the_operator_knows_every_flag(release: Release) -> None:
+    values = {"watchNamespaces": ["default", release.namespace], "metrics": {"port": 9090}}
+    (container,) = only(release.install({**WITHOUT_CRDS, **values}), "Deployment")["spec"]["template"]["spec"][
+        "containers"
+    ]
+    program, command = container["command"]
+    flags = dict(flag.split("=", 1) for flag in container["args"] if not flag.startswith("--namespace"))
+    assert (program, command) == ("argosy", operator.__name__)
+    options = _options()
+    assert {flag.split("=")[0] for flag in container["args"]} <= options
+    assert flags["--lease"] == "$(POD_NAMESPACE)/argosy"
+    assert flags["--port"] == "9090"
+    assert container["args"][:2] == ["--namespace=default", f"--namespace={release.namespace}"]
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "metrics"}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "metrics"}
+    assert container["ports"] == [{"name": "metrics", "containerPort": 9090, "protocol": "TCP"}]
+
+
+def _pod(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = only(objects, "Deployment")["spec"]["template"]["spec"]
+    return found
+
+
+def _options() -> set[str]:
+    app = typer.Typer(add_completion=False)
+    app.command()(operator)
+    return {name for option in typer.main.get_command(app).params for name in option.opts}
+
+
+DIGEST = "sha256:" + "ab" * 32
+IMAGES = {
+    "the release's version": ({}, "argosy-operator:0.1.0", "nvcr.io/nvidia/tritonserver:25.08-py3"),
+    "a mirror, but for what names its registry": (
+        {"registry": "mirror.test:5000/x"},
+        "mirror.test:5000/x/argosy-operator:0.1.0",
+        "nvcr.io/nvidia/tritonserver:25.08-py3",
+    ),
+    "a folder of a mirror": (
+        {"registry": "mirror.test", "operator": {"repository": "ml/op"}, "triton": {"repository": "nv/triton"}},
+        "mirror.test/ml/op:0.1.0",
+        "mirror.test/nv/triton:25.08-py3",
+    ),
+    "a digest wins": (
+        {"operator": {"tag": "x", "digest": DIGEST}, "triton": {"repository": "localhost/triton", "tag": "e2e"}},
+        f"argosy-operator@{DIGEST}",
+        "localhost/triton:e2e",
+    ),
+}
+
+
+@pytest.mark.parametrize(("images", "operator", "triton"), IMAGES.values(), ids=IMAGES)
+def test_images_are_named(release: Release, images: dict[str, Any], operator: str, triton: str) -> None:
+    values = {**WITHOUT_CRDS, "images": {**images, "pullPolicy": "Never", "pullSecrets": ["registry"]}}
+    pod = _pod(release.install(values))
+    (container,) = pod["containers"]
+    assert (container["image"], container["imagePullPolicy"]) == (operator, "Never")
+    assert f"--triton-image={triton}" in container["args"]
+    assert "--pull-policy=Never" in container["args"]
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+
+
+@pytest.mark.usefixtures("monitoring")
+def test_alerts_ask_for_metrics_that_there_are(release: Release) -> None:
+    rules = {"enabled": True, "labels": {"a": "b"}}
+    values = {"metrics": {"serviceMonitor": {"enabled": True}, "prometheusRule": rules}}
+    objects = release.install({**WITHOUT_CRDS, **values})
+    metrics = Metrics()
+    metrics.request("get", "pods", 200, 0.1)
+    known = {line.split("{")[0].split(" ")[0] for line in metrics.text().decode().splitlines() if line[0] != "#"}
+    rule = only(objects, "PrometheusRule")
+    service = only(objects, "Service")["metadata"]["name"]
+    rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
+    for each in rules:
+        asked = _metrics(each["expr"])
+        assert asked
+        assert asked <= known, each["alert"]
+        assert f'{{namespace="{release.namespace}",service="{service}"' in each["expr"]
+    assert rule["metadata"]["labels"]["a"] == "b"
+
+
+def _metrics(expression: str) -> set[str]:
+    return set(re.findall(r"\bargosy_\w+(?=\{)", expression))
+
+
+@pytest.mark.usefixtures("monitoring")
+def test_the_monitor_and_the_policy_select_the_operator(release: Release) -> None:
+    values = {
+        "metrics": {"serviceMonitor": {"enabled": True, "interval": "5s", "scrapeTimeout": "4s"}},
+        "networkPolicy": {"enabled": True, "from": [{"podSelector": {"matchLabels": {"app": "prometheus"}}}]},
+    }
+    objects = release.install({**WITHOUT_CRDS, **values})
+    pods = only(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    service = only(objects, "Service")
+    monitor = only(objects, "ServiceMonitor")["spec"]
+    policy = only(objects, "NetworkPolicy")["spec"]
+    assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert monitor["endpoints"][0]["port"] == service["spec"]["ports"][0]["name"]
+    assert service["spec"]["selector"].items() <= pods.items()
+    assert policy["podSelector"]["matchLabels"].items() <= pods.items()
+    assert policy["ingress"] == [{
+        "ports": [{"port": 8080, "protocol": "TCP"}],
+        "from": [{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
+    }]  # fmt: skip
+
+
+def test_two_releases_stand_side_by_side(releases: Releases) -> None:
+    first, second = (_names(each.install(WITHOUT_CRDS)) for each in (releases(), releases()))
+    assert not first & second
+
+
+def _names(objects: list[dict[str, Any]]) -> set[tuple[str, ...]]:
+    return {(body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]) for body in objects}
+
+
+def test_long_names_still_make_valid_labels(releases: Releases) -> None:
+    values = {"fullnameOverride": "n" * 50, "nameOverride": "m" * 50}
+    objects = releases(name="r" * 53).install(WITHOUT_CRDS | values, check_fields=True)
+    assert only(objects, "Service")["metadata"]["name"] == "n" * 50 + "-metrics"
+    assert only(objects, "Deployment")["metadata"]["labels"]["app.kubernetes.io/name"] == "m" * 50

@@ -1,0 +1,54 @@
+"""A real API server with Argosy's CRDs, and what tests have of it."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from e2e.cluster import Cluster, ClusterUnavailableError
+from tests.operator.cluster.scene import Declared, Requests, declare, model_body, pool_body
+
+from argosy.api.crds import crd_files
+from argosy.cluster.connection import Connection
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane with Argosy's CRDs."""
+    try:
+        started = Cluster.control_plane(tmp_path_factory.mktemp("cluster"))
+    except ClusterUnavailableError as error:
+        pytest.skip(str(error))
+    with started:
+        for text in crd_files().values():
+            started.apply(text)
+        started.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        yield started
+
+
+@pytest.fixture
+def requests() -> Requests:
+    return Requests()
+
+
+@pytest.fixture
+async def connection(cluster: Cluster, requests: Requests) -> AsyncIterator[Connection]:
+    async with Connection.open(cluster.kubeconfig, on_request=requests) as opened:
+        yield opened
+
+
+_namespaces = iter(range(1_000_000))
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A namespace of the test's own."""
+    name = f"test-{next(_namespaces)}"
+    cluster.kubectl("create", "namespace", name)
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def declared(cluster: Cluster, namespace: str) -> Declared:
+    """A pool with one model."""
+    pool = declare(cluster, pool_body(namespace))
+    return Declared(pool, (declare(cluster, model_body(namespace, "embedder")),))

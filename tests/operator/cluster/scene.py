@@ -1,0 +1,147 @@
+"""What the cluster tests share: an observed API server, and a pool with its objects."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from e2e.cluster import Cluster
+
+from argosy.api import InferenceModel, ServingPool, parse_body
+from argosy.cluster.apply import Applier
+from argosy.cluster.connection import Connection
+from argosy.cluster.observe import Observer
+from argosy.fleet.plan import Placement, ServerPlan
+from argosy.render.workloads import Cluster as Offered
+from argosy.render.workloads import Images, KubernetesObject, ServerWorkload, owners, pool_objects
+from argosy_runtime.agent.contract import RenderedRepository
+
+IMAGES = Images("argosy-runtime:1", "triton:1", "argosy-runtime:1")
+
+
+@dataclass(slots=True)
+class Requests:
+    """What was asked of the API server: verb, resource, status."""
+
+    seen: list[tuple[str, str, int]] = field(default_factory=list)
+
+    def __call__(self, verb: str, resource: str, status: int, seconds: float) -> None:
+        assert seconds >= 0
+        self.seen.append((verb, resource, status))
+
+    def writes(self) -> list[tuple[str, str, int]]:
+        return [each for each in self.seen if each[0] not in ("list", "watch")]
+
+
+async def until(what: str, so: Callable[[], bool], timeout_s: float = 60) -> None:
+    """Until something is so."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            while not so():  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        pytest.fail(f"{what}: not so within {timeout_s} s")
+
+
+@dataclass(slots=True)
+class Watched:
+    """An observer that runs, an applier on it, and which pools were said to have changed."""
+
+    observer: Observer
+    applier: Applier
+    changes: list[str | None]
+
+    async def quiet(self) -> None:
+        """Until nothing was said for a while; then forget what was said."""
+        while True:
+            before = len(self.changes)
+            await asyncio.sleep(0.5)
+            if len(self.changes) == before:
+                break
+        self.changes.clear()
+
+
+@asynccontextmanager
+async def watching(connection: Connection, *namespaces: str) -> AsyncIterator[Watched]:
+    """Observe these namespaces, or all."""
+    changes: list[str | None] = []
+    observer = Observer(connection, namespaces, changes.append)
+    running = asyncio.create_task(observer.run())
+    try:
+        async with asyncio.timeout(60):
+            await observer.synced()
+        yield Watched(observer, Applier(connection, observer), changes)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def declare(cluster: Cluster, body: Mapping[str, Any]) -> Any:
+    """Apply a resource; as the API server has it then."""
+    cluster.apply(json.dumps(body))
+    metadata = body["metadata"]
+    found = cluster.json("get", body["kind"], metadata["name"], "-n", metadata["namespace"])
+    resource, problems = parse_body({key: value for key, value in found.items() if key != "status"})
+    assert not problems
+    return resource
+
+
+def objects_of(cluster: Cluster, namespace: str) -> set[str]:
+    """Kind and name of all that is labelled as ours."""
+    kinds = "serviceaccounts,roles,rolebindings,configmaps,services,networkpolicies,poddisruptionbudgets,deployments"
+    found = cluster.json("get", kinds, "-n", namespace, "-l", "app.kubernetes.io/managed-by=argosy")
+    return {f"{each['kind']} {each['metadata']['name']}" for each in found["items"]}
+
+
+def named(objects: Sequence[KubernetesObject]) -> set[str]:
+    """Kind and name of objects."""
+    return {f"{each['kind']} {each['metadata']['name']}" for each in objects}
+
+
+def pool_body(namespace: str, name: str = "pool") -> dict[str, Any]:
+    return {
+        "apiVersion": "argosy.dev/v1alpha1",
+        "kind": "ServingPool",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {},
+    }
+
+
+def model_body(namespace: str, name: str, pool: str = "pool") -> dict[str, Any]:
+    return {
+        "apiVersion": "argosy.dev/v1alpha1",
+        "kind": "InferenceModel",
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {
+            "poolRef": pool,
+            "modelFormat": {"name": "onnx"},
+            "version": 1,
+            "storageUri": "s3://models/one",
+        },
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A pool with its models, and the objects for its servers."""
+
+    pool: ServingPool
+    models: tuple[InferenceModel, ...]
+
+    @property
+    def key(self) -> str:
+        return self.pool.key
+
+    def objects(self, *servers: str, gpus: tuple[int, ...] = (), node: str = "node-1") -> tuple[KubernetesObject, ...]:
+        workloads = [self.workload(name, gpus, node) for name in servers]
+        return pool_objects(self.pool, workloads, self.models, IMAGES, Offered("policy/v1beta1"))
+
+    def workload(self, name: str, gpus: tuple[int, ...], node: str) -> ServerWorkload:
+        placed = tuple(Placement(model.name, 1, model.name, gpus, 1, 0, 0) for model in self.models)
+        return ServerWorkload(ServerPlan(name, node, gpus, placed), RenderedRepository(name))
+
+    async def apply(self, watched: Watched, objects: Sequence[KubernetesObject], *keep: str) -> Any:
+        return await watched.applier.apply(self.key, objects, owners(objects), keep)

@@ -1,0 +1,227 @@
+"""What an API server says comes back as it is meant: objects, or errors that name what is wrong."""
+
+import asyncio
+import json
+import sys
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from e2e.cluster import Cluster
+from tests.operator.cluster.scene import Requests, declare, model_body
+
+from argosy.api.crds import DEFINITIONS, crd
+from argosy.cluster import kinds
+from argosy.cluster.connection import (
+    ApiError,
+    ConflictError,
+    Connection,
+    CredentialsError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    NotFoundError,
+    TooLargeError,
+    UnreachableError,
+)  # fmt: skip
+from argosy.cluster.crds import lacks
+from argosy.cluster.credentials import Credentials, find, of_account
+from argosy.cluster.errors import of_status, translated
+from argosy.cluster.transport import Call, Transport
+
+
+async def test_what_the_api_server_offers(connection: Connection, cluster: Cluster) -> None:
+    newer = "policy/v1" in cluster.kubectl("api-versions").split()
+    assert (await connection.discovery()).pdb_version == ("policy/v1" if newer else "policy/v1beta1")
+
+
+async def test_errors_are_told_apart_and_requests_counted(
+    connection: Connection, cluster: Cluster, namespace: str, requests: Requests
+) -> None:
+    path = kinds.CONFIG_MAP.path(namespace)
+    body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
+    made = await connection.create(path, body, manager="test")
+    with pytest.raises(ConflictError, match="already exists"):
+        await connection.create(path, body, manager="test")
+    with pytest.raises(ConflictError, match="UID"):
+        await connection.delete(f"{path}/one", "another")
+    with pytest.raises(NotFoundError, match="two"):
+        await connection.get(f"{path}/two")
+    with pytest.raises(InvalidError):
+        await connection.create(path, {**body, "metadata": {"name": "Not a name"}}, manager="test")
+    with pytest.raises(TooLargeError):
+        await connection.create(path, {**body, "data": {"a": "x" * 4_000_000}}, manager="test")
+    assert (await connection.get(f"{path}/one", metadata_only=True)).keys() >= {"metadata"}
+    await connection.delete(f"{path}/one", made["metadata"]["uid"])
+    statuses = {("create", "configmaps", 201), ("create", "configmaps", 409), ("get", "configmaps", 404)}
+    assert statuses | {("delete", "configmaps", 409), ("create", "configmaps", 413)} <= set(requests.seen)
+
+    async with Connection.open(cluster.user_kubeconfig("nobody")) as weak:
+        with pytest.raises(ForbiddenError, match="cannot get resource") as raised:
+            await weak.get(f"{path}/one")
+        assert not raised.value.namespace_ends
+
+
+async def test_many_objects_come_in_pages(connection: Connection, namespace: str, requests: Requests) -> None:
+    path = kinds.CONFIG_MAP.path(namespace)
+    bodies = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{n}"}} for n in range(260)]
+    await asyncio.gather(*(connection.create(path, body, manager="test") for body in bodies))
+    names = [item["metadata"]["name"] async for page in connection.pages(path) for item in page["items"]]
+    assert set(names) >= {body["metadata"]["name"] for body in bodies}
+    assert len([each for each in requests.seen if each[0] == "list"]) == 2
+
+
+async def test_nobody_answers(tmp_path: Path, requests: Requests) -> None:
+    kubeconfig = kubeconfig_of(tmp_path, {"server": "http://127.0.0.1:9"}, {})
+    async with Connection.open(kubeconfig, on_request=requests) as connection:
+        with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:9 does not answer"):
+            await connection.get("/api/v1/nodes")
+        with pytest.raises(UnreachableError):
+            async for _ in connection.watch("/api/v1/nodes", {}):
+                pass
+    assert requests.seen == [("get", "nodes", 0), ("watch", "nodes", 0)]
+
+
+async def test_a_context_and_a_plugin_of_a_kubeconfig(cluster: Cluster, tmp_path: Path) -> None:
+    credential = {"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential"}
+    said = json.dumps({**credential, "status": {"token": cluster.token}})
+    program = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": sys.executable,
+        "args": ["-c", f"print({said!r})"],
+    }
+    place = {"server": cluster.server, "certificate-authority": str(cluster.plane.authority.certificate)}
+    async with Connection.open(kubeconfig_of(tmp_path, place, {"exec": program}), "there") as connection:
+        await connection.get("/api/v1/nodes")
+    with pytest.raises(CredentialsError, match="--kubeconfig"):
+        async with Connection.open(tmp_path / "kubeconfig", "elsewhere"):
+            pass
+    with pytest.raises(CredentialsError, match="missing gives no way"):
+        await find(tmp_path / "missing")
+
+
+async def test_a_token_that_was_replaced_is_read_again(
+    cluster: Cluster, tmp_path: Path, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ca.crt").write_bytes(cluster.plane.authority.certificate.read_bytes())
+    (tmp_path / "token").write_text("outdated")
+    host, _, port = cluster.server.removeprefix("https://").rpartition(":")
+    monkeypatch.setattr("argosy.cluster.credentials.ACCOUNT", tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+    async with Connection.open(on_request=requests) as connection:
+        (tmp_path / "token").write_text(cluster.token)
+        await connection.get("/api/v1/nodes")
+        assert [status for _, _, status in requests.seen] == [401, 200]
+        (tmp_path / "token").unlink()
+        await connection.credentials.renew()
+        await connection.get("/api/v1/nodes")
+    with pytest.raises(CredentialsError, match="token"):
+        of_account(tmp_path / "none", host, port)
+
+
+async def test_lines_of_any_length(cluster: Cluster, connection: Connection, namespace: str) -> None:
+    large = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"}, "data": {"a": "é\n" * 340_000}}
+    made = await connection.create(kinds.CONFIG_MAP.path(namespace), large, manager="test")
+    before = str(int(made["metadata"]["resourceVersion"]) - 1)
+    async with aclosing(connection.watch(kinds.CONFIG_MAP.path(namespace), {"resourceVersion": before})) as events:
+        async for event in events:
+            if event["object"]["metadata"]["name"] == "large":
+                assert event["object"]["data"] == large["data"]
+                break
+
+
+def test_an_account_on_an_address_of_ipv6(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("t")
+    assert of_account(tmp_path, "fd00::1", "443").server == "https://[fd00::1]:443"
+    assert Credentials("http://plain").tls() is None
+
+
+def kubeconfig_of(folder: Path, place: dict[str, str], user: dict[str, Any]) -> Path:
+    path = folder / "kubeconfig"
+    named = {
+        "clusters": [{"name": "c", "cluster": place}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "there", "context": {"cluster": "c", "user": "u"}}],
+    }
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "there", **named}))
+    return path
+
+
+async def test_any_resources(connection: Connection, cluster: Cluster, namespace: str) -> None:
+    assert not await connection.any_resources([namespace])
+    declare(cluster, model_body(namespace, "one"))
+    assert await connection.any_resources([namespace])
+    assert await connection.any_resources()
+
+
+async def test_crds_that_are_old_or_missing(connection: Connection, cluster: Cluster) -> None:
+    assert await connection.crd_problems() == []
+    old = crd(DEFINITIONS[0])
+    del schema_of(old)["properties"]["spec"]["properties"]["batching"]
+    schema_of(old)["properties"]["spec"]["properties"]["priority"] = {"type": "boolean"}
+    try:
+        cluster.apply(json.dumps(old))
+        (problem,) = await connection.crd_problems()
+        assert "inferencemodels.argosy.dev is older" in problem
+        assert "spec.batching" in problem
+        assert problem.endswith("run: kubectl apply -f crds/")
+        async with Connection.open(cluster.service_account_kubeconfig("default", "default")) as weak:
+            assert await weak.crd_problems() == []  # it may not look; the API server serves the kinds
+        cluster.kubectl("delete", "crd", "inferencemodels.argosy.dev")
+        (problem,) = await connection.crd_problems()
+        assert "inferencemodels.argosy.dev is missing" in problem
+    finally:
+        cluster.apply(json.dumps(crd(DEFINITIONS[0])))
+        cluster.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+
+
+def schema_of(definition: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    return found
+
+
+def test_what_a_schema_lacks() -> None:
+    ours = {"properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"properties": {"c": {}}}}}}
+    assert list(lacks(ours, ours)) == []
+    assert list(lacks({}, ours)) == ["a", "b"]
+    assert list(lacks({"x-kubernetes-preserve-unknown-fields": True}, ours)) == []
+    theirs = {"properties": {"a": {"type": "integer"}, "b": {"type": "array", "items": {}}, "newer": {}}}
+    assert list(lacks(theirs, ours)) == ["a as string", "b[].c"]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(400, InvalidError), (401, ApiError), (403, ForbiddenError), (404, NotFoundError), (409, ConflictError),
+     (410, GoneError), (413, TooLargeError), (422, InvalidError), (429, UnreachableError), (500, UnreachableError),
+     (503, UnreachableError)],
+)  # fmt: skip
+def test_each_status_has_its_error(status: int, kind: type[ApiError]) -> None:
+    assert type(translated(status, b"<html>no JSON</html>")) is kind
+    assert type(of_status({"code": status, "message": "m"})) is kind
+    assert str(translated(status, b"")) == f"HTTP status {status}"
+
+
+def test_etcds_own_limit_is_too_large() -> None:
+    assert isinstance(of_status({"code": 500, "message": "etcdserver: request is too large"}), TooLargeError)
+
+
+@pytest.mark.parametrize(
+    ("path", "resource"),
+    [
+        ("/api/v1/namespaces/a/pods/b/status", "pods/status"),
+        ("/api/v1/nodes", "nodes"),
+        ("/api/v1/namespaces/a", "namespaces"),
+        ("/apis/apps/v1/namespaces/a/deployments/b", "deployments"),
+        ("/apis/policy/v1", "discovery"),
+    ],
+)
+def test_requests_are_named_by_their_resource(path: str, resource: str) -> None:
+    assert Call("get", path).resource == resource
+
+
+async def test_it_is_said_when_a_connection_is_not_open() -> None:
+    with pytest.raises(RuntimeError, match="context manager"):
+        await Transport(Credentials("http://x")).send(Call("get", "/api"))

@@ -1,0 +1,105 @@
+"""What is known of our objects, whatever comes first: the answer to an apply, or the watch's word of it."""
+
+from typing import Any
+
+import pytest
+
+from argosy.cluster.fingerprint import Shapes, digest
+from argosy.cluster.inventory import PoolLabel, Shelf
+from argosy.cluster.kinds import SERVICE
+
+KEY = ("team", "embedder")
+LABELS = {"app.kubernetes.io/managed-by": "argosy", "argosy.dev/pool": "gpus"}
+DESIRED = {"metadata": {"name": "embedder", "namespace": "team", "labels": LABELS}, "spec": {"port": 1}}
+DIGEST = digest(DESIRED)
+
+
+def live(version: int, port: int = 1, uid: str = "u", **metadata: Any) -> dict[str, Any]:
+    found = {"name": "embedder", "namespace": "team", "labels": LABELS, "uid": uid, "resourceVersion": str(version)}
+    return {"metadata": {**found, **metadata}, "spec": {"port": port, "clusterIP": "10.0.0.1"}}
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.told: list[PoolLabel] = []
+        self.shelf = Shelf(SERVICE, self.told.append)
+        self.shape = Shapes().of_object(DESIRED)
+
+    def apply(self, body: dict[str, Any]) -> None:
+        self.shelf.applied(body, DIGEST, self.shape)
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_our_own_apply_is_no_news(scene: Scene) -> None:
+    scene.apply(live(5))
+    scene.shelf.seen(live(5))
+    scene.shelf.seen(live(6, generation=2))
+    assert scene.told == []
+    assert scene.shelf.is_as_applied(KEY, DIGEST)
+    assert not scene.shelf.is_as_applied(KEY, digest("another"))
+
+
+def test_the_watch_may_be_faster_than_the_answer(scene: Scene) -> None:
+    scene.shelf.seen(live(5))
+    scene.apply(live(5))
+    assert scene.shelf.is_as_applied(KEY, DIGEST)
+
+
+def test_an_edit_is_drift_also_when_it_was_seen_before_the_answer(scene: Scene) -> None:
+    scene.apply(live(5))
+    scene.shelf.seen(live(6, port=22))
+    assert scene.told == [("team", "gpus")]
+    assert not scene.shelf.is_as_applied(KEY, DIGEST)
+    scene.apply(live(7))
+    assert scene.shelf.is_as_applied(KEY, DIGEST)
+
+    scene.shelf.seen(live(9, port=22))
+    scene.apply(live(8))  # the answer to what was sent before that edit
+    assert not scene.shelf.is_as_applied(KEY, DIGEST)
+
+
+def test_another_writer_may_be_seen_before_the_answer(scene: Scene) -> None:
+    with scene.shelf.expecting(KEY, scene.shape):
+        scene.shelf.seen(live(6, annotations={"theirs": "yes"}))
+        scene.apply(live(5))
+    assert scene.shelf.is_as_applied(KEY, DIGEST)
+
+
+def test_an_older_word_is_not_believed(scene: Scene) -> None:
+    scene.apply(live(5))
+    scene.shelf.seen(live(4, port=22))
+    assert scene.shelf.is_as_applied(KEY, DIGEST)
+    assert scene.told == []
+
+
+def test_a_new_object_of_the_name_was_never_applied(scene: Scene) -> None:
+    scene.apply(live(5))
+    scene.shelf.gone(live(6, uid="another"))
+    assert scene.shelf.is_as_applied(KEY, DIGEST)
+    scene.shelf.seen(live(7, uid="new"))
+    assert not scene.shelf.is_as_applied(KEY, DIGEST)
+    assert scene.told == [("team", "gpus")]
+
+
+def test_what_a_list_no_longer_has_is_gone(scene: Scene) -> None:
+    scene.apply(live(5))
+    scene.shelf.only("other", set())
+    assert scene.shelf.get(KEY) is not None
+    scene.shelf.only("", {KEY})
+    assert scene.told == []
+    scene.shelf.only("team", set())
+    assert scene.shelf.get(KEY) is None
+    assert scene.told == [("team", "gpus")]
+    assert list(scene.shelf.pools()) == []
+
+
+def test_a_label_may_move_an_object_to_another_pool(scene: Scene) -> None:
+    scene.apply(live(5))
+    scene.shelf.seen(live(6, labels={**LABELS, "argosy.dev/pool": "cpus"}))
+    assert sorted(scene.told) == [("team", "cpus"), ("team", "gpus")]
+    assert [key for key, _ in scene.shelf.of_pool(("team", "cpus"))] == [KEY]
+    assert scene.shelf.of_pool(("team", "gpus")) == []

@@ -1,0 +1,123 @@
+"""One replica leads at a time, on a real Lease."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+import pytest
+from e2e.cluster import Cluster
+from tests.operator.cluster.scene import Requests
+
+from argosy.cluster import kinds
+from argosy.cluster.connection import Connection
+from argosy.cluster.leadership import Leadership
+
+Contender = Callable[[str], Leadership]
+
+
+@pytest.fixture
+def contender(connection: Connection, namespace: str) -> Contender:
+    return lambda name: Leadership(connection, namespace, "operator", name, duration_s=3, renew_s=0.5)
+
+
+def lease(cluster: Cluster, namespace: str) -> dict[str, object]:
+    found: dict[str, object] = cluster.json("get", "lease", "operator", "-n", namespace)["spec"]
+    return found
+
+
+async def test_the_next_takes_over_when_the_leader_ends(contender: Contender, cluster: Cluster, namespace: str) -> None:
+    first, second = contender("one"), contender("two")
+    await first.acquire()
+    assert first.held
+    spec = lease(cluster, namespace)
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("one", 3, 0)
+    holding, waiting = asyncio.create_task(first.hold()), asyncio.create_task(second.acquire())
+    await asyncio.sleep(4)  # longer than the lease lasts without renewal
+    assert not waiting.done()
+    assert first.held
+    assert lease(cluster, namespace)["acquireTime"] == spec["acquireTime"]
+
+    holding.cancel()
+    await first.release()
+    assert not first.held
+    async with asyncio.timeout(60):
+        await waiting
+    assert second.held
+    spec = lease(cluster, namespace)
+    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
+    assert datetime.fromisoformat(str(spec["renewTime"])).tzinfo is not None
+    await second.release()
+    assert lease(cluster, namespace).get("holderIdentity", "") == ""
+
+
+async def test_a_leader_that_is_silent_is_followed(contender: Contender, cluster: Cluster, namespace: str) -> None:
+    first, second = contender("one"), contender("two")
+    await first.acquire()
+    await second.acquire()
+    assert lease(cluster, namespace)["holderIdentity"] == "two"
+    async with asyncio.timeout(60):
+        await first.hold()
+    assert not first.held
+    await first.release()
+    assert lease(cluster, namespace)["holderIdentity"] == "two"
+
+
+async def test_of_many_at_once_one_leads(contender: Contender) -> None:
+    many = [contender(str(number)) for number in range(5)]
+    tasks = [asyncio.create_task(each.acquire()) for each in many]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.sleep(1)
+    assert sum(each.held for each in many) == 1
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_leadership_is_lost_with_the_api_server_and_won_again(
+    contender: Contender, cluster: Cluster, namespace: str
+) -> None:
+    first = contender("one")
+    await first.acquire()
+    cluster.stop_apiserver()
+    try:
+        async with asyncio.timeout(60):
+            await first.hold()
+        assert not first.held
+        again = asyncio.create_task(first.acquire())
+        await asyncio.sleep(0.5)
+        assert not again.done()
+    finally:
+        cluster.start_apiserver()
+    async with asyncio.timeout(60):
+        await again
+    assert lease(cluster, namespace)["holderIdentity"] == "one"
+
+
+async def test_a_label_on_the_lease_costs_nobody_the_lead(
+    contender: Contender, cluster: Cluster, namespace: str
+) -> None:
+    first = contender("one")
+    await first.acquire()
+    holding = asyncio.create_task(first.hold())
+    cluster.kubectl("-n", namespace, "label", "lease/operator", "seen=yes")
+    await asyncio.sleep(3)
+    assert not holding.done()
+    assert first.held
+    holding.cancel()
+
+
+async def test_one_that_waits_asks_nothing_while_the_leader_lives(
+    contender: Contender, connection: Connection, namespace: str, requests: Requests
+) -> None:
+    first, second = contender("one"), contender("two")
+    await first.acquire()
+    holding, waiting = asyncio.create_task(first.hold()), asyncio.create_task(second.acquire())
+    await asyncio.sleep(1)
+    requests.seen.clear()
+    await asyncio.sleep(2)
+    assert {verb for verb, _, _ in requests.seen} == {"update"}
+    for task in (holding, waiting):
+        task.cancel()
+    await asyncio.gather(holding, waiting, return_exceptions=True)
+    body = await connection.get(kinds.LEASE.path(namespace, "operator"))
+    assert body["spec"]["holderIdentity"] == "one"

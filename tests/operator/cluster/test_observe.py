@@ -1,0 +1,291 @@
+"""What is known of a cluster is what is so, over broken watches, missing rights and other people's deeds."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from e2e.cluster import Cluster
+from e2e.cluster.fake import FakeKubelets, fake_nodes
+from e2e.cluster.gpus import Gpus
+from tests.operator.cluster.scene import (
+    Declared,
+    Requests,
+    Watched,
+    declare,
+    model_body,
+    pool_body,
+    until,
+    watching,
+)  # fmt: skip
+
+from argosy.cluster import kinds
+from argosy.cluster.connection import Connection, ForbiddenError
+from argosy.cluster.credentials import find
+from argosy.cluster.transport import Transport
+from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
+from argosy_runtime.agent.documents import STATE_KEY, AgentState, state_text
+
+HELD = RenderedRepository("pool-0", (RenderedModel("embedder", "name: 'embedder'", {1: VersionSource("s3://m")}),))
+READY = LoadedModel("embedder", 1, LoadState.READY)
+
+
+async def write_state(connection: Connection, namespace: str, state: AgentState) -> None:
+    path = kinds.CONFIG_MAP.path(namespace, "pool-0-state")
+    await connection.merge(path, {"data": {STATE_KEY: state_text(state)}}, manager="argosy-agent")
+
+
+async def test_a_server_is_known_from_its_objects_pod_and_agent(
+    connection: Connection, cluster: Cluster, declared: Declared, namespace: str
+) -> None:
+    (node,) = fake_nodes(cluster, 1, Gpus(2), prefix=f"n{namespace}-")
+    async with watching(connection, namespace) as watched:
+        objects = declared.objects("pool-0", gpus=(0, 1), node=node)
+        await declared.apply(watched, objects)
+        with FakeKubelets(cluster, [node]):
+            await until("a Pod whose server is ready", lambda: any(p.server_ready for p in view(watched).pods))
+            (pod,) = view(watched).pods
+            assert (pod.server, pod.routes, pod.settled, pod.terminating) == ("pool-0", frozenset(), False, False)
+            assert view(watched).reports[0].ready is False
+
+            await write_state(connection, namespace, AgentState("another-pod", True, True, (READY,), HELD))
+            await watched.quiet()
+            assert view(watched).reports[0].models == ()
+            assert view(watched).repositories == ()
+
+            await write_state(connection, namespace, AgentState(pod.uid, True, True, (READY,), HELD))
+            await until("the agent's word", lambda: view(watched).reports[0].ready)
+            (report,) = view(watched).reports
+            assert (report.name, report.models, report.settled, report.trouble) == ("pool-0", (READY,), True, "")
+            assert view(watched).repositories == (HELD,)
+            (server,) = view(watched).current
+            assert (server.name, server.node, server.gpus, server.placed) == (
+                "pool-0", node, (0, 1), {"embedder": (0, 1)},
+            )  # fmt: skip
+            assert list(view(watched).templates) == ["pool-0"]
+            assert watched.observer.foreign_gpus() == {}
+
+            await watched.applier.route(pod, namespace, frozenset({"embedder", "x" * 200}), True)
+            await until("routes", lambda: view(watched).pods[0].routes == {"embedder", "x" * 200})
+            assert view(watched).pods[0].settled
+            await watched.applier.route(view(watched).pods[0], namespace, frozenset({"embedder"}), True)
+            labels = cluster.json("get", "pod", pod.name, "-n", namespace)["metadata"]["labels"]
+            assert [key for key in labels if key.startswith("serves.")] == ["serves.argosy.dev/embedder"]
+            await until("the Pod is ready", lambda: view(watched).pods[0].ready)
+
+            cluster.kubectl("-n", namespace, "patch", "configmap/pool-0-state", "-p", '{"data":{"state.json":"{"}}')
+            await until("a state that cannot be read", lambda: "cannot be read" in view(watched).reports[0].trouble)
+            assert view(watched).reports[0].ready is False
+
+
+def view(watched: Watched) -> Any:
+    (key,) = watched.observer.pools()
+    return watched.observer.pool(key)
+
+
+async def test_routes_never_reach_another_pod_of_the_name(
+    connection: Connection, cluster: Cluster, namespace: str
+) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "namespace": namespace,
+            "name": "mine",
+            "labels": {
+                "app.kubernetes.io/managed-by": "argosy",
+                "app.kubernetes.io/part-of": "argosy",
+                "argosy.dev/pool": "pool",
+                "argosy.dev/server": "pool-0",
+            },
+        },
+        "spec": {"containers": [{"name": "server", "image": "none"}]},
+    }
+    cluster.apply(json.dumps(pod))
+    async with watching(connection, namespace) as watched:
+        (before,) = watched.observer.pool(f"{namespace}/pool").pods
+        cluster.kubectl("-n", namespace, "delete", "pod/mine", "--force", "--grace-period=0")
+        await watched.applier.route(before, namespace, frozenset({"embedder"}), True)
+        assert cluster.json("get", "pods", "-n", namespace)["items"] == []
+        cluster.apply(json.dumps(pod))
+        await watched.applier.route(before, namespace, frozenset({"embedder"}), True)
+        (found,) = cluster.json("get", "pods", "-n", namespace)["items"]
+        await watched.applier.route(before, namespace, before.routes, True)
+        (found,) = cluster.json("get", "pods", "-n", namespace)["items"]
+        assert not [key for key in found["metadata"]["labels"] if key.startswith("serves.")]
+        assert not [each for each in found["status"].get("conditions", ()) if each["type"] == "argosy.dev/settled"]
+
+
+@pytest.mark.timeout(400)
+async def test_why_a_server_does_not_run_is_told_in_words(
+    connection: Connection, cluster: Cluster, declared: Declared, namespace: str
+) -> None:
+    cluster.kubectl("-n", namespace, "create", "quota", "none", "--hard=pods=0")
+    async with watching(connection, namespace) as watched:
+        await declared.apply(watched, declared.objects("pool-0", node="nowhere"))
+        await until("a quota", lambda: "exceeded quota" in view(watched).reports[0].trouble, 120)
+        cluster.kubectl("-n", namespace, "delete", "quota", "none")
+        # Its controller waits longer after each refusal, minutes in the end; one made anew has not waited yet.
+        cluster.kubectl("-n", namespace, "delete", "replicasets", "--all")
+        await until("no node", lambda: "no node takes the Pod: Unschedulable" in view(watched).reports[0].trouble, 120)
+
+
+async def test_names_of_any_length(connection: Connection, cluster: Cluster, namespace: str) -> None:
+    long = ".".join(["p" * 60] * 4) + ".abcdefghi"
+    pool = declare(cluster, pool_body(namespace, long))
+    assert len(long) == 253
+    declared = Declared(pool, (declare(cluster, model_body(namespace, long, long)),))
+    async with watching(connection, namespace) as watched:
+        assert await declared.apply(watched, declared.objects(f"{long}-0")) == ()
+    async with watching(connection, namespace) as watched:
+        assert watched.observer.pools() == {declared.key}
+        assert [server.name for server in view(watched).current] == [f"{long}-0"]
+        assert await declared.apply(watched, ()) == ()
+        await until("no pool", lambda: not watched.observer.pools())
+
+
+GFD = {
+    "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+    "nvidia.com/gpu.memory": "81559",
+}
+
+
+async def test_nodes_change_when_facts_do(
+    connection: Connection, cluster: Cluster, namespace: str, requests: Requests
+) -> None:
+    good, bad = f"good-{namespace}", f"bad-{namespace}"
+    for name, labels in ((good, GFD), (bad, {})):
+        body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        await connection.create(kinds.NODE.path(), body, manager="test")
+        await connection.merge(
+            kinds.NODE.path(name=name, subresource="status"),
+            {"status": {"capacity": {"nvidia.com/gpu": "4", "pods": "10"}}},
+            manager="test",
+        )
+    async with watching(connection, namespace) as watched:
+        found = {node.name: node for node in watched.observer.nodes()}
+        assert len(found[good].gpus) == 4
+        assert bad not in found
+        assert "nvidia.com/gpu.memory" in watched.observer.troubles[f"nodes/{bad}"]
+
+        await watched.quiet()
+        requests.seen.clear()
+        heartbeat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2030-01-01T00:00:00Z"}
+        for second in range(3):
+            heartbeat["lastHeartbeatTime"] = f"2030-01-01T00:00:0{second}Z"
+            await connection.merge(
+                kinds.NODE.path(name=good, subresource="status"), {"status": {"conditions": [heartbeat]}}, manager="t"
+            )
+        cluster.kubectl("label", "node", good, "zone=a")
+        await until("the label", lambda: any(node.labels.get("zone") == "a" for node in watched.observer.nodes()))
+        assert watched.changes == [None]
+
+        cluster.kubectl("label", "node", bad, "nvidia.com/gpu.memory=1000")
+        await until("it can be used", lambda: bad in {node.name for node in watched.observer.nodes()})
+        assert f"nodes/{bad}" not in watched.observer.troubles
+        cluster.kubectl("delete", "node", good, bad)
+        await until("gone", lambda: not {good, bad} & {node.name for node in watched.observer.nodes()})
+
+
+async def test_gpus_of_others_are_counted_by_node(connection: Connection, cluster: Cluster, namespace: str) -> None:
+    (node,) = fake_nodes(cluster, 1, Gpus(8), prefix=f"g{namespace}-")
+    asks = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": "default", "name": f"train-{namespace}"},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "a", "image": "none", **asks}, {"name": "b", "image": "none", **asks}],
+        },
+    }
+    async with watching(connection, namespace) as watched:
+        assert node not in watched.observer.foreign_gpus()
+        cluster.apply(json.dumps(pod))
+        await until("held", lambda: watched.observer.foreign_gpus().get(node) == 4)
+        await connection.merge(
+            kinds.POD.path("default", f"train-{namespace}", "status"), {"status": {"phase": "Succeeded"}}, manager="t"
+        )
+        await until("free again", lambda: node not in watched.observer.foreign_gpus())
+    cluster.kubectl("delete", "pod", f"train-{namespace}", "--force", "--grace-period=0")
+
+
+class Outdated(Connection):
+    """A connection whose first watches of Services begin at a version that the API server no longer has."""
+
+    outdated = True
+
+    async def watch(self, path: str, params: Mapping[str, str]) -> AsyncGenerator[dict[str, Any]]:
+        if path.endswith("services") and self.outdated:
+            self.outdated = False
+            await self.delete(f"{path}/embedder", self.uid)
+            params = {**params, "resourceVersion": "1"}
+        async with aclosing(super().watch(path, params)) as events:
+            async for event in events:
+                yield event
+
+    uid = ""
+
+
+async def test_a_watch_that_is_too_old_lists_again(
+    cluster: Cluster, declared: Declared, namespace: str, requests: Requests, connection: Connection
+) -> None:
+    async with watching(connection, namespace) as watched:
+        await declared.apply(watched, declared.objects("pool-0"))
+    uid = cluster.json("get", "service", "embedder", "-n", namespace)["metadata"]["uid"]
+    # It keeps what happened since it began, and so no longer what happened before.
+    cluster.stop_apiserver()
+    cluster.start_apiserver()
+    requests.seen.clear()
+    async with Transport(await find(cluster.kubeconfig), requests) as transport:
+        outdated = Outdated(transport)
+        outdated.uid = uid
+        async with watching(outdated, namespace) as watched:
+            shelf = watched.observer.shelf("Service")
+            await until("the deletion is known", lambda: shelf.get((namespace, "embedder")) is None)
+            await until("it is told", lambda: declared.key in watched.changes)
+    assert [status for verb, what, status in requests.seen if (verb, what) == ("list", "services")] == [200, 200]
+
+
+async def test_a_kind_that_may_not_be_read_holds_up_nobody(
+    cluster: Cluster, declared: Declared, namespace: str
+) -> None:
+    readable = "nodes,pods,configmaps,services,serviceaccounts,deployments.apps"
+    name = grant(cluster, namespace, "partly", readable)
+    async with (
+        Connection.open(cluster.service_account_kubeconfig(namespace, name)) as connection,
+        watching(connection, namespace) as watched,
+    ):
+        troubles = watched.observer.troubles
+        refused = ("networkpolicies", "poddisruptionbudgets", "rolebindings", "roles")
+        assert sorted(key for key, words in troubles.items() if "may not" in words) == [
+            f"{kind}/{namespace}" for kind in refused
+        ]
+        words = troubles[f"roles/{namespace}"]
+        assert words.startswith(f"may not list and watch roles in namespace {namespace}: grant")
+        cluster.kubectl("create", "configmap", "seen", "-n", namespace)
+        cluster.kubectl("label", "configmap", "seen", "-n", namespace, *LABELS)
+        await until("what may be read is", lambda: f"{namespace}/some" in watched.observer.pools())
+
+
+async def test_without_nodes_nothing_is_decided(cluster: Cluster, declared: Declared, namespace: str) -> None:
+    name = grant(cluster, namespace, "blind", "pods,configmaps")
+    async with Connection.open(cluster.service_account_kubeconfig(namespace, name)) as connection:
+        with pytest.raises(ForbiddenError, match="nodes"):
+            async with watching(connection, namespace):
+                pass
+
+
+LABELS = ("app.kubernetes.io/managed-by=argosy", "app.kubernetes.io/part-of=argosy", "argosy.dev/pool=some")
+
+
+def grant(cluster: Cluster, namespace: str, name: str, resources: str) -> str:
+    """A service account that may read these."""
+    role = f"{name}-{namespace}"
+    cluster.kubectl("-n", namespace, "create", "serviceaccount", name)
+    cluster.kubectl("create", "clusterrole", role, "--verb=get,list,watch", f"--resource={resources}")
+    cluster.kubectl(
+        "create", "clusterrolebinding", role, f"--clusterrole={role}", f"--serviceaccount={namespace}:{name}"
+    )
+    return name

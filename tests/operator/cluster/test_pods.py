@@ -1,0 +1,115 @@
+"""Pods in words and numbers."""
+
+from typing import Any
+
+import pytest
+
+from argosy.cluster.ownership import Owner, stranger
+from argosy.cluster.pods import gpus_of, pod_view
+from argosy.cluster.podtrouble import deployment_trouble, pod_trouble
+from argosy.cluster.routing import routes_of, routes_patch
+
+
+def container(name: str = "server", **status: Any) -> dict[str, Any]:
+    return {"phase": "Running", "containerStatuses": [{"name": name, "ready": False, **status}]}
+
+
+OOM = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        ({}, ""),
+        (container(state={"running": {}}), ""),
+        (container(state={"waiting": {"reason": "ContainerCreating"}}), ""),
+        (
+            container(state={"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x"'}}),
+            'container server: ImagePullBackOff: Back-off pulling image "x"',
+        ),
+        (
+            container(state={"waiting": {"reason": "CrashLoopBackOff"}}, lastState=OOM),
+            "container server: CrashLoopBackOff, ended with exit code 137 (OOMKilled)",
+        ),
+        (
+            container(state={"terminated": {"exitCode": 3, "reason": "Error", "message": "no such flag\n"}}),
+            "container server, ended with exit code 3: no such flag",
+        ),
+        (
+            container("agent", state={"running": {}}, lastState=OOM),
+            "container agent starts again, ended with exit code 137 (OOMKilled)",
+        ),
+        (
+            {"phase": "Failed", "reason": "Evicted", "message": "low on memory"},
+            "the Pod was ended: Evicted: low on memory",
+        ),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3"}]},
+            "no node takes the Pod: Unschedulable: 0/3",
+        ),
+    ],
+)  # fmt: skip
+def test_why_a_pod_does_not_run(status: dict[str, Any], words: str) -> None:
+    assert pod_trouble(status) == words
+
+
+def test_a_container_that_is_ready_again_is_no_trouble() -> None:
+    status = container(state={"running": {}}, lastState=OOM)
+    status["containerStatuses"][0]["ready"] = True
+    assert pod_trouble(status) == ""
+
+
+def test_why_a_deployment_makes_no_pod() -> None:
+    stuck = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "m"}
+    assert deployment_trouble({"conditions": [stuck]}).endswith("ProgressDeadlineExceeded: m")
+    failed = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}
+    assert deployment_trouble({"conditions": [failed]}) == "no Pod can be made: FailedCreate: exceeded quota"
+    assert deployment_trouble({"conditions": [{"type": "Available", "status": "False"}]}) == ""
+
+
+def test_gpus_of_a_pod() -> None:
+    def asking(count: str, kind: str = "limits") -> dict[str, Any]:
+        return {"resources": {kind: {"nvidia.com/gpu": count}}}
+
+    assert gpus_of({"containers": [asking("2"), asking("1", "requests"), {}]}) == 3
+    assert gpus_of({"containers": [asking("1")], "initContainers": [asking("4"), asking("2")]}) == 4
+    assert gpus_of({"containers": [{"resources": {"limits": {"cpu": "1"}}}]}) == 0
+
+
+def test_routes_are_read_as_they_were_written() -> None:
+    names = {"embedder", "v1.model", "x" * 200}
+    patch = routes_patch("u", [], names)["metadata"]
+    assert routes_of(patch) == names
+    fewer = routes_patch("u", names, {"embedder"})["metadata"]
+    kept = {key: value for key, value in {**patch["labels"], **fewer["labels"]}.items() if value is not None}
+    assert routes_of({"labels": kept}) == {"embedder"}
+    assert fewer["annotations"] == {"argosy.dev/routes": None}
+
+
+def test_a_label_that_names_nothing_known_can_be_taken_away() -> None:
+    shortened = next(iter(routes_patch("u", [], ["x" * 200])["metadata"]["labels"]))
+    (unknown,) = routes_of({"labels": {shortened: "true"}, "annotations": {"argosy.dev/routes": "not JSON"}})
+    assert routes_patch("u", [unknown], [])["metadata"]["labels"] == {shortened: None}
+
+
+def test_a_pod_without_a_status_yet() -> None:
+    metadata = {"name": "p", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "x"}
+    view = pod_view({"metadata": metadata})
+    assert (view.ready, view.server_ready, view.terminating, view.routes) == (False, False, True, frozenset())
+
+
+OURS, OTHER = Owner("ServingPool", "pool", "1"), Owner("ServingPool", "pool", "2")
+
+
+@pytest.mark.parametrize(
+    ("managed", "owner", "wanted", "words"),
+    [
+        (True, OURS, OURS, ""),
+        (False, OURS, OURS, ""),
+        (True, None, OURS, ""),
+        (True, OTHER, OURS, "belongs to ServingPool pool"),
+        (False, None, OURS, "is not Argosy's (it has no label app.kubernetes.io/managed-by=argosy)"),
+    ],
+)
+def test_whose_an_object_is(managed: bool, owner: Owner | None, wanted: Owner | None, words: str) -> None:
+    assert stranger(managed, owner, wanted) == words

@@ -1,0 +1,199 @@
+"""A cluster in virtual time: servers come up, agents load what they are told after a while, fail, and die."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from argosy.api import Resource
+from argosy.fleet.facts import Node, ServerReport
+from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
+from argosy_runtime.agent.contract import (
+    LoadedModel,
+    LoadState,
+    RenderedModel,
+    RenderedRepository,
+    in_load_order,
+)
+
+POOL = "default/p"
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class SimulatedServer:
+    """One Pod: its place, what it has loaded, what it was told, and since when it runs."""
+
+    step: ServerStep
+    up_at: datetime
+    loaded: dict[str, RenderedModel] = field(default_factory=dict)
+    done_at: datetime = START
+
+    def place(self) -> tuple[str, tuple[int, ...]]:
+        """Node and GPUs: a Pod with others is another Pod."""
+        return self.step.plan.node, self.step.plan.gpus
+
+
+@dataclass
+class Cluster:
+    """One pool's cluster.
+
+    `refuses` are versions that never load, `slow` is how long one change takes, `replaced` are the Pods that
+    had to be started again with other GPUs in the last round.
+    """
+
+    nodes: tuple[Node, ...]
+    slow: timedelta = timedelta(seconds=3)
+    refuses: frozenset[tuple[str, int]] = frozenset()
+    now: datetime = START
+    servers: dict[str, SimulatedServer] = field(default_factory=dict)
+    previous: Previous = field(default_factory=Previous)
+    outcome: Outcome | None = None
+    replaced: frozenset[str] = frozenset()
+
+    def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
+        """One round, and what the servers do about it in that time."""
+        observed = {POOL: [self._report(name) for name in self.servers]}
+        before = Previous(
+            servers=self.previous.servers,
+            repositories={POOL: [self._repository(name) for name in self.servers]},
+            statuses=self.previous.statuses,
+            leaving=self.previous.leaving,
+            valid=self.previous.valid,
+        )
+        outcome = reconcile(resources, self.nodes, observed, before, self.now)
+        self.previous = Previous(outcome.servers, {}, outcome.statuses, outcome.leaving, outcome.valid)
+        self._apply(outcome.steps.get(POOL, ()))
+        self.now += timedelta(seconds=seconds)
+        for server in self.servers.values():
+            self._work(server)
+        self.outcome = outcome
+        return outcome
+
+    def settle(self, resources: Sequence[Resource], rounds: int = 400) -> Outcome:
+        """Rounds until for a while neither the servers nor the decisions change, and nothing is due."""
+        quiet = timedelta()
+        for _ in range(rounds):
+            before = self._state()
+            outcome = self.tick(resources)
+            same = self._state() == before and outcome.wake is None
+            quiet = quiet + timedelta(seconds=1) if same else timedelta()
+            if quiet > 2 * self.slow:
+                return outcome
+        raise AssertionError(f"it does not settle: {self._state()}")
+
+    def lose(self, node: str) -> None:
+        """A node and all on it is gone."""
+        self.nodes = tuple(each for each in self.nodes if each.name != node)
+        self.servers = {name: each for name, each in self.servers.items() if each.step.plan.node != node}
+
+    def forget(self) -> None:
+        """The operator starts again: what it knew, and did not write down, is lost."""
+        self.previous = Previous(self.previous.servers, {}, self.previous.statuses)
+
+    def restart(self, name: str) -> None:
+        """A server's Pod ends, and another takes its place."""
+        self.servers[name] = SimulatedServer(self.servers[name].step, self.now + self.slow)
+
+    def routed(self) -> dict[str, set[str]]:
+        """The servers on which each name is reached now: routed there, and answering."""
+        found: dict[str, set[str]] = {}
+        for name, server in self.servers.items():
+            for model in server.step.routes:
+                if self._answers(server, model):
+                    found.setdefault(model, set()).add(name)
+        return found
+
+    def serving(self) -> dict[str, set[str]]:
+        """The servers on which each name is loaded."""
+        found: dict[str, set[str]] = {}
+        for name, server in self.servers.items():
+            for model in server.loaded:
+                if self._answers(server, model):
+                    found.setdefault(model, set()).add(name)
+        return found
+
+    def overcommitted(self, memory: Mapping[str, int]) -> list[str]:
+        """GPUs whose loaded models take more than there is, by what each of `memory` takes with each version."""
+        found = []
+        for name, server in self.servers.items():
+            gpus = {
+                gpu.index: gpu.memory for node in self.nodes if node.name == server.step.plan.node for gpu in node.gpus
+            }
+            used: dict[int, int] = {}
+            for model in server.loaded.values():
+                for gpu in _gpus(model, server.step.plan.gpus):
+                    used[gpu] = used.get(gpu, 0) + memory.get(model.name, 0) * len(model.versions)
+            found += [f"{name} GPU {gpu}" for gpu, size in used.items() if size > gpus.get(gpu, size)]
+        return found
+
+    def _apply(self, steps: Iterable[ServerStep]) -> None:
+        wanted = {step.plan.name: step for step in steps}
+        self.replaced = frozenset()
+        self.servers = {name: each for name, each in self.servers.items() if name in wanted}
+        for name, step in wanted.items():
+            server = self.servers.get(name)
+            if server is None or server.place() != (step.plan.node, step.plan.gpus):
+                self.replaced |= {name} if server else set()
+                self.servers[name] = SimulatedServer(step, self.now + self.slow)
+            else:
+                server.step = step
+
+    def _work(self, server: SimulatedServer) -> None:
+        """One change at a time: models before the ensembles that use them, and these first when something goes."""
+        if self.now < max(server.up_at, server.done_at):
+            return
+        desired = {model.name: model for model in server.step.repository.models}
+        used = {step for model in server.loaded.values() for step in model.steps}
+        gone = [name for name in sorted(server.loaded) if name not in desired and name not in used]
+        if gone:
+            del server.loaded[gone[0]]
+            server.done_at = self.now + self.slow
+            return
+        for model in in_load_order(tuple(desired.values())):
+            refused = any((model.name, version) in self.refuses for version in model.versions)
+            has_steps = all(
+                step in server.loaded and version in server.loaded[step].versions
+                for step, version in model.steps.items()
+            )
+            if server.loaded.get(model.name) != model and not refused and has_steps:
+                server.loaded[model.name] = model
+                server.done_at = self.now + self.slow
+                return
+
+    def _answers(self, server: SimulatedServer, name: str) -> bool:
+        return self.now >= server.up_at and name in server.loaded
+
+    def _report(self, name: str) -> ServerReport:
+        server = self.servers[name]
+        up = self.now >= server.up_at
+        models = [
+            LoadedModel(model.name, version, LoadState.READY)
+            for model in server.loaded.values()
+            for version in model.versions
+        ]
+        failed = [
+            LoadedModel(model.name, version, LoadState.UNAVAILABLE, "does not load")
+            for model in server.step.repository.models
+            for version in model.versions
+            if (model.name, version) in self.refuses
+        ]
+        return ServerReport(name, up, tuple(models + failed) if up else (), f"http://{name}", settled=up)
+
+    def _repository(self, name: str) -> RenderedRepository:
+        return RenderedRepository(name, tuple(self.servers[name].loaded.values()))
+
+    def _state(self) -> object:
+        return {
+            name: (each.step.plan, each.step.repository, each.step.routes, each.step.leaving, dict(each.loaded))
+            for name, each in self.servers.items()
+        }
+
+
+def _gpus(model: RenderedModel, gpus: tuple[int, ...]) -> list[int]:
+    """The node's GPUs that a config's one instance group names."""
+    text = model.config_text
+    if "gpus: [" in text:
+        return [gpus[int(index)] for index in text.split("gpus: [")[1].split("]")[0].split(",")]
+    if 'string_value: "' in text:
+        return [gpus[int(index)] for index in text.split('string_value: "')[1].split('"')[0].split(",")]
+    return []

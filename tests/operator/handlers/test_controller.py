@@ -1,0 +1,141 @@
+"""Marks become rounds: bursts are one, failures come back, nothing is lost."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from argosy.handlers import controller as module
+from argosy.handlers.controller import Controller
+
+
+class Counting:
+    """A meter that counts, and rounds that do what a test tells them."""
+
+    def __init__(self) -> None:
+        self.rounds: list[str] = []
+        self.failures = 0
+        self.pools = {"n/p"}
+        self.answer: Callable[[str], datetime | None] = lambda key: None
+        self.slow = asyncio.Event()
+        self.slow.set()
+
+    def began(self, waited_s: float) -> None:
+        """A round began."""
+        assert waited_s >= 0
+
+    def ended(self, took_s: float, failed: bool) -> None:
+        """A round ended."""
+        self.failures += failed
+
+    def waiting(self, pools: int) -> None:
+        """So many wait."""
+
+    async def once(self, key: str) -> datetime | None:
+        """One round."""
+        self.rounds.append(key)
+        await self.slow.wait()
+        return self.answer(key)
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
+    """A short pause instead of the real ones."""
+    monkeypatch.setattr(module, "RETRY_FIRST_S", 0.01)
+    monkeypatch.setattr(module, "SETTLE_S", 0.01)
+    return Counting()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that comes soon."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)  # what is waited for has no event
+
+
+async def running(counting: Counting, resync_s: float = 3600.0) -> tuple[Controller, asyncio.Task[None]]:
+    """A controller after its first rounds."""
+    controller = Controller(counting.once, lambda: set(counting.pools), counting, resync_s)
+    task = asyncio.create_task(controller.run())
+    await until(lambda: len(counting.rounds) >= len(counting.pools))
+    return controller, task
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    """End it."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_burst_of_marks_is_one_round(counting: Counting) -> None:
+    controller, task = await running(counting)
+    for _ in range(1000):
+        controller.mark("n/p")
+    await until(lambda: len(counting.rounds) == 2)
+    await asyncio.sleep(0.1)
+    assert len(counting.rounds) == 2
+    await ended(task)
+
+
+async def test_a_mark_during_a_round_is_another_round(counting: Counting) -> None:
+    controller, task = await running(counting)
+    counting.slow.clear()
+    controller.mark("n/p")
+    await until(lambda: len(counting.rounds) == 2)
+    controller.mark("n/p")
+    counting.slow.set()
+    await until(lambda: len(counting.rounds) == 3)
+    await ended(task)
+
+
+async def test_what_fails_comes_back_and_holds_up_no_other_pool(counting: Counting) -> None:
+    counting.pools = {"n/p", "n/q"}
+    wrong = {"n/p"}
+
+    def answer(key: str) -> None:
+        if key in wrong:
+            raise RuntimeError("the API server is away")
+
+    counting.answer = answer
+    controller, task = await running(counting)
+    await until(lambda: counting.rounds.count("n/p") >= 3)
+    assert counting.rounds.count("n/q") == 1
+    controller.mark("n/q")
+    await until(lambda: counting.rounds.count("n/q") == 2)
+    wrong.clear()
+    seen = counting.rounds.count("n/p")
+    await until(lambda: counting.rounds.count("n/p") > seen)
+    settled = counting.rounds.count("n/p")
+    await asyncio.sleep(0.1)
+    assert counting.rounds.count("n/p") <= settled + 1
+    assert counting.failures >= 2
+    await ended(task)
+
+
+async def test_a_round_says_when_to_come_back(counting: Counting) -> None:
+    times = [datetime.now(UTC) + timedelta(seconds=0.05), None]
+    counting.answer = lambda key: times.pop(0) if times else None
+    _, task = await running(counting)
+    await until(lambda: len(counting.rounds) == 2)
+    await asyncio.sleep(0.1)
+    assert len(counting.rounds) == 2
+    await ended(task)
+
+
+async def test_every_pool_is_looked_at_now_and_then(counting: Counting) -> None:
+    _, task = await running(counting, resync_s=0.05)
+    await until(lambda: len(counting.rounds) >= 4)
+    await ended(task)
+
+
+async def test_a_pool_that_is_gone_is_forgotten_after_its_last_round(counting: Counting) -> None:
+    controller, task = await running(counting)
+    counting.pools = set()
+    controller.mark("n/p")
+    await until(lambda: len(counting.rounds) == 2)
+    await until(lambda: not controller._queues)
+    counting.pools = {"n/p"}
+    controller.mark("n/p")
+    await until(lambda: len(counting.rounds) == 3)
+    await ended(task)

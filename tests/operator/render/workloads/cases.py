@@ -1,0 +1,78 @@
+"""The golden cases: what a pool's objects are made from, and the objects as text."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from argosy.api import Ensemble, InferenceModel, ServingPool, parse_documents
+from argosy.fleet.plan import Placement, ServerPlan
+from argosy.render.repositories import server_repository
+from argosy.render.workloads import Cluster, Images, KubernetesObject, ServerWorkload, pool_objects
+
+DATA = Path(__file__).parent / "data"
+CASES = sorted(path.name for path in DATA.iterdir() if path.is_dir())
+IMAGES = Images("example.com/argosy-runtime:1", "example.com/tritonserver:1", "example.com/argosy-agent:1")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A pool, its members, its servers, and the API server's version of PodDisruptionBudget."""
+
+    pool: ServingPool
+    members: tuple[InferenceModel | Ensemble, ...]
+    servers: tuple[ServerWorkload, ...]
+    pdb_version: str
+
+    def objects(self, pdb_version: str = "") -> tuple[KubernetesObject, ...]:
+        """All objects of the pool."""
+        cluster = Cluster(pdb_version or self.pdb_version)
+        return pool_objects(self.pool, self.servers, self.members, IMAGES, cluster)
+
+    def of_kind(self, kind: str) -> list[KubernetesObject]:
+        """The objects of one kind."""
+        return [each for each in self.objects() if each["kind"] == kind]
+
+
+def read_case(name: str) -> Case:
+    """The case in the folder of that name."""
+    folder = DATA / name / "input"
+    resources, problems = parse_documents((folder / "resources.yaml").read_text(), "resources.yaml")
+    assert problems == []
+    plan = yaml.safe_load((folder / "plan.yaml").read_text())
+    (pool,) = (each for each in resources if isinstance(each, ServingPool))
+    members = tuple(each for each in resources if not isinstance(each, ServingPool))
+    servers = tuple(_workload(each, members) for each in plan["servers"])
+    return Case(pool, members, servers, plan.get("pdbVersion", "policy/v1"))
+
+
+def as_text(objects: tuple[KubernetesObject, ...]) -> str:
+    """The objects as one YAML text."""
+    text: str = yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, width=1000)
+    return text
+
+
+def _workload(server: dict[str, Any], members: tuple[InferenceModel | Ensemble, ...]) -> ServerWorkload:
+    models = {each.name: each for each in members if isinstance(each, InferenceModel)}
+    ensembles = [each for each in members if isinstance(each, Ensemble)]
+    placements = tuple(
+        Placement(name, models[name].spec.version, name, tuple(gpus), 1, 0, 0)
+        for name, gpus in server["models"].items()
+    )
+    plan = ServerPlan(server["name"], server["node"], tuple(server["gpus"]), placements)
+    return ServerWorkload(plan, server_repository(plan, models, ensembles))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines as blocks; no anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)

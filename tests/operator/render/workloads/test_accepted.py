@@ -1,0 +1,62 @@
+"""A real API server takes every object of the golden cases, and gives it back as it was sent."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from e2e.cluster import Cluster, ClusterUnavailableError
+from tests.operator.render.workloads.cases import CASES, as_text, read_case
+
+from argosy.render.workloads import object_identity
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane with the cases' namespaces."""
+    try:
+        started = Cluster.control_plane(tmp_path_factory.mktemp("cluster"))
+    except ClusterUnavailableError as error:
+        pytest.skip(str(error))
+    with started:
+        for namespace in sorted({read_case(name).pool.namespace for name in CASES}):
+            started.kubectl("create", "namespace", namespace)
+        yield started
+
+
+def pdb_version(cluster: Cluster) -> str:
+    """The newest version of PodDisruptionBudget that the API server has."""
+    offered = cluster.kubectl("api-versions").split()
+    return "policy/v1" if "policy/v1" in offered else "policy/v1beta1"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_object_is_taken_and_given_back_unchanged(cluster: Cluster, name: str) -> None:
+    objects = read_case(name).objects(pdb_version(cluster))
+    words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
+    answer = json.loads(cluster.kubectl(*words, stdin=as_text(objects), timeout_s=120))
+    found = {object_identity(each): each for each in answer["items"]}
+    assert set(found) == {object_identity(each) for each in objects}
+    for each in objects:
+        assert differences(each, found[object_identity(each)], object_identity(each)) == []
+
+
+def test_an_object_that_is_wrong_is_not_taken(cluster: Cluster) -> None:
+    """Else the test above would say nothing."""
+    (deployment,) = (each for each in read_case("cpu_pool").objects() if each["kind"] == "Deployment")
+    wrong = json.loads(json.dumps(deployment))
+    wrong["spec"]["template"]["spec"]["containers"][0]["volumeMounts"][0]["name"] = "nowhere"
+    done = cluster.kubectl_process("apply", "--server-side", "--dry-run=server", "-f", "-", stdin=json.dumps(wrong))
+    assert "volumeMounts" in done.stderr
+
+
+def differences(sent: Any, got: Any, path: str) -> list[str]:
+    """Where something that was sent is not there, or is another; what the API server adds is its own."""
+    if isinstance(sent, Mapping):
+        if not isinstance(got, Mapping):
+            return [f"{path}: {sent!r} became {got!r}"]
+        return [each for key in sent for each in differences(sent[key], got.get(key), f"{path}.{key}")]
+    if isinstance(sent, list) and isinstance(got, list) and len(sent) == len(got):
+        pairs = enumerate(zip(sent, got, strict=True))
+        return [each for at, (one, other) in pairs for each in differences(one, other, f"{path}[{at}]")]
+    return [] if sent == got and type(sent) is type(got) else [f"{path}: {sent!r} became {got!r}"]

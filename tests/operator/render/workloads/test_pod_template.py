@@ -1,0 +1,287 @@
+"""Every setting of a pool reaches its Pods, and a new Pod is asked for only when something of it changes."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from tests.operator.render.workloads.cases import IMAGES
+
+from argosy.api import ServingPool
+from argosy.api.servingpool import EnvVar, ModelCache, Resources, Runtime, Storage, Toleration
+from argosy.fleet.plan import ServerPlan
+from argosy.render.workloads import Images, pod_template, template_hash
+from argosy.render.workloads.quantities import cores, memory
+from argosy_runtime import flags
+from argosy_runtime.agent import flags as agent_flags
+from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource
+from argosy_runtime.agent.flags import ConfigMapName, ConfigMaps
+
+ON_GPUS = ServerPlan("p-0", "node", (4, 6), ())
+ON_CPU = ServerPlan("p-0", "node", (), ())
+NOTHING = RenderedRepository("p-0")
+Template = dict[str, Any]
+
+
+def template(
+    spec: dict[str, Any] | None = None,
+    plan: ServerPlan = ON_CPU,
+    repository: RenderedRepository = NOTHING,
+    images: Images = IMAGES,
+) -> Template:
+    """A server's template in a pool with this spec."""
+    pool = ServingPool.model_validate({"metadata": {"name": "p", "uid": "1"}, "spec": spec or {}})
+    return pod_template(pool, plan, repository, images)
+
+
+def server(found: Template) -> Any:
+    """The server's container."""
+    return found["spec"]["containers"][0]
+
+
+def agent(found: Template) -> Any:
+    """The agent's container."""
+    return found["spec"]["containers"][1]
+
+
+def volume(found: Template, name: str) -> Any:
+    """A volume by its name."""
+    return next((each for each in found["spec"]["volumes"] if each["name"] == name), None)
+
+
+def environment(found: Template) -> dict[str, Any]:
+    """The server's variables by name."""
+    variables = server(found)["env"]
+    assert len({each["name"] for each in variables}) == len(variables)
+    return {each["name"]: each for each in variables}
+
+
+SECRET, MAP = {"name": "s", "key": "k"}, {"name": "m", "key": "k"}
+SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
+    ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["command"], ["tritonserver"]),
+    ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["image"], IMAGES.triton),
+    ("runtime.image", {"runtime": {"image": "own"}}, lambda t: server(t)["image"], "own"),
+    ("runtime.env.name", {"runtime": {"env": [{"name": "A"}]}}, lambda t: environment(t)["A"], {"name": "A"}),
+    (
+        "runtime.env.value",
+        {"runtime": {"env": [{"name": "A", "value": "$(B)"}]}},
+        lambda t: environment(t)["A"],
+        {"name": "A", "value": "$(B)"},
+    ),
+    (
+        "runtime.env.value_from",
+        {"runtime": {"env": [{"name": "A", "valueFrom": {"secretKeyRef": SECRET}}]}},
+        lambda t: environment(t)["A"],
+        {"name": "A", "valueFrom": {"secretKeyRef": SECRET}},
+    ),
+    (
+        "runtime.env.value_from",
+        {"runtime": {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": MAP}}]}},
+        lambda t: environment(t)["A"],
+        {"name": "A", "valueFrom": {"configMapKeyRef": MAP}},
+    ),
+    (
+        "runtime.resources.cpu",
+        {"runtime": {"resources": {"cpu": "0.5"}}},
+        lambda t: server(t)["resources"],
+        {"requests": {"cpu": "500m"}},
+    ),
+    (
+        "runtime.resources.memory",
+        {"runtime": {"resources": {"memory": "1Gi"}}},
+        lambda t: server(t)["resources"],
+        {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}},
+    ),
+    (
+        "runtime.resources.shared_memory",
+        {"runtime": {"resources": {"sharedMemory": "2Gi"}}},
+        lambda t: (volume(t, "shared-memory"), server(t)["volumeMounts"][-1]),
+        (
+            {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
+            {"name": "shared-memory", "mountPath": "/dev/shm"},
+        ),
+    ),
+    ("node_selector", {"nodeSelector": {"a": "2"}}, lambda t: t["spec"]["nodeSelector"], {"a": "2"}),
+    (
+        "tolerations.key tolerations.value tolerations.operator",
+        {"tolerations": [{"key": "a", "value": "b"}]},
+        lambda t: t["spec"]["tolerations"],
+        [{"key": "a", "operator": "Equal", "value": "b"}],
+    ),
+    (
+        "tolerations.effect tolerations.toleration_seconds",
+        {"tolerations": [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}]},
+        lambda t: t["spec"]["tolerations"],
+        [{"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}],
+    ),
+    (
+        "storage.model_cache.claim_name",
+        {"storage": {"modelCache": {"claimName": "c"}}},
+        lambda t: (
+            volume(t, "model-cache"), agent(t)["volumeMounts"][-1], "--cache=/cache" in agent(t)["args"],
+        ),
+        (
+            {"name": "model-cache", "persistentVolumeClaim": {"claimName": "c"}},
+            {"name": "model-cache", "mountPath": "/cache"},
+            True,
+        ),
+    ),
+    (
+        "storage.model_cache.size_limit",
+        {"storage": {"modelCache": {"sizeLimit": "1Ki"}}},
+        lambda t: (agent(t)["args"][-1], volume(t, "models")["emptyDir"]),
+        ("--cache-size=1024", {"sizeLimit": "2Ki"}),
+    ),
+    (
+        "storage.secret_name",
+        {"storage": {"secretName": "s"}},
+        lambda t: (agent(t)["envFrom"], volume(t, "storage-secret"), agent(t)["volumeMounts"][-1]["mountPath"]),
+        (
+            [{"secretRef": {"name": "s"}}],
+            {"name": "storage-secret", "secret": {"secretName": "s"}},
+            "/secrets/storage",
+        ),
+    ),
+    (
+        "storage.service_account_name",
+        {"storage": {"serviceAccountName": "a"}},
+        lambda t: t["spec"]["serviceAccountName"],
+        "a",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("_field", "spec", "read", "expected"), SETTINGS, ids=[each[0] for each in SETTINGS])
+def test_a_setting_reaches_the_pod(
+    _field: str, spec: dict[str, Any], read: Callable[[Template], Any], expected: Any
+) -> None:
+    assert read(template(spec)) == expected
+    assert template_hash(template(spec)) != template_hash(template())
+
+
+def leaves(prefix: str, model: type[BaseModel], parts: dict[str, type[BaseModel]]) -> Iterator[str]:
+    """The fields of a model, and in the place of some those of their own model."""
+    for name in model.model_fields:
+        if name in parts:
+            yield from leaves(f"{prefix}.{name}", parts[name], parts)
+        else:
+            yield f"{prefix}.{name}"
+
+
+def test_no_setting_is_forgotten() -> None:
+    tried = {field for each in SETTINGS for field in each[0].split()}
+    fields = {
+        *leaves("runtime", Runtime, {"resources": Resources, "env": EnvVar}),
+        *leaves("storage", Storage, {"model_cache": ModelCache}),
+        *leaves("tolerations", Toleration, {}),
+        "node_selector",
+    }
+    # Engines are built elsewhere, and reach a server as files like any other.
+    assert fields - tried == {"storage.engine_cache"}
+    assert tried <= fields
+
+
+def test_a_server_with_gpus_asks_for_their_number() -> None:
+    found = template({"runtime": {"resources": {"memory": "1Gi"}}}, ON_GPUS)
+    assert server(found)["resources"]["limits"] == {"memory": "1Gi", "nvidia.com/gpu": "2"}
+    assert "CUDA_VISIBLE_DEVICES" not in environment(found)
+
+
+def test_a_server_without_gpus_sees_none_whatever_the_pool_says() -> None:
+    found = template({"runtime": {"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]}})
+    assert environment(found)["CUDA_VISIBLE_DEVICES"].get("value", "") == ""
+    assert "resources" not in server(found)
+
+
+def test_which_gpus_of_the_node_they_are_is_the_device_plugins_choice() -> None:
+    assert template(plan=ON_GPUS) == template(plan=ServerPlan("p-0", "node", (0, 1), ()))
+
+
+def test_the_runtime_takes_its_flags_and_stays_ready_while_a_model_loads_or_fails() -> None:
+    options = flags.parse(server(template())["args"])
+    assert (options.http_port, options.grpc_port, options.metrics_port) == (8000, 8001, 8002)
+    assert (str(options.repository.paths[0]), options.repository.control_mode) == ("/models/repository", "explicit")
+    assert options.strict_readiness is False
+    assert options.without_effect == ()
+    spec = template()["spec"]
+    pre_stop = int(server(template())["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert spec["terminationGracePeriodSeconds"] > pre_stop + options.exit_timeout
+
+
+def test_the_agent_takes_its_flags_and_finds_what_is_mounted() -> None:
+    spec = {"storage": {"modelCache": {"sizeLimit": "1500M"}}}
+    arguments = [each.replace("$(POD_UID)", "uid") for each in agent(template(spec))["args"]]
+    given = agent_flags.parse(arguments)
+    maps = ConfigMaps(
+        ConfigMapName("default", "p-0"), ConfigMapName("default", "p-0-state"), agent_flags.SERVICE_ACCOUNT
+    )
+    assert (given.exchange, given.pod, given.cache_size) == (maps, "uid", 1_500_000_000)
+    assert (given.folder, given.cache, given.pvc_root) == (Path("/models"), Path("/models/cache"), Path("/pvc"))
+    paths = {Path(mount["mountPath"]) for mount in agent(template(spec))["volumeMounts"]}
+    assert {given.folder, maps.credentials} <= paths
+    (port,) = (each["containerPort"] for each in server(template())["ports"] if each["name"] == "http")
+    assert given.server == f"http://127.0.0.1:{port}"
+
+
+def repository(**uris: str) -> RenderedRepository:
+    """A repository of models with these storage URIs."""
+    return RenderedRepository("p-0", tuple(RenderedModel(k, "", {1: VersionSource(v)}) for k, v in uris.items()))
+
+
+def test_models_come_and_go_without_a_new_pod() -> None:
+    one, other = repository(a="s3://b/a"), repository(b="hf://b/a", c="file:/x", d="https://pvc/x")
+    assert template_hash(template(repository=one)) == template_hash(template(repository=other))
+
+
+def test_a_claim_is_mounted_once_for_all_that_lies_there() -> None:
+    one = repository(a="pvc://claim/a", b="pvc://claim")
+    assert template(repository=one) == template(repository=repository(b="pvc://claim/other"))
+    assert agent(template(repository=one))["volumeMounts"][-1] == {
+        "name": "claim-claim", "mountPath": "/pvc/claim", "readOnly": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "claim", ["Claim", "[a", "a:b", "", "a" * 254, "..", "a\n", "../a", "a?b", "a-"], ids=lambda claim: claim[:5]
+)
+def test_what_no_claim_can_be_called_stops_no_other_model(claim: str) -> None:
+    assert template(repository=repository(a=f"pvc://{claim}/model")) == template()
+
+
+def test_the_hash_is_of_all_that_the_template_says_and_not_of_its_order() -> None:
+    other = Images("other", IMAGES.triton, IMAGES.agent)
+    hashes = {template_hash(template(images=each)) for each in (IMAGES, other)}
+    assert len(hashes) == 2
+    assert template_hash({"a": 1, "b": 2}) == template_hash({"b": 2, "a": 1})
+    one, two = ({"nodeSelector": {"a": "1", "b": "2"}}, {"nodeSelector": {"b": "2", "a": "1"}})
+    assert template_hash(template(one)) == template_hash(template(two))
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_an_amount_of_memory_is_exact(amount: int) -> None:
+    units = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+    binary = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
+    text = memory(amount)
+    digits = text.rstrip("KMGTPEik")
+    suffix = text[len(digits) :]
+    assert int(digits) * {"": 1, **units, **binary}[suffix] == amount
+
+
+@pytest.mark.parametrize(
+    ("written", "rendered"),
+    [
+        ("4", "4"),
+        ("0.5", "500m"),
+        ("1.50", "1500m"),
+        ("1000m", "1"),
+        ("0", "0"),
+        ("0.001", "1m"),
+        ("2000", "2k"),
+        ("2048", "2048"),
+    ],
+)
+def test_cores_are_written_as_the_api_server_does(written: str, rendered: str) -> None:
+    assert cores(written) == rendered

@@ -1,0 +1,108 @@
+"""A Service per model and per ensemble selects only servers where it is loaded."""
+
+from collections.abc import Mapping
+from itertools import chain, combinations
+from typing import Any
+
+import pytest
+from tests.operator.render.workloads.cases import CASES, IMAGES, Case, read_case
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.render.workloads import (
+    Cluster,
+    member_selector,
+    member_url,
+    pool_objects,
+    pool_selector,
+    pool_url,
+    route_labels,
+)
+
+
+def pods(case: Case) -> dict[str, dict[str, str]]:
+    """The labels that a case's Pods begin with, by Deployment."""
+    deployments = case.of_kind("Deployment")
+    return {each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"] for each in deployments}
+
+
+def chosen(selector: Mapping[str, str], labels: Mapping[str, Mapping[str, str]]) -> set[str]:
+    """The Pods that have every label of a selector."""
+    return {name for name, has in labels.items() if selector.items() <= has.items()}
+
+
+def services(case: Case, members: bool) -> list[Mapping[str, Any]]:
+    """The Services of models and ensembles, or the pool's."""
+    found = case.of_kind("Service")
+    return [each for each in found if ("argosy.dev/model" in each["metadata"]["labels"]) is members]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_new_pod_is_asked_for_nothing(name: str) -> None:
+    case = read_case(name)
+    assert len(services(case, members=True)) == len(case.members)
+    for service in services(case, members=True):
+        assert chosen(service["spec"]["selector"], pods(case)) == set()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_pod_is_asked_for_what_its_routes_say_and_nothing_else(name: str) -> None:
+    case = read_case(name)
+    names = [member.name for member in case.members]
+    subsets = chain.from_iterable(combinations(names, n) for n in range(len(names) + 1))
+    for routes in map(frozenset, subsets):
+        for pod, labels in pods(case).items():
+            routed = {**pods(case), pod: {**labels, **route_labels(routes)}}
+            for member, service in zip(case.members, services(case, members=True), strict=True):
+                assert chosen(service["spec"]["selector"], routed) == ({pod} if member.name in routes else set())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_pools_service_budget_and_policy_are_of_all_its_servers(name: str) -> None:
+    case = read_case(name)
+    (service,), (budget,), (policy,) = (
+        services(case, members=False), case.of_kind("PodDisruptionBudget"), case.of_kind("NetworkPolicy")
+    )  # fmt: skip
+    selectors = (
+        service["spec"]["selector"],
+        budget["spec"]["selector"]["matchLabels"],
+        policy["spec"]["podSelector"]["matchLabels"],
+    )
+    assert [chosen(selector, pods(case)) for selector in selectors] == [set(pods(case))] * 3
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_deployment_selects_its_own_pod_alone(name: str) -> None:
+    case = read_case(name)
+    for each in case.of_kind("Deployment"):
+        selector = each["spec"]["selector"]["matchLabels"]
+        assert set(selector) == {"argosy.dev/pool", "argosy.dev/server"}
+        assert chosen(selector, pods(case)) == {each["metadata"]["name"]}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_urls_and_selectors_are_those_of_the_services(name: str) -> None:
+    case = read_case(name)
+    (whole,), each = services(case, members=False), services(case, members=True)
+    assert pool_url(case.pool) == f"http://{whole['metadata']['name']}.{case.pool.namespace}.svc:8000"
+    assert pool_selector(case.pool) == query(whole)
+    for member, service in zip(case.members, each, strict=True):
+        host = f"{service['metadata']['name']}.{case.pool.namespace}.svc"
+        assert member_url(member) == f"http://{host}:8000/v2/models/{member.name}"
+        assert member_selector(member) == query(service)
+
+
+def query(service: Mapping[str, Any]) -> str:
+    """A Service's selector as a query."""
+    return ",".join(f"{key}={value}" for key, value in service["spec"]["selector"].items())
+
+
+@pytest.mark.parametrize("member", read_case("gpu_pool").members, ids=lambda member: member.identity)
+def test_a_member_called_like_the_pools_service_gets_another(member: InferenceModel | Ensemble) -> None:
+    pool = read_case("gpu_pool").pool
+    metadata = member.metadata.model_copy(update={"name": "assistants-pool"})
+    renamed = member.model_copy(update={"metadata": metadata})
+    objects = pool_objects(pool, (), (renamed,), IMAGES, Cluster())
+    first, second = (each["metadata"]["name"] for each in objects if each["kind"] == "Service")
+    assert first == "assistants-pool"
+    assert second.startswith("assistants-pool-")
+    assert member_url(renamed) == f"http://{second}.serving.svc:8000/v2/models/assistants-pool"

@@ -1,0 +1,254 @@
+"""What leaves a server: when it goes, what waits for it, and that nobody who asks for it notices."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
+from tests.operator.fleet.simulated_cluster import POOL, Cluster
+
+from argosy.api import ConditionType, Resource
+from argosy.reconcile import DRAIN
+
+
+def message(cluster: Cluster, identity: str, kind: ConditionType = ConditionType.LOADED) -> str:
+    assert cluster.outcome is not None
+    condition = cluster.outcome.statuses[identity].condition(kind)
+    assert condition is not None
+    return f"{condition.reason}: {condition.message}"
+
+
+def always_routed(cluster: Cluster, resources: list[Resource], names: set[str], rounds: int = 80) -> None:
+    """Rounds until all is settled, in each of which all of `names` are reached."""
+    for _ in range(rounds):
+        cluster.tick(resources)
+        assert names <= cluster.routed().keys()
+    cluster.settle(resources)
+
+
+def test_a_replica_too_many_is_unrouted_then_drained_then_gone() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    cluster.settle([pool(), model("m", minReplicas=2)])
+    assert cluster.routed() == {"m": {"p-0", "p-1"}}
+    fewer = [pool(), model("m")]
+    first = cluster.tick(fewer)
+    assert cluster.routed() == {"m": {"p-0", "p-1"}}
+    assert first.wake == cluster.now - timedelta(seconds=1) + DRAIN / 2
+    cluster.tick(fewer, seconds=DRAIN.total_seconds() / 2)
+    cluster.tick(fewer)
+    assert cluster.routed() == {"m": {"p-0"}}
+    assert cluster.serving() == {"m": {"p-0", "p-1"}}
+    steps = cluster.outcome.steps[POOL] if cluster.outcome else ()
+    assert [(step.plan.name, step.leaving) for step in steps] == [("p-0", False), ("p-1", True)]
+    cluster.settle(fewer)
+    assert cluster.servers.keys() == {"p-0"}
+
+
+def test_a_model_that_nobody_declares_is_drained_before_it_goes() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m"), model("n")])
+    cluster.tick([pool(), model("m")])
+    assert cluster.routed() == {"m": {"p-0"}}
+    assert cluster.serving() == {"m": {"p-0"}, "n": {"p-0"}}
+    cluster.settle([pool(), model("m")])
+    assert cluster.serving() == {"m": {"p-0"}}
+    assert cluster.previous.leaving == {}
+
+
+def test_models_of_a_new_ensemble_come_together_without_anyone_noticing() -> None:
+    cluster = Cluster((gpu_node("a", 1), gpu_node("b", 1)))
+    apart = [pool(), model("m", memory=40), model("n", memory=20)]
+    cluster.settle([pool(), model("m", memory=40), model("big", memory=44)])
+    cluster.settle([*apart, model("big", memory=44)])
+    cluster.settle([pool(), model("m", memory=40), model("n", memory=20)])
+    assert len(cluster.servers) == 2
+    both = [*apart, ensemble("e", "m", "n")]
+    always_routed(cluster, both, {"m", "n"})
+    assert cluster.routed()["e"] == cluster.routed()["m"] == cluster.routed()["n"]
+
+
+def test_a_selector_moves_a_pool_to_other_nodes_without_anyone_noticing() -> None:
+    nodes = tuple(gpu_node(name, labels={"zone": name}) for name in ("a", "b"))
+    cluster = Cluster(nodes)
+    cluster.settle([pool(nodeSelector={"zone": "a"}), model("m"), model("n"), ensemble("e", "m", "n")])
+    moved = [pool(nodeSelector={"zone": "b"}), model("m"), model("n"), ensemble("e", "m", "n")]
+    always_routed(cluster, moved, {"m", "n", "e"})
+    assert {server.step.plan.node for server in cluster.servers.values()} == {"b"}
+
+
+def test_a_move_to_where_it_does_not_load_does_not_take_it_down() -> None:
+    nodes = tuple(gpu_node(name, labels={"zone": name}) for name in ("a", "b"))
+    cluster = Cluster(nodes)
+    cluster.settle([pool(nodeSelector={"zone": "a"}), model("m")])
+    cluster.refuses = frozenset({("m", 2)})
+    moved = [pool(nodeSelector={"zone": "b"}), model("m", version=2)]
+    always_routed(cluster, moved, {"m"})
+    assert "until then it is served by p-0" in message(cluster, "InferenceModel default/m")
+    cluster.refuses = frozenset()
+    cluster.settle(moved)
+    assert {server.step.plan.node for server in cluster.servers.values()} == {"b"}
+
+
+def test_a_restarted_operator_takes_up_a_move() -> None:
+    nodes = tuple(gpu_node(name, labels={"zone": name}) for name in ("a", "b"))
+    cluster = Cluster(nodes)
+    cluster.settle([pool(nodeSelector={"zone": "a"}), model("m")])
+    for _ in range(40):
+        cluster.tick([pool(nodeSelector={"zone": "b"}), model("m")])
+        cluster.forget()
+        assert "m" in cluster.routed()
+
+
+def test_what_needs_the_memory_of_something_that_leaves_waits_for_it() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("old", memory=60)])
+    resources = [pool(), model("new", memory=60)]
+    cluster.tick(resources)
+    assert "it waits until old has left this server" in message(cluster, "InferenceModel default/new")
+    for _ in range(40):
+        cluster.tick(resources)
+        assert cluster.overcommitted({"old": 60 * GIB, "new": 60 * GIB}) == []
+    assert cluster.serving() == {"new": {"p-0"}}
+
+
+def test_a_suspended_pool_lets_go_of_everything_at_once() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m")])
+    outcome = cluster.tick([pool(suspend=True), model("m")])
+    assert (cluster.servers, outcome.steps[POOL], outcome.leaving) == ({}, (), {})
+
+
+def test_a_model_that_has_no_place_any_more_goes_on_serving_and_others_wait() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m")])
+    always_routed(cluster, [pool(), model("m", memory=100), model("n", memory=64)], {"m"}, rounds=30)
+    assert cluster.serving() == {"m": {"p-0"}}
+    assert "still served by p-0" in message(cluster, "InferenceModel default/m")
+    assert "it waits until m has left" in message(cluster, "InferenceModel default/n")
+    cluster.settle([pool(), model("n", memory=64)])
+    assert cluster.serving() == {"n": {"p-0"}}
+
+
+def test_what_runs_on_a_cordoned_node_stays_and_nothing_comes_to_it() -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b", 2)))
+    cluster.settle([pool(), model("m")])
+    cluster.nodes = (replace(cluster.nodes[0], schedulable=False), cluster.nodes[1])
+    always_routed(cluster, [pool(), model("m"), model("n")], {"m"})
+    assert {name: server.step.plan.node for name, server in cluster.servers.items()} == {"p-0": "a", "p-1": "b"}
+
+
+def test_what_is_evicted_from_a_cordoned_node_moves() -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b")))
+    cluster.settle([pool(), model("m")])
+    cluster.nodes = (replace(cluster.nodes[0], schedulable=False), cluster.nodes[1])
+    cluster.restart("p-0")
+    cluster.settle([pool(), model("m")])
+    assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
+
+
+def test_a_node_that_is_not_ready_keeps_what_it_has_for_a_while() -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b")))
+    resources = [pool(), model("m")]
+    cluster.settle(resources)
+    cluster.nodes = (replace(cluster.nodes[0], ready=False, unready_since=cluster.now), cluster.nodes[1])
+    for _ in range(60):
+        outcome = cluster.tick(resources)
+        assert [server.step.plan.node for server in cluster.servers.values()] == ["a"]
+    assert outcome.wake == cluster.now
+    cluster.settle(resources)
+    assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
+
+
+def test_a_node_that_vanishes_loses_its_servers_at_once() -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b")))
+    cluster.settle([pool(), model("m")])
+    cluster.lose("a")
+    cluster.tick([pool(), model("m")])
+    assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
+
+
+def test_a_version_that_does_not_fit_beside_the_old_one_takes_its_place_replica_by_replica() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    cluster.settle([pool(), model("m", memory=50, minReplicas=2)])
+    new = [pool(), model("m", version=2, memory=50, minReplicas=2)]
+    for _ in range(120):
+        cluster.tick(new)
+        assert "m" in cluster.routed()
+        assert cluster.overcommitted({"m": 50 * GIB}) == []
+    assert {tuple(server.loaded["m"].versions) for server in cluster.servers.values()} == {(2,)}
+
+
+def test_a_version_that_does_not_fit_beside_the_only_one_waits_and_says_so() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    cluster.settle([pool(), model("m", memory=50)])
+    always_routed(cluster, [pool(), model("m", version=2, memory=50)], {"m"}, rounds=30)
+    said = message(cluster, "InferenceModel default/m")
+    assert said.startswith("NoRoom: ")
+    assert "version 2 does not fit beside version 1" in said
+    assert "it needs 50 GiB on GPU 0 of node a, where 30 GiB are free" in said
+    always_routed(cluster, [pool(), model("m", version=2, memory=50, minReplicas=2)], {"m"}, rounds=120)
+    assert {tuple(server.loaded["m"].versions) for server in cluster.servers.values()} == {(2,)}
+
+
+def test_headroom_is_for_the_new_version() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m", memory=40)])
+    always_routed(cluster, [pool(), model("m", version=2, memory=40)], {"m"}, rounds=30)
+    assert tuple(cluster.servers["p-0"].loaded["m"].versions) == (2,)
+
+
+def test_a_server_keeps_its_gpus_while_it_serves() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    limited = pool(maxServers=1)
+    cluster.settle([limited, model("m", memory=40), model("n", memory=40)])
+    always_routed(cluster, [limited, model("n", memory=40)], {"n"}, rounds=40)
+    assert cluster.servers["p-0"].step.plan.gpus == (0, 1)
+
+
+def test_a_wrong_edit_leaves_the_last_valid_form_in_the_plan() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    right = [pool(), model("m"), model("n"), ensemble("e", "m", "n")]
+    cluster.settle(right)
+    wrong = [*right[:3], ensemble("e", "m", "nobody")]
+    always_routed(cluster, wrong, {"m", "n", "e"}, rounds=20)
+    said = message(cluster, "Ensemble default/e", ConditionType.VALID)
+    assert said.startswith("InvalidGraph: ")
+    assert said.endswith("what it said before is still served")
+    cluster.forget()
+    always_routed(cluster, wrong, {"m", "n", "e"}, rounds=20)
+
+
+def test_an_ensemble_whose_model_is_deleted_goes_with_it() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    right = [pool(), model("m"), model("n"), ensemble("e", "m", "n")]
+    cluster.settle(right)
+    cluster.settle([right[0], right[1], right[3]])
+    assert cluster.serving() == {"m": {"p-0"}}
+
+
+def test_an_ensemble_that_stays_keeps_the_models_it_runs() -> None:
+    nodes = tuple(gpu_node(name, labels={"zone": name}) for name in ("a", "b"))
+    cluster = Cluster(nodes)
+    members = [model("m"), model("n"), ensemble("e", "m", "n")]
+    cluster.settle([pool(nodeSelector={"zone": "a"}), *members])
+    cluster.refuses = frozenset({("e", 1)})
+    always_routed(cluster, [pool(nodeSelector={"zone": "b"}), *members], {"m", "n", "e"})
+    routed = cluster.routed()
+    assert routed["e"] == {"p-0"}
+    assert routed["m"] == routed["n"] == {"p-1"}
+    assert [each.name for each in cluster.servers["p-0"].step.repository.models] == ["m", "n", "e"]
+    cluster.refuses = frozenset()
+    always_routed(cluster, [pool(nodeSelector={"zone": "b"}), *members], {"m", "n", "e"})
+    assert cluster.servers.keys() == {"p-1"}
+
+
+def test_what_waits_for_each_other_is_not_left_waiting() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    apart = [pool(), model("m", memory=10), model("n", memory=60)]
+    cluster.settle(apart)
+    together = [*apart, ensemble("e", "m", "n")]
+    cluster.tick(together)
+    said = message(cluster, "InferenceModel default/m") + message(cluster, "InferenceModel default/n")
+    assert "because others waited for its room" in said
+    cluster.settle(together)
+    assert cluster.routed().keys() == {"m", "n", "e"}
+    assert len(cluster.servers) == 1

@@ -1,0 +1,131 @@
+"""Whatever happens in a cluster: what serves and is asked for stays reachable, all comes to rest, nothing is left."""
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
+from tests.operator.fleet.simulated_cluster import Cluster
+
+from argosy.api import Resource
+
+NAMES = ("a", "b", "c", "d")
+SIZES = (0, 10, 24, 40, 60)
+
+
+@dataclass
+class Manifests:
+    """What people declare, and how they change it."""
+
+    zone: str = ""
+    models: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # version, GiB, replicas
+    pipe: tuple[str, ...] = ()
+
+    def resources(self) -> list[Resource]:
+        """All of it."""
+        found = [pool(nodeSelector={"zone": self.zone} if self.zone else {})]
+        for name, (version, size, replicas) in self.models.items():
+            found.append(model(name, version, size, minReplicas=replicas))
+        if self.pipe and set(self.pipe) <= self.models.keys():
+            found.append(ensemble("pipe", *self.pipe))
+        return found
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each model."""
+        return {name: size * GIB for name, (_, size, _) in self.models.items()}
+
+
+EDITS = st.one_of(
+    st.tuples(st.just("declare"), st.sampled_from(NAMES), st.sampled_from(SIZES), st.integers(1, 2)),
+    st.tuples(st.just("version"), st.sampled_from(NAMES), st.integers(1, 4), st.just(0)),
+    st.tuples(st.just("replicas"), st.sampled_from(NAMES), st.integers(1, 3), st.just(0)),
+    st.tuples(st.just("delete"), st.sampled_from(NAMES), st.just(0), st.just(0)),
+    st.tuples(st.just("pipe"), st.sampled_from(NAMES), st.just(0), st.just(0)),
+    st.tuples(st.just("zone"), st.sampled_from(("", "x", "y")), st.just(0), st.just(0)),
+    st.tuples(st.just("cordon"), st.sampled_from(("n0", "n1", "n2")), st.just(0), st.just(0)),
+    st.tuples(st.just("forget"), st.just(""), st.just(0), st.just(0)),
+)
+
+
+def edit(manifests: Manifests, cluster: Cluster, change: tuple[str, str, int, int]) -> None:
+    """Make one change."""
+    what, name, number, more = change
+    known = manifests.models.get(name)
+    if what == "declare" and known is None:
+        manifests.models[name] = (1, number, more)
+    elif what == "version" and known is not None:
+        manifests.models[name] = (number, *known[1:])
+    elif what == "replicas" and known is not None:
+        manifests.models[name] = (*known[:2], number)
+    elif what == "delete":
+        manifests.models.pop(name, None)
+    elif what == "pipe":
+        manifests.pipe = () if manifests.pipe else tuple(sorted({name, NAMES[0]}))
+    elif what == "zone":
+        manifests.zone = name
+    elif what == "cordon":
+        cluster.nodes = tuple(replace(n, schedulable=n.schedulable ^ (n.name == name)) for n in cluster.nodes)
+    elif what == "forget":
+        cluster.forget()
+
+
+@given(
+    sizes=st.lists(st.sampled_from(SIZES), min_size=2, max_size=4),
+    replicas=st.integers(1, 2),
+    together=st.booleans(),
+    changes=st.lists(st.tuples(EDITS, st.integers(1, 30)), min_size=1, max_size=8),
+    slow=st.integers(1, 6),
+    refuses=st.frozensets(st.tuples(st.sampled_from(NAMES), st.integers(2, 4)), max_size=2),
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_nothing_that_serves_and_is_declared_is_ever_unreachable(
+    sizes: list[int],
+    replicas: int,
+    together: bool,
+    changes: list[tuple[tuple[str, str, int, int], int]],
+    slow: int,
+    refuses: frozenset[tuple[str, int]],
+) -> None:
+    nodes = tuple(gpu_node(f"n{at}", 2, labels={"zone": zone}) for at, zone in enumerate(("x", "y", "y")))
+    cluster = Cluster(nodes, timedelta(seconds=slow), refuses)
+    manifests = Manifests("x", {name: (1, size, replicas) for name, size in zip(NAMES, sizes, strict=False)})
+    manifests.pipe = NAMES[:2] if together else ()
+    cluster.settle(manifests.resources())
+    for change, seconds in changes:
+        edit(manifests, cluster, change)
+        resources = manifests.resources()
+        names = {each.name for each in resources if each.kind != "ServingPool"}
+        for _ in range(seconds):
+            before = cluster.routed()
+            cluster.tick(resources)
+            lost = (before.keys() & names) - cluster.routed().keys()
+            assert not {name for name in lost if not unavoidable(cluster, name, before[name])}, f"{lost} after {change}"
+            assert not cluster.overcommitted(manifests.sizes())
+    finally_settled(manifests, cluster)
+
+
+def unavoidable(cluster: Cluster, name: str, servers: set[str]) -> bool:
+    """Whether it was reached on Pods that had to be started again, or gave way to what waited in a circle: there are
+    too few GPUs to do it otherwise, and the status says so.
+    """
+    assert cluster.outcome is not None
+    said = [str(status.conditions) for key, status in cluster.outcome.statuses.items() if key.endswith(f"/{name}")]
+    return servers <= cluster.replaced or any("because others waited for its room" in each for each in said)
+
+
+def finally_settled(manifests: Manifests, cluster: Cluster) -> None:
+    """Once everything can be loaded, all that has a place serves there, and nothing else does."""
+    cluster.refuses = frozenset()
+    outcome = cluster.settle(manifests.resources())
+    (plan,) = outcome.plan.pools
+    held = {status for status in outcome.statuses.values() if "does not fit beside" in str(status.conditions)}
+    unplaced = {name for each in plan.unplaced for name in each.models}
+    if not unplaced and not held:
+        assert all(status.ready for status in outcome.statuses.values())
+        assert cluster.servers.keys() == {server.name for server in plan.servers}
+        planned = {server.name: {placement.model for placement in server.placements} for server in plan.servers}
+        versions = {name: version for name, (version, _, _) in manifests.models.items()}
+        for name, pod in cluster.servers.items():
+            assert all(pod.loaded[each].versions.keys() == {versions[each]} for each in planned[name])
+            assert pod.loaded.keys() - {"pipe"} == planned[name]

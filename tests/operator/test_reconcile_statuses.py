@@ -1,0 +1,184 @@
+"""What a status says beyond plan and loading: refusals, addresses, deletions, faults that are told once."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.operator.fleet.declared import ensemble, gpu_node, model, pool
+from tests.operator.fleet.simulated_cluster import POOL
+
+from argosy.acceptance import check_together
+from argosy.api import ConditionType, Problem, Resource
+from argosy.fleet.facts import Refusal, ServerReport
+from argosy.fleet.observed import FORMER
+from argosy.fleet.status import Status
+from argosy.reconcile import Outcome, Previous, reconcile
+from argosy_runtime.agent import ledger
+from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NODES = (gpu_node("a", 2),)
+READY = ServerReport("p-0", True, (LoadedModel("m", 1, LoadState.READY),), "http://10.0.0.1:8000")
+
+
+def said(status: Status, kind: ConditionType = ConditionType.READY) -> tuple[str, str, str]:
+    condition = status.condition(kind)
+    assert condition is not None
+    return condition.status.value, condition.reason.value, condition.message
+
+
+def of(outcome: Outcome, identity: str = "InferenceModel default/m") -> Status:
+    return outcome.statuses[identity]
+
+
+def decide(
+    *resources: Resource,
+    reports: tuple[ServerReport, ...] = (READY,),
+    previous: Previous | None = None,
+    refusals: tuple[Refusal, ...] = (),
+    now: datetime = NOON,
+) -> Outcome:
+    return reconcile(
+        resources,
+        NODES,
+        {POOL: reports},
+        previous or Previous(),
+        now,
+        refusals=refusals,
+        urls={"InferenceModel default/m": "http://m.default.svc:8000/v2/models/m"},
+        selectors={"InferenceModel default/m": "serves.argosy.dev/m=true"},
+    )
+
+
+def test_an_object_that_was_refused_stalls_its_resource_until_it_is_not() -> None:
+    words = "exists and is not Argosy's; rename the model, or remove the Service"
+    refusal = Refusal("InferenceModel default/m", "Service default/m", words)
+    outcome = decide(pool(), model("m"), refusals=(refusal,))
+    assert said(of(outcome)) == ("False", "NotApplied", f"Service default/m: {words}")
+    assert said(of(outcome), ConditionType.STALLED)[:2] == ("True", "NotApplied")
+    assert said(of(outcome), ConditionType.LOADED)[0] == "True"
+    again = decide(
+        pool(),
+        model("m"),
+        refusals=(refusal,),
+        previous=Previous(statuses=outcome.statuses),
+        now=NOON + timedelta(hours=1),
+    )
+    assert again.statuses == outcome.statuses
+    assert said(of(decide(pool(), model("m"))))[0] == "True"
+
+
+@pytest.mark.parametrize("own_url", ["http://10.0.0.1:8000", ""], ids=["a server with a URL", "one without"])
+def test_the_url_stands_once_it_answers_and_stays(own_url: str) -> None:
+    answering = replace(READY, url=own_url)
+    silent = replace(answering, models=())
+    before = decide(pool(), model("m"), reports=(silent,))
+    assert (of(before).url, of(before).selector) == ("", "serves.argosy.dev/m=true")
+    up = decide(pool(), model("m"), reports=(answering,))
+    assert of(up).url == "http://m.default.svc:8000/v2/models/m"
+    down = decide(pool(), model("m"), reports=(silent,), previous=Previous(statuses=up.statuses))
+    assert of(down).url == of(up).url
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (FailureKind.DOWNLOAD, "DownloadFailed"),
+        (FailureKind.DIGEST, "DigestMismatch"),
+        (FailureKind.LOAD, "LoadFailed"),
+        (None, "LoadFailed"),
+    ],
+)
+def test_the_step_that_failed_is_the_reason(kind: FailureKind | None, reason: str) -> None:
+    failed = replace(READY, models=(LoadedModel("m", 1, LoadState.UNAVAILABLE, "403 from s3", kind),))
+    outcome = decide(pool(), model("m"), reports=(failed,))
+    assert said(of(outcome), ConditionType.LOADED)[1] == reason
+    assert said(of(outcome), ConditionType.STALLED)[:2] == ("True", reason)
+    assert "p-0: 403 from s3" in said(of(outcome))[2]
+
+
+def test_what_answers_in_its_former_form_is_routed() -> None:
+    assert FORMER == ledger.FORMER
+    reloading = replace(READY, models=(LoadedModel("m", 1, LoadState.LOADING, f"loading{FORMER}"),))
+    (step,) = decide(pool(), model("m"), reports=(reloading,)).steps[POOL]
+    assert step.routes == {"m"}
+    loading = replace(READY, models=(LoadedModel("m", 1, LoadState.LOADING, "loading"),))
+    (step,) = decide(pool(), model("m"), reports=(loading,)).steps[POOL]
+    assert step.routes == frozenset()
+
+
+def test_a_resource_that_is_being_deleted_takes_no_part() -> None:
+    going = model("m")
+    gone = going.model_copy(
+        update={"metadata": going.metadata.model_copy(update={"deletion_timestamp": "2026-01-01T11:00:00Z"})}
+    )
+    outcome = decide(pool(), gone, model("n"))
+    assert said(of(outcome))[:2] == ("False", "Deleting")
+    assert [each.model for server in outcome.plan.pools[0].servers for each in server.placements] == ["n"]
+
+
+def test_a_wrong_pool_is_told_once() -> None:
+    problems = check_together([pool(), model("m"), model("n"), ensemble("e", "m", "n", poolRef="q")])
+    assert [(problem.resource, problem.path) for problem in problems] == [("Ensemble default/e", "spec.poolRef")]
+
+
+@pytest.mark.parametrize(("ensemble_at", "loser"), [("10", "InferenceModel"), ("11", "Ensemble"), ("12", "Ensemble")])
+def test_of_two_that_share_a_name_the_older_keeps_it_whatever_the_pools(ensemble_at: str, loser: str) -> None:
+    def at(resource: Resource, hour: str) -> Resource:
+        stamp = {"creation_timestamp": f"2026-01-01T{hour}:00:00Z"}
+        return resource.model_copy(update={"metadata": resource.metadata.model_copy(update=stamp)})
+
+    both = [at(model("m"), "11"), at(ensemble("m", "n", poolRef="q"), ensemble_at)]
+    problems = check_together([pool(), pool("q"), model("n", poolRef="q"), *both])
+    assert [problem.resource for problem in problems] == [f"{loser} default/m"]
+    keeper = "Ensemble" if loser == "InferenceModel" else "InferenceModel"
+    assert f"rename this {loser}, or delete {keeper} default/m" in problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("config", "path"),
+    [
+        ({"model_metrics": {"metric_control": [{}]}}, "spec.config.model_metrics.metric_control[0]"),
+        ({"batch_input": [{"kind": "BATCH_ELEMENT_COUNT"}]}, "spec.config.batch_input[0].source_input"),
+        (
+            {"response_cache": {"enable": True}, "model_transaction_policy": {"decoupled": True}},
+            "spec.config.response_cache.enable",
+        ),
+    ],
+)
+def test_triton_s_finer_rules_are_said_with_the_field(config: dict[str, Any], path: str) -> None:
+    first, *_ = check_together([pool(), model("m", config=config)])
+    assert first.path == path
+
+
+def test_a_faulty_resource_without_a_valid_form_gets_a_status_and_is_left_as_it_is() -> None:
+    right = decide(pool(), model("m"))
+    (step,) = right.steps[POOL]
+    previous = Previous(right.servers, {POOL: [step.repository]}, right.statuses)
+    problem = Problem("", "InferenceModel default/m", "spec.version", "expected a whole number; found 'x'")
+    outcome = reconcile([pool()], NODES, {POOL: [READY]}, previous, NOON, [problem], faulty=[model("m")])
+    assert said(of(outcome))[:2] == ("False", "InvalidSpec")
+    (left,) = outcome.steps[POOL]
+    assert (left.plan.name, left.leaving, set(left.routes)) == ("p-0", True, {"m"})
+    assert left.repository == step.repository
+
+
+def test_a_name_that_another_pool_has_takes_a_model_out() -> None:
+    taken = Problem("", "InferenceModel default/m", "metadata.name", "there is also an Ensemble 'm'")
+    outcome = reconcile([pool(), model("m"), model("n")], NODES, {}, Previous(), NOON, [taken])
+    assert said(of(outcome))[:2] == ("False", "NameConflict")
+    assert [each.model for server in outcome.plan.pools[0].servers for each in server.placements] == ["n"]
+
+
+def test_an_unchanged_round_changes_no_status() -> None:
+    first = decide(pool(), model("m"), ensemble("e", "m"))
+    second = decide(
+        pool(),
+        model("m"),
+        ensemble("e", "m"),
+        previous=Previous(first.servers, {}, first.statuses),
+        now=NOON + timedelta(minutes=1),
+    )
+    assert second.statuses == first.statuses
+    assert first.problems == ()

@@ -1,0 +1,192 @@
+"""Buckets: a real S3 server (moto), one that cuts and refuses, and one that speaks Google's XML."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from moto.server import ThreadedMotoServer
+
+from argosy_runtime.agent.storage import Storage, StorageError
+
+BODY = bytes(range(256)) * 40
+KEYS = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
+
+
+@pytest.fixture(scope="module")
+def moto() -> Iterator[tuple[str, int]]:
+    """An S3 server's host and port."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    yield server.get_host_and_port()
+    server.stop()
+
+
+@pytest.fixture
+def bucket(moto: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """An S3 client with an empty bucket `models`, and the environment that the storage Secret would bring."""
+    host, port = moto
+    environment(monkeypatch, f"http://{host}:{port}")
+    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **KEYS)
+    client.create_bucket(Bucket="models")
+    yield client
+    for each in client.list_objects_v2(Bucket="models").get("Contents", []):
+        client.delete_object(Bucket="models", Key=each["Key"])
+    client.delete_bucket(Bucket="models")
+    client.close()
+
+
+def environment(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
+    """What a storage Secret brings for S3."""
+    values = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1", "ENDPOINT_URL": endpoint}
+    for name, value in values.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+
+
+def put(bucket: Any, **files: bytes) -> None:
+    """Put objects; a double underscore in a key is a slash."""
+    for key, body in files.items():
+        bucket.put_object(Bucket="models", Key=key.replace("__", "/"), Body=body)
+
+
+def listing(copy: Path) -> dict[str, bytes]:
+    """Every file of a copy."""
+    return {str(path.relative_to(copy)): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+
+
+def test_a_prefix_with_many_objects(bucket: Any, storage: Storage) -> None:
+    put(bucket, m__config=b"{}", m__sub__weights=BODY, mother=b"no", **{f"m__shards__{n}": b"x" * n for n in range(30)})
+    bucket.put_object(Bucket="models", Key="m/", Body=b"")
+    bucket.put_object(Bucket="models", Key="m/sub/", Body=b"")
+    bucket.put_object(Bucket="models", Key="m/sub/a b%20+c", Body=b"odd")
+    found = listing(storage.fetch("s3://models/m"))
+    assert found["sub/weights"] == BODY
+    assert found["sub/a b%20+c"] == b"odd"
+    assert len(found) == 33
+
+
+def test_one_object(bucket: Any, storage: Storage) -> None:
+    put(bucket, m__model=BODY)
+    assert listing(storage.fetch("s3://models/m/model")) == {"model": BODY}
+
+
+def test_nothing_there(bucket: Any, storage: Storage) -> None:
+    with pytest.raises(StorageError, match=r"s3://models/m: .*404 Not Found.*correct spec.storageUri"):
+        storage.fetch("s3://models/m")
+    with pytest.raises(StorageError, match=r"s3://nothing/m: the server answered 404"):
+        storage.fetch("s3://nothing/m")
+
+
+def test_cut_connections_are_taken_up(
+    bucket: Any,
+    moto: tuple[str, int],
+    cache: Path,
+    proxied: Callable[[int], Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = BODY * 200
+    put(bucket, m__model=body)
+    proxy = proxied(moto[1])
+    environment(monkeypatch, f"http://127.0.0.1:{proxy.port}")
+    proxy.cuts = [100, 700_000, 10**6, 600_000, 500_000]
+    copy = Storage(cache, part=600_000).fetch("s3://models/m/model")
+    assert listing(copy) == {"model": body}
+    assert proxy.cuts == []
+
+
+def test_another_process_goes_on(bucket: Any, cache: Path) -> None:
+    put(bucket, m__model=BODY * 10, m__other=b"y")
+    first = Storage(cache, part=10_000)
+    with pytest.raises(StorageError, match="stopped"):
+        first.fetch("s3://models/m", progress=lambda done, total: first.stop() if done > 50_000 else None)
+    told: list[int] = []
+    copy = Storage(cache, part=10_000).fetch("s3://models/m", progress=lambda done, total: told.append(done))
+    assert listing(copy) == {"model": BODY * 10, "other": b"y"}
+    assert told[0] >= 50_000
+
+
+def test_an_object_that_changed_starts_afresh(bucket: Any, cache: Path) -> None:
+    put(bucket, m__model=BODY * 10)
+    first = Storage(cache, part=10_000)
+    with pytest.raises(StorageError, match="stopped"):
+        first.fetch("s3://models/m", progress=lambda done, total: first.stop() if done > 50_000 else None)
+    put(bucket, m__model=BODY[::-1] * 10)
+    assert listing(Storage(cache, part=10_000).fetch("s3://models/m")) == {"model": BODY[::-1] * 10}
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (403, r"403 Forbidden \(Why: because\): the Secret of spec.storage.secretName .*needs s3:ListBucket"),
+        (404, r"404 Not Found \(Why: because\): nothing is there"),
+        (500, r"500 Internal Server Error \(Why: because\), 4 times in a row"),
+    ],
+)
+def test_refusals(site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch, status: int, words: str) -> None:
+    environment(monkeypatch, site.url)
+    site.refused = {"/models": status}
+    with pytest.raises(StorageError, match=f"s3://models/m: the server answered {words}"):
+        storage.fetch("s3://models/m")
+    assert len(site.asked) == (4 if status == 500 else 1)
+
+
+def test_errors_of_the_server_pass(bucket: Any, site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    google(site, monkeypatch)
+    site.statuses = [500, 503, 429]
+    assert listing(storage.fetch("gs://models/m")) == {"config": b"{}", "sub/weights": BODY}
+
+
+def google(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bucket `models` of two objects below m/, by Google's XML."""
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", site.url)
+    monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
+    site.files = {"/models/m/config": b"{}", "/models/m/sub/weights": BODY}
+    contents = "".join(
+        f"<Contents><Key>{path.removeprefix('/models/')}</Key><Size>{len(body)}</Size><ETag>&quot;other&quot;</ETag>"
+        "<LastModified>2015-10-21T07:28:00.123Z</LastModified></Contents>"
+        for path, body in site.files.items()
+    )
+    body = f"<?xml version='1.0'?><ListBucketResult>{contents}</ListBucketResult>".encode()
+    site.answers = {"/models": (200, {"Content-Type": "application/xml"}, body)}
+
+
+def test_google(site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    google(site, monkeypatch)
+    site.cuts = [9999, 500, 0]
+    assert listing(storage.fetch("gs://models/m")) == {"config": b"{}", "sub/weights": BODY}
+    site.refused = {"/models": 403}
+    with pytest.raises(StorageError, match=r"gs://models/n: the server answered 403 .*storage.objects.list"):
+        storage.fetch("gs://models/n")
+
+
+def test_a_service_account_of_google(
+    site: Any, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    google(site, monkeypatch)
+    monkeypatch.delenv("GOOGLE_SKIP_SIGNATURE")
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    pem = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+    account = {"type": "service_account", "client_email": "me@x", "private_key_id": "1", "private_key": pem}
+    (tmp_path / "key.json").write_text(json.dumps(account))
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
+    assert listing(storage.fetch("gs://models/m")) == {"config": b"{}", "sub/weights": BODY}
+    sent = [{name.lower(): value for name, value in headers.items()} for headers in site.headers]
+    assert all(headers["authorization"].startswith("Bearer ") for headers in sent)
+
+
+def test_a_profile_of_the_shared_file(
+    bucket: Any, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(bucket, m=BODY)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    (tmp_path / "credentials").write_text("[mine]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    assert listing(storage.fetch("s3://models/m")) == {"m": BODY}

@@ -1,0 +1,84 @@
+"""What a tar archive holds stays in its folder, also where Python has no filter for that."""
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from argosy_runtime.tarballs import extract_all
+
+
+@pytest.fixture(params=["filter", "no filter"], autouse=True)
+def _python(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python from 3.11.4 on, and as it was before: without the filter, and without the argument."""
+    if request.param == "filter":
+        if not hasattr(tarfile, "data_filter"):
+            pytest.skip("this Python has no filters")
+        return
+    extract = tarfile.TarFile.extract
+
+    def before(self: tarfile.TarFile, member: tarfile.TarInfo, path: Path, set_attrs: bool = True) -> None:
+        if hasattr(tarfile, "fully_trusted_filter"):
+            extract(self, member, path, set_attrs, filter="fully_trusted")
+        else:
+            extract(self, member, path, set_attrs)
+
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    monkeypatch.setattr(tarfile.TarFile, "extract", before)
+
+
+def _archive(*members: tarfile.TarInfo) -> tarfile.TarFile:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for member in members:
+            member.size = 4 if member.isreg() else 0
+            archive.addfile(member, io.BytesIO(b"data") if member.isreg() else None)
+    packed.seek(0)
+    return tarfile.open(fileobj=packed)
+
+
+def _member(name: str, type_: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o4777) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname, member.mode = type_, link, mode
+    return member
+
+
+def test_files_folders_and_links_within_come_out(tmp_path: Path) -> None:
+    extract_all(
+        _archive(
+            _member("1/", tarfile.DIRTYPE),
+            _member("1/model.onnx"),
+            _member("1/soft", tarfile.SYMTYPE, "model.onnx"),
+            _member("1/hard", tarfile.LNKTYPE, "1/model.onnx"),
+        ),
+        tmp_path,
+    )
+    for name in ("model.onnx", "soft", "hard"):
+        assert (tmp_path / "1" / name).read_bytes() == b"data"
+    mode = (tmp_path / "1/model.onnx").stat().st_mode & 0o7777
+    assert (mode & 0o600, mode & 0o7022) == (0o600, 0)
+    assert os.access(tmp_path / "1", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [_member("../out")],
+        [_member("a/../../out")],
+        [_member("soft", tarfile.SYMTYPE, "../out")],
+        [_member("soft", tarfile.SYMTYPE, "/etc/passwd")],
+        [_member("hard", tarfile.LNKTYPE, "../out")],
+        [_member("a", tarfile.SYMTYPE, "."), _member("a/b", tarfile.SYMTYPE, ".."), _member("a/b/out")],
+        [_member("pipe", tarfile.FIFOTYPE)],
+    ],
+)
+def test_nothing_leads_out(tmp_path: Path, members: list[tarfile.TarInfo]) -> None:
+    (tmp_path / "out").write_text("theirs")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with pytest.raises(tarfile.TarError):
+        extract_all(_archive(*members), folder)
+    assert (tmp_path / "out").read_text() == "theirs"
+    assert [path.name for path in tmp_path.iterdir() if path.name != "folder"] == ["out"]
