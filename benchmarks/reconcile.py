@@ -6,11 +6,13 @@ event_to_applied_p99_s  from an InferenceModel's new version to the ConfigMap of
                         models, 99th percentile (and the median) of edits one after another
 converge_1000_s         from the first of 1000 InferenceModels, applied at once, to the last one's Ready
 operator_cpu_s          what the operator's process computed meanwhile
+rounds                  how often it reconciled the pool meanwhile
 operator_rss_mb         its largest resident memory, over the whole run
 steady_requests         requests to the API server in a minute of rest, watches and leases apart
 
-It needs root, for the operator runs as in a Pod: with a service account instead of a kubeconfig, whose library takes
-memory that no Pod spends. Nodes, Pods and agents are played by loops in this process, which share the machine with the
+It needs root, for the operator runs as in a Pod: with a service account instead of a kubeconfig, and without the
+Kubernetes client for Python, which its image does not have.
+Nodes, Pods and agents are played by loops in this process, which share the machine with the
 operator and the API server; so the times are upper bounds.
 """
 
@@ -28,7 +30,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import psutil
@@ -38,6 +40,7 @@ from e2e.cluster.client import custom
 from e2e.cluster.fake import FakeKubelets, fake_nodes
 from e2e.cluster.gpus import Gpus
 from e2e.cluster.state import free_ports
+from kubernetes import watch
 
 from argosy_runtime.agent.contract import RenderedRepository
 
@@ -75,6 +78,10 @@ POOL = {
 
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+IMAGE = (
+    "import sys; sys.modules.update(dict.fromkeys(('kubernetes', 'pykube')));from argosy.cli.main import main; main()"
+)
+"""The command line without the clients that kopf imports where it finds them: the operator's image has none."""
 AS_A_POD = f'mkdir -p {ACCOUNT} && mount --bind "$0" {ACCOUNT} && exec "$@"'
 """Run a command with a folder in the place of a Pod's service account, which only this command sees."""
 
@@ -92,7 +99,7 @@ class Operator:
         with (folder / "operator.log").open("wb") as output:
             self._child = subprocess.Popen(
                 ["unshare", "--mount", "sh", "-c", AS_A_POD, str(account),
-                 sys.executable, "-m", "argosy.cli", "operator", "--host=127.0.0.1", f"--port={self._port}"],
+                 sys.executable, "-c", IMAGE, "operator", "--host=127.0.0.1", f"--port={self._port}"],
                 env={**os.environ, "KUBERNETES_SERVICE_HOST": str(server.hostname),
                      "KUBERNETES_SERVICE_PORT": str(server.port)},
                 stdout=output, stderr=subprocess.STDOUT,
@@ -117,12 +124,19 @@ class Operator:
 
     def requests(self) -> float:
         """Requests to the API server so far, watches and leases apart."""
+        counted = self._measured("argosy_api_requests_total{")
+        return sum(value for name, value in counted.items() if 'verb="watch"' not in name and "leases" not in name)
+
+    def rounds(self) -> float:
+        """Rounds so far, of all pools."""
+        return sum(self._measured("argosy_reconcile_total").values())
+
+    def _measured(self, prefix: str) -> dict[str, float]:
+        """The operator's own metrics."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
-        counted = (line for line in lines if line.startswith("argosy_api_requests_total{"))
-        return sum(
-            float(line.rpartition(" ")[2]) for line in counted if 'verb="watch"' not in line and "leases" not in line
-        )
+        pairs = (line.rpartition(" ") for line in lines if line.startswith(prefix))
+        return {name: float(value) for name, _, value in pairs}
 
     def stop(self) -> None:
         """End it."""
@@ -139,8 +153,8 @@ class Operator:
 class Bench:
     """One cluster with its operator, and the questions that are put to it."""
 
-    def __init__(self, cluster: Cluster, operator: Operator, heard: "Heard") -> None:
-        self._api, self.operator, self._heard = custom(cluster), operator, heard
+    def __init__(self, cluster: Cluster, operator: Operator, heard: "Heard", seen: "Seen") -> None:
+        self._api, self.operator, self._heard, self._seen = custom(cluster), operator, heard, seen
 
     def create(self, names: list[str]) -> None:
         """Create models, eight at a time."""
@@ -162,23 +176,57 @@ class Bench:
         return self._heard.at(name, version) - began
 
     def wait_ready(self, count: int) -> None:
-        """Until so many models are Ready at their newest spec."""
-        until(lambda: self.operator.alive() and self._ready() >= count, f"{count} models Ready")
+        """Until there are so many models, all Ready at their newest spec."""
+        until(lambda: self.operator.alive() and self._seen.ready() == count, f"{count} models Ready")
 
     def delete_all(self) -> None:
         """Delete every model, and wait until the pool is empty."""
         self._api.delete_collection_namespaced_custom_object(GROUP, VERSION, "default", MODELS)
-        until(lambda: not self._list(), "no model left")
+        until(lambda: self._seen.count() == 0, "no model left")
 
     def _create(self, plural: str, body: dict[str, Any]) -> None:
         self._api.create_namespaced_custom_object(GROUP, VERSION, "default", plural, body)
 
-    def _list(self) -> list[dict[str, Any]]:
-        found: dict[str, Any] = self._api.list_namespaced_custom_object(GROUP, VERSION, "default", MODELS)
-        return list(found["items"])
 
-    def _ready(self) -> int:
-        return sum(_is_ready(each) for each in self._list())
+class Seen:
+    """Which models are Ready, by a watch: lists of a thousand over and over would keep the API server busy."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._api = custom(cluster)
+        self._ready: dict[str, bool] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def count(self) -> int:
+        """How many models there are."""
+        return len(self._ready)
+
+    def ready(self) -> int:
+        """How many are Ready at their newest spec."""
+        return sum(list(self._ready.values()))
+
+    def _follow(self) -> None:
+        version = "0"
+        while not self._stopping.is_set():
+            events = watch.Watch().stream(
+                self._api.list_namespaced_custom_object, GROUP, VERSION, "default", MODELS,
+                resource_version=version, timeout_seconds=2,
+            )  # fmt: skip
+            for event in events:
+                body = event["object"]
+                version = body["metadata"]["resourceVersion"]
+                if event["type"] == "DELETED":
+                    self._ready.pop(body["metadata"]["name"], None)
+                else:
+                    self._ready[body["metadata"]["name"]] = _is_ready(body)
 
 
 class Heard:
@@ -229,10 +277,10 @@ def bench(folder: Path) -> Iterator[Bench]:
         for crd in sorted((ROOT / "crds").glob("*.yaml")):
             cluster.apply(crd.read_text())
         names = fake_nodes(cluster, NODES, Gpus(count=GPUS))
-        with FakeKubelets(cluster, names), FakeAgents(cluster, heard.repository):
+        with FakeKubelets(cluster, names), FakeAgents(cluster, heard.repository), Seen(cluster) as seen:
             operator = Operator(cluster, folder)
             try:
-                yield Bench(cluster, operator, heard)
+                yield Bench(cluster, operator, heard, seen)
             finally:
                 operator.stop()
 
@@ -240,21 +288,21 @@ def bench(folder: Path) -> Iterator[Bench]:
 def measure(running: Bench, models: int, edits: int, burst: int) -> dict[str, float]:
     """All figures. Says on stderr how far it is."""
     names = [f"model-{number}" for number in range(models)]
-    tell(f"{models} models")
+    tell(f"rss {running.operator.rss_most / 1e6:.0f} MB; {models} models")
     running.create_pool()
     running.create(names)
     running.wait_ready(models)
     tell(f"{edits} edits")
     waits = [running.bump(names[edit % models], 2 + edit // models) for edit in range(edits)]
     running.wait_ready(models)
-    tell(f"median {statistics.median(waits):.3f} s; a minute of rest")
+    tell(f"median {statistics.median(waits):.3f} s; rss {running.operator.rss_most / 1e6:.0f} MB; a minute of rest")
     time.sleep(REST_S / 4)
     before = running.operator.requests()
     time.sleep(REST_S)
     steady = running.operator.requests() - before
     tell(f"{steady:.0f} requests; {burst} models at once")
     running.delete_all()
-    cpu, began = running.operator.cpu_s, time.monotonic()
+    cpu, rounds, began = running.operator.cpu_s, running.operator.rounds(), time.monotonic()
     running.create([f"burst-{number}" for number in range(burst)])
     tell(f"created in {time.monotonic() - began:.0f} s")
     running.wait_ready(burst)
@@ -264,6 +312,7 @@ def measure(running: Bench, models: int, edits: int, burst: int) -> dict[str, fl
         "event_to_applied_p99_s": round(statistics.quantiles(waits, n=100)[98], 3),
         f"converge_{burst}_s": round(time.monotonic() - began, 1),
         "operator_cpu_s": round(running.operator.cpu_s - cpu, 1),
+        "rounds": running.operator.rounds() - rounds,
         "operator_rss_mb": round(running.operator.rss_most / 1e6),
         "steady_requests": steady,
     }

@@ -11,10 +11,8 @@ from tests.operator.fleet.simulated_cluster import POOL
 from argosy.acceptance import check_together
 from argosy.api import ConditionType, Problem, Resource
 from argosy.fleet.facts import Refusal, ServerReport
-from argosy.fleet.observed import FORMER
 from argosy.fleet.status import Status
 from argosy.reconcile import Outcome, Previous, reconcile
-from argosy_runtime.agent import ledger
 from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -99,10 +97,11 @@ def test_the_step_that_failed_is_the_reason(kind: FailureKind | None, reason: st
 
 
 def test_what_answers_in_its_former_form_is_routed() -> None:
-    assert FORMER == ledger.FORMER
-    reloading = replace(READY, models=(LoadedModel("m", 1, LoadState.LOADING, f"loading{FORMER}"),))
-    (step,) = decide(pool(), model("m"), reports=(reloading,)).steps[POOL]
+    reloading = replace(READY, models=(LoadedModel("m", 1, LoadState.LOADING, "loading", former=True),))
+    outcome = decide(pool(), model("m"), reports=(reloading,))
+    (step,) = outcome.steps[POOL]
     assert step.routes == {"m"}
+    assert "loading (its former files and config go on serving)" in said(of(outcome), ConditionType.LOADED)[2]
     loading = replace(READY, models=(LoadedModel("m", 1, LoadState.LOADING, "loading"),))
     (step,) = decide(pool(), model("m"), reports=(loading,)).steps[POOL]
     assert step.routes == frozenset()

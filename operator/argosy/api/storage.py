@@ -1,9 +1,12 @@
 """Where a model's files come from."""
 
+import re
 from typing import Annotated
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
+
+from argosy.api.meta import SUBDOMAIN
 
 SCHEMES = ("s3", "gs", "hf", "oci", "pvc", "http", "https", "file")
 URI_PATTERN = r"^((s3|gs|hf|oci|pvc|http|https)://.+|file:.+)$"
@@ -21,7 +24,16 @@ def check_uri(uri: str) -> str:
         raise ValueError(f"{uri!r} names no path, or holds a space; write it like {scheme}:{_EXAMPLES[scheme]}")
     if scheme != "file" and (not rest.startswith("//") or not urlsplit(uri).netloc):
         raise ValueError(f"{uri!r} lacks its host, bucket or claim; write it like {scheme}:{_EXAMPLES[scheme]}")
+    if scheme == "pvc" and not _is_claim(rest.removeprefix("//").partition("/")[0]):
+        raise ValueError(
+            f"{uri!r}: a PersistentVolumeClaim's name has only lower-case letters, digits, '-' and '.', at most 253; "
+            f"write it like {scheme}:{_EXAMPLES[scheme]}"
+        )
     return uri
+
+
+def _is_claim(name: str) -> bool:
+    return len(name) <= 253 and re.fullmatch(SUBDOMAIN, name) is not None
 
 
 _EXAMPLES = {

@@ -20,6 +20,7 @@ from .connection import ApiError, ConflictError, Connection, InvalidError, NotFo
 from .fingerprint import Shape, Shapes, digest
 from .inventory import Owned, Shelf
 from .kinds import Key, Kind, key_of, kind_of
+from .lookup import Lookup, Place
 from .observe import Observer, PodView
 from .ownership import owner_of, stranger
 from .poolview import pool_label
@@ -46,6 +47,11 @@ class _Wanted:
     digest: bytes
 
     @property
+    def place(self) -> Place:
+        """Where it stands, or will."""
+        return self.kind, self.key
+
+    @property
     def server(self) -> str:
         """The server that it belongs to, by its label; empty for what is the whole pool's."""
         return str((self.body["metadata"].get("labels") or {}).get(SERVER_LABEL, ""))
@@ -53,10 +59,11 @@ class _Wanted:
 
 @dataclass(slots=True)
 class _Round:
-    """What became of the objects of one call."""
+    """What became of the objects of one call. `found`: what was learned, before it, of places that no watch knows."""
 
     pool: str
     owners: Mapping[str, str]
+    found: dict[Place, Owned | None] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
     failures: list[ApiError] = field(default_factory=list)
     stuck: set[str] = field(default_factory=set)
@@ -80,6 +87,7 @@ class Applier:
 
     def __init__(self, connection: Connection, observer: Observer) -> None:
         self._connection, self._observer = connection, observer
+        self._lookup = Lookup(connection, observer)
         self._shapes = Shapes()
 
     async def apply(
@@ -96,8 +104,9 @@ class Applier:
         rest is done by then.
         """
         wanted = [_wanted(body) for body in objects]
-        round_ = _Round(pool, owners)
         changed = [each for each in wanted if not self._shelf(each).is_as_applied(each.key, each.digest)]
+        unknown = [each.place for each in changed if self._shelf(each).get(each.key) is None]
+        round_ = _Round(pool, owners, await self._lookup.many(unknown))
         await self._put(round_, [each for each in changed if each.kind.name != kinds.DEPLOYMENT.name])
         servers = [each for each in changed if each.kind.name == kinds.DEPLOYMENT.name]
         await self._put(round_, [each for each in servers if each.server not in round_.stuck])
@@ -144,14 +153,14 @@ class Applier:
         return self._observer.shelf(wanted.kind.name)
 
     async def _put(self, round_: _Round, wanted: Iterable[_Wanted]) -> None:
-        await asyncio.gather(*(round_.settle(each.identity, each.server, self._one(each)) for each in wanted))
+        await asyncio.gather(*(round_.settle(each.identity, each.server, self._one(round_, each)) for each in wanted))
 
-    async def _one(self, wanted: _Wanted) -> None:
+    async def _one(self, round_: _Round, wanted: _Wanted) -> None:
         """Apply one object. Raises RefusedError, NoNeedError, ApiError."""
         shape = self._shapes.of_object(wanted.body)
         for attempt in range(ATTEMPTS):
             try:
-                await self._once(wanted, shape)
+                await self._once(round_, wanted, shape)
                 return
             except ApiError as error:
                 if not _is_stale(error) or attempt == ATTEMPTS - 1:
@@ -160,9 +169,9 @@ class Applier:
             self._shelf(wanted).forget(wanted.key)
             await asyncio.sleep(AGAIN_S * 2**attempt)
 
-    async def _once(self, wanted: _Wanted, shape: Shape) -> None:
+    async def _once(self, round_: _Round, wanted: _Wanted, shape: Shape) -> None:
         shelf = self._shelf(wanted)
-        known = shelf.get(wanted.key) or await self._look(wanted)
+        known = shelf.get(wanted.key) or await self._look(round_, wanted)
         body = wanted.body
         if known is not None:
             why = stranger(known.managed, known.owner, owner_of(body["metadata"]))
@@ -175,13 +184,11 @@ class Applier:
             answer = await self._connection.apply(wanted.kind.path(*wanted.key), body, manager=MANAGER)
             shelf.applied(answer, wanted.digest, shape)
 
-    async def _look(self, wanted: _Wanted) -> Owned | None:
-        """The object as it stands, if it does: watches know only those with our label."""
-        try:
-            body = await self._connection.get(wanted.kind.path(*wanted.key), metadata_only=True)
-        except NotFoundError:
-            return None
-        return self._shelf(wanted).reduced(body)
+    async def _look(self, round_: _Round, wanted: _Wanted) -> Owned | None:
+        """The object as it stands, if it does; what was found out beforehand counts once."""
+        if wanted.place in round_.found:
+            return round_.found.pop(wanted.place)
+        return await self._lookup.one(*wanted.place)
 
     async def _prune(self, round_: _Round, wanted: Collection[str]) -> None:
         """Delete what is ours, of this pool, and not wanted."""

@@ -42,6 +42,7 @@ Body = Mapping[str, Any]
 PAGE = 250
 """Objects in one answer to a list: what is held at once while thousands are read."""
 METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 NOTHING: Mapping[str, str] = {}
 
 
@@ -78,12 +79,15 @@ class Connection:
         accept = METADATA_ONLY if metadata_only else transport.JSON
         return await self._transport.send(Call("get", path, accept=accept))
 
-    async def pages(self, path: str, params: Mapping[str, str] = NOTHING) -> AsyncGenerator[dict[str, Any]]:
+    async def pages(
+        self, path: str, params: Mapping[str, str] = NOTHING, *, metadata_only: bool = False
+    ) -> AsyncGenerator[dict[str, Any]]:
         """The lists that hold a collection, one after another. GoneError where reading took too long."""
-        more = ""
+        more, accept = "", METADATA_LIST if metadata_only else transport.JSON
         while True:
             asked = {**params, "limit": str(PAGE)} | ({"continue": more} if more else {})
-            page = await self._transport.send(Call("list", path, asked, timeout_s=transport.LIST_S))
+            page = await self._transport.send(Call("list", path, asked, accept=accept, timeout_s=transport.LIST_S))
+            page["items"] = page.get("items") or []  # of metadata alone an empty list is null
             yield page
             more = page["metadata"].get("continue", "")
             if not more:

@@ -7,7 +7,7 @@ from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
 from argosy.fleet.amounts import counted
 from argosy.fleet.leaving import Note
-from argosy.fleet.observed import Observed, answers
+from argosy.fleet.observed import Observed
 from argosy.fleet.transitions import Finding
 from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 
@@ -49,7 +49,9 @@ class Loading:
     def former(self) -> tuple[str, ...]:
         """Servers that are not planned any more, and still answer."""
         answering = (
-            name for name, said in self.reported.items() if name not in self.servers and any(map(answers, said))
+            name
+            for name, said in self.reported.items()
+            if name not in self.servers and any(each.answers for each in said)
         )
         return tuple(sorted(answering))
 
@@ -57,7 +59,7 @@ class Loading:
     def failures(self) -> dict[str, str]:
         """Each planned server that could not load the version, and why."""
         return {
-            name: entry.reason
+            name: _told(entry)
             for name in self.servers
             for entry in self.reported.get(name, ())
             if entry.version == self.version and entry.state is LoadState.UNAVAILABLE and entry.reason
@@ -131,7 +133,7 @@ class Loading:
         """What a server that does not have the version yet is doing about it."""
         if server in self.notes:
             return f"{server}: {self.notes[server].message}"
-        said = next((m.reason for m in self.reported.get(server, ()) if m.version == self.version), "")
+        said = next((_told(m) for m in self.reported.get(server, ()) if m.version == self.version), "")
         return f"{server}: {said}" if said else f"waiting for {server}"
 
     def _version(self, number: int, shares: Mapping[int, int]) -> VersionStatus:
@@ -153,6 +155,12 @@ class Loading:
         if self.failures:
             return VersionState.FAILED
         return VersionState.LOADING if self.servers else VersionState.PENDING
+
+
+def _told(entry: LoadedModel) -> str:
+    """Why a version is not as it should be."""
+    still = " (its former files and config go on serving)" if entry.former else ""
+    return f"{entry.reason}{still}"
 
 
 _FAILURES = {

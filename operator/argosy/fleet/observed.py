@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from argosy.fleet.facts import ServerReport
 from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository
 
-FORMER = " (its former files and config go on serving)"
-"""How an agent's reason ends for a version that answers requests, but not yet in the form that it should have."""
 _NONE: Mapping[str, Sequence[LoadedModel]] = {}
 
 
@@ -43,7 +41,7 @@ class Observed:
 
     def serves(self, server: str, name: str) -> bool:
         """Whether requests that name no version are answered by the server."""
-        return any(answers(each) for each in self.on(name).get(server, ()))
+        return any(each.answers for each in self.on(name).get(server, ()))
 
     def reachable(self, server: str, name: str) -> bool:
         """Whether the server answers, and its Pod takes requests."""
@@ -58,8 +56,3 @@ class Observed:
     def held(self, server: str) -> Mapping[str, RenderedModel]:
         """What the server last loaded, by name."""
         return self.loaded.get(server, {})
-
-
-def answers(said: LoadedModel) -> bool:
-    """Whether a version answers requests, be it in a former form."""
-    return said.state is LoadState.READY or said.reason.endswith(FORMER)

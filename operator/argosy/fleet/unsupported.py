@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from argosy.api import InferenceModel, ServingPool
 
+GPUS_SEEN = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel], bool], str]] = {
     "spec.sequence": (
         lambda model: model.spec.sequence is not None,
@@ -30,6 +31,10 @@ _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
     "spec.monitoring.prometheus": (
         lambda pool: pool.spec.monitoring.prometheus is not None,
         "nothing is measured for scaling",
+    ),
+    "spec.runtime.env": (
+        lambda pool: pool.spec.gpus_per_server == 0 and any(each.name in GPUS_SEEN for each in pool.spec.runtime.env),
+        f"{' and '.join(GPUS_SEEN)} are set by Argosy: a server without GPUs sees none",
     ),
 }
 

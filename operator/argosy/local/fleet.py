@@ -91,8 +91,11 @@ class LocalFleet:
                 self._servers[key] = self._managed(key, command)
                 await self._servers[key].keep(now)
         for key, step in steps.items():
-            await self._servers[key].converge(step.repository)
+            await self._servers[key].aim(step.repository)
+        # Before anything is fetched: room is never made by dropping what is served.
         self._storage.keep(self._kept())
+        for server in self._servers.values():
+            server.converge()
 
     def loaded(self) -> dict[str, list[RenderedRepository]]:
         """What each server last loaded, by pool."""

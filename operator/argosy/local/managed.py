@@ -69,10 +69,14 @@ class ManagedServer:
             self.agent.forget()
         return ServerReport(self.name, self.live, self.agent.ledger.loaded(), self.url, self.trouble)
 
-    async def converge(self, desired: RenderedRepository) -> None:
-        """Bring its models nearer to `desired`, if it answers."""
+    async def aim(self, desired: RenderedRepository) -> None:
+        """Take note of what it should have."""
+        await self.agent.aim(desired)
+
+    def converge(self) -> None:
+        """Bring its models nearer to that, if it answers."""
         if self.live:
-            await self.agent.converge(desired)
+            self.agent.converge()
 
     async def tallies(self) -> tuple[Tally, ...]:
         """What its models have done; nothing while it does not answer."""

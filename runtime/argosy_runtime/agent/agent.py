@@ -1,6 +1,6 @@
 """Brings one server's models to what they should be, over its public control protocol.
 
-It is called again and again with the whole desired repository (`converge`) and starts what is missing: fetch
+It is told again and again of the whole desired repository (`aim`), and starts what is missing (`converge`): fetch
 the files, place them beside those that are served, load, and drop the old ones when the server has. The
 server swaps in the background, so requests never notice. What fails is taken back, told with its reason, and
 tried again later; it holds up nothing else.
@@ -84,13 +84,12 @@ class Agent:
         self.ledger.observed(())
 
     async def aim(self, desired: RenderedRepository) -> None:
-        """Only take note of what is desired, so that the ledger tells of it: the server does not answer."""
+        """Take note of what is desired, so that the ledger tells of it; nothing is done about it yet."""
         self.ledger.wanted(desired, await self._targets(desired))
 
-    async def converge(self, desired: RenderedRepository) -> None:
-        """Start what brings the server nearer to `desired`. Call after `observe`."""
-        await self.aim(desired)
-        for model in in_load_order(desired.models):
+    def converge(self) -> None:
+        """Start what brings the server nearer to what is desired. Call after `observe` and `aim`."""
+        for model in in_load_order(self.ledger.desired):
             target = self.ledger.targets.get(model.name)
             if target is not None and self.ledger.is_due(target, self._clock()):
                 self._start(model.name, self._bring(target))

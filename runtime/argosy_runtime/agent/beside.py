@@ -27,7 +27,7 @@ class Keeps(Protocol):
     """What this loop asks of the storage."""
 
     def keep(self, keys: set[str]) -> None:
-        """These copies are served or being loaded."""
+        """These copies are served or being loaded. To be called again and again: what nobody keeps may go."""
 
 
 class Beside:
@@ -42,7 +42,6 @@ class Beside:
         self._desired: RenderedRepository | None = None
         self._problem = ""
         self._tried: set[str] = set()
-        self._kept: set[str] = set()
         if self._record.desired:
             self._take(self._record.desired)
 
@@ -63,12 +62,13 @@ class Beside:
     async def round(self) -> None:
         """Look, do what is due, and offer the state."""
         live = await self._agent.observe()
-        if live and self._desired is not None:
-            await self._agent.converge(self._desired)
-            self._settle(self._desired)
-            await self._keep()
-        elif self._desired is not None:
+        if self._desired is not None:
             await self._agent.aim(self._desired)
+            # Before anything is fetched: room is never made by dropping what is served.
+            await asyncio.to_thread(self._storage.keep, self._agent.ledger.copies())
+            if live:
+                self._agent.converge()
+                self._settle(self._desired)
         self._publisher.offer(self._state(live))
 
     async def _follow(self, source: DesiredSource) -> None:
@@ -105,12 +105,6 @@ class Beside:
         if record != self._record:
             self._record = record
             write_record(self._folder, record)
-
-    async def _keep(self) -> None:
-        copies = self._agent.ledger.copies()
-        if copies != self._kept:
-            await asyncio.to_thread(self._storage.keep, copies)
-            self._kept = copies
 
     def _state(self, live: bool) -> AgentState:
         ledger = self._agent.ledger

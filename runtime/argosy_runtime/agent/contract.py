@@ -30,13 +30,22 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """What a server reports of one model version; `reason` says why it is unavailable, `failure` at which step."""
+    """What a server reports of one model version; `reason` says why it is unavailable, `failure` at which step.
+
+    `former`: it is not yet, or cannot be, in the form that it should have, and goes on answering in its former one.
+    """
 
     model: str
     version: int
     state: LoadState
     reason: str = ""
     failure: FailureKind | None = None
+    former: bool = False
+
+    @property
+    def answers(self) -> bool:
+        """Whether requests are answered, be it in a former form."""
+        return self.former or self.state is LoadState.READY
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,11 +135,13 @@ def _source(fields: Fields) -> VersionSource:
 
 
 def _of_loaded(loaded: LoadedModel) -> dict[str, Any]:
-    values = {"model": loaded.model, "version": loaded.version, "state": str(loaded.state)}
+    values: dict[str, Any] = {"model": loaded.model, "version": loaded.version, "state": str(loaded.state)}
     if loaded.reason:
         values["reason"] = loaded.reason
     if loaded.failure is not None:
         values["failure"] = str(loaded.failure)
+    if loaded.former:
+        values["former"] = True
     return values
 
 
@@ -151,6 +153,7 @@ def _loaded(fields: Fields) -> LoadedModel:
         state=LoadState(fields.one_of("state", LoadState)),
         reason=fields.text("reason", ""),
         failure=FailureKind(fields.one_of("failure", FailureKind)) if failure else None,
+        former=fields.flag("former", False),
     )
 
 

@@ -30,9 +30,9 @@ class Fields:
         """A string."""
         return str(self._value(key, default, str, "a string"))
 
-    def flag(self, key: str) -> bool:
+    def flag(self, key: str, default: bool = _REQUIRED) -> bool:
         """True or false."""
-        return bool(self._value(key, _REQUIRED, bool, "true or false"))
+        return bool(self._value(key, default, bool, "true or false"))
 
     def number(self, key: str) -> int:
         """A whole number that is not negative."""

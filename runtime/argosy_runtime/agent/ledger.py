@@ -10,7 +10,6 @@ from .contract import FailureKind, LoadedModel, LoadState, RenderedModel, Render
 from .repository import Target
 
 RETRY_FIRST_S, RETRY_MOST_S = 2.0, 60.0
-FORMER = " (its former files and config go on serving)"
 HELD = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 """States in which a server still has a version."""
 
@@ -39,7 +38,7 @@ class Ledger:
         self.failures: dict[str, Failure] = {}
         self.doing: dict[str, str] = {}
         self.index: tuple[LoadedModel, ...] = ()
-        self._desired: tuple[RenderedModel, ...] = ()
+        self.desired: tuple[RenderedModel, ...] = ()
         self._unsettled: set[str] = set()
 
     def observed(self, index: tuple[LoadedModel, ...]) -> None:
@@ -48,7 +47,7 @@ class Ledger:
 
     def wanted(self, desired: RenderedRepository, targets: dict[str, Target]) -> None:
         """What should be served; `targets` are those whose files can be had."""
-        self._desired, self.targets = desired.models, targets
+        self.desired, self.targets = desired.models, targets
 
     def failed(self, target: Target, reason: str, kind: FailureKind, now: float, alone: bool = False) -> None:
         """A target could not be brought; it is tried again after a pause that grows."""
@@ -111,20 +110,20 @@ class Ledger:
 
     def unwanted(self, folders: set[str]) -> list[str]:
         """What is here, or has a folder here, and should not be."""
-        wanted = {model.name for model in self._desired}
+        wanted = {model.name for model in self.desired}
         used = {step for target in self.applied.values() for step in target.model.steps}
         return sorted((set(self.applied) | folders) - wanted - used - set(self.doing) - self._unsettled)
 
     def loaded(self) -> tuple[LoadedModel, ...]:
         """The index, with what is known better: what is under way, and why something failed."""
         seen = {(each.model, each.version): each for each in self.index}
-        for model in self._desired:
+        for model in self.desired:
             for version in model.versions:
                 ready = self.state(model.name, version) is LoadState.READY
                 if not ready or self._outdated(model, version):
                     state, said, kind = self._instead(model)
-                    said += FORMER if ready and model.name in self.applied else ""
-                    seen[model.name, version] = LoadedModel(model.name, version, state, said, kind)
+                    former = ready and model.name in self.applied
+                    seen[model.name, version] = LoadedModel(model.name, version, state, said, kind, former)
         return tuple(seen[key] for key in sorted(seen))
 
     def has_been_tried(self, name: str) -> bool:
@@ -133,7 +132,7 @@ class Ledger:
         return (target is not None and self.is_served(target)) or self._is_stuck(name, frozenset())
 
     def _is_stuck(self, name: str, users: frozenset[str]) -> bool:
-        model = next((each for each in self._desired if each.name == name), None)
+        model = next((each for each in self.desired if each.name == name), None)
         if model is None or name in users or self.has_failed(name):
             return True
         return any(self._is_stuck(step, users | {name}) for step in self._missing_steps(model))

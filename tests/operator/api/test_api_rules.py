@@ -24,6 +24,10 @@ MODEL: list[Case] = [
     ({"storageUri": "ftp://x/y"}, "spec.storageUri", "does not begin with one of s3:, gs:, hf:"),
     ({"storageUri": "s3:/bucket"}, "spec.storageUri", "write it like s3://bucket"),
     ({"storageUri": "file:"}, "spec.storageUri", "names no path"),
+    *(
+        ({"storageUri": f"pvc://{claim}/model"}, "spec.storageUri", "a PersistentVolumeClaim's name has only")
+        for claim in ("Claim", "a:b", "a" * 254, "..", "a-", "a?b")
+    ),
     ({"digest": "sha256:12"}, "spec.digest", "64 lower-case hexadecimal digits"),
     ({"versionPolicy": {}}, "spec.versionPolicy", "exactly one of latest, all and specific; found none"),
     ({"versionPolicy.all": {}}, "spec.versionPolicy", "found all and specific"),

@@ -1,13 +1,29 @@
 """Objects stand as they should, whatever anybody does to them; a real API server."""
 
 import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
-from tests.operator.cluster.scene import Declared, Requests, Watched, named, objects_of, until, watching
+from tests.operator.cluster.scene import (
+    Declared,
+    Requests,
+    Watched,
+    declare,
+    model_body,
+    named,
+    objects_of,
+    until,
+    watching,
+)  # fmt: skip
 
-from argosy.cluster.connection import Connection, UnreachableError
+from argosy.cluster.connection import NOTHING, Connection, ForbiddenError, UnreachableError
+from argosy.cluster.credentials import find
+from argosy.cluster.lookup import MANY
+from argosy.cluster.transport import Transport
 
 
 async def test_a_pool_is_made_kept_and_taken_down(
@@ -132,6 +148,41 @@ async def test_what_is_not_ours_is_refused_and_untouched(
 
         await declared.apply(watched, ())
         await until("nothing of ours", lambda: not objects_of(cluster, namespace))
+
+
+class WithoutLists(Connection):
+    """A connection that may not list metadata."""
+
+    async def pages(
+        self, path: str, params: Mapping[str, str] = NOTHING, *, metadata_only: bool = False
+    ) -> AsyncGenerator[dict[str, Any]]:
+        if metadata_only:
+            raise ForbiddenError(403, "Forbidden", "no lists")
+        async with aclosing(super().pages(path, params)) as pages:
+            async for page in pages:
+                yield page
+
+
+@pytest.mark.parametrize(("how", "lists", "gets"), [(Connection, 1, 0), (WithoutLists, 0, MANY + 2)])
+async def test_many_new_objects_are_looked_for_in_one_list(
+    cluster: Cluster,
+    declared: Declared,
+    namespace: str,
+    requests: Requests,
+    how: type[Connection],
+    lists: int,
+    gets: int,
+) -> None:
+    more = [declare(cluster, model_body(namespace, f"model-{number}")) for number in range(MANY)]
+    declared = replace(declared, models=(*declared.models, *more))
+    cluster.kubectl("-n", namespace, "create", "service", "clusterip", "model-3", "--tcp=80")
+    async with Transport(await find(cluster.kubeconfig), requests) as transport, watching(how(transport)) as watched:
+        requests.seen.clear()
+        (refusal,) = await declared.apply(watched, declared.objects())
+        assert refusal.object == f"Service {namespace}/model-3"
+        seen = [(verb, what) for verb, what, _ in requests.seen if what == "services"]
+        assert (seen.count(("list", "services")), seen.count(("get", "services"))) == (lists, gets)
+    assert cluster.json("get", "service", "model-3", "-n", namespace)["spec"]["ports"][0]["port"] == 80
 
 
 async def test_a_stranger_with_our_labels_is_not_deleted(

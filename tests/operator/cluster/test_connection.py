@@ -73,6 +73,12 @@ async def test_many_objects_come_in_pages(connection: Connection, namespace: str
     assert len([each for each in requests.seen if each[0] == "list"]) == 2
 
 
+async def test_an_empty_collection_is_a_list_without_items(connection: Connection, namespace: str) -> None:
+    for metadata_only in (False, True):
+        pages = connection.pages(kinds.SERVICE.path(namespace), metadata_only=metadata_only)
+        assert [page["items"] async for page in pages] == [[]]
+
+
 async def test_nobody_answers(tmp_path: Path, requests: Requests) -> None:
     kubeconfig = kubeconfig_of(tmp_path, {"server": "http://127.0.0.1:9"}, {})
     async with Connection.open(kubeconfig, on_request=requests) as connection:

@@ -117,11 +117,23 @@ async def test_routes_never_reach_another_pod_of_the_name(
         assert not [each for each in found["status"].get("conditions", ()) if each["type"] == "argosy.dev/settled"]
 
 
+def refusal_of_a_pod(cluster: Cluster, namespace: str) -> str:
+    """Why a Pod may not be made. A ReplicaSet keeps the first reason, which is another until the quota is counted."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"namespace": namespace, "name": "asked"},
+        "spec": {"containers": [{"name": "server", "image": "none"}]},
+    }
+    return cluster.kubectl_process("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod)).stderr
+
+
 @pytest.mark.timeout(400)
 async def test_why_a_server_does_not_run_is_told_in_words(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
     cluster.kubectl("-n", namespace, "create", "quota", "none", "--hard=pods=0")
+    await until("the quota holds", lambda: "exceeded quota" in refusal_of_a_pod(cluster, namespace))
     async with watching(connection, namespace) as watched:
         await declared.apply(watched, declared.objects("pool-0", node="nowhere"))
         await until("a quota", lambda: "exceeded quota" in view(watched).reports[0].trouble, 120)

@@ -236,12 +236,15 @@ def test_a_pools_settings_without_effect_are_named() -> None:
         "storage": {"engineCache": {"storageUri": "s3://b/e"}},
         "monitoring": {"prometheus": "http://x"},
         "packing": {"consolidate": True},
+        "gpusPerServer": 0,
+        "runtime": {"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]},
     }
     status = of_pool(statuses(situation([pool(**settings)]), NOON))
     assert said(status, "Valid") == ("True", "SettingWithoutEffect")
     assert "spec.storage.engineCache" in condition_of(status, "Valid").message
     assert "spec.monitoring.prometheus" in condition_of(status, "Valid").message
     assert "spec.packing.consolidate" in condition_of(status, "Valid").message
+    assert "spec.runtime.env: CUDA_VISIBLE_DEVICES" in condition_of(status, "Valid").message
 
 
 def test_a_time_changes_only_when_the_status_flips() -> None:

@@ -9,9 +9,13 @@ from .addresses import TEMPORARY
 HOME = {"name": "HOME", "value": TEMPORARY}
 """The only folder that may be written: caches of libraries go there."""
 POD_UID = {"name": "POD_UID", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
-# Without a value it is set and empty: CUDA shows no device, also where the container runtime hands out all of them.
-# An empty value would be left out by the API server, and the object never be as it was applied.
-NO_GPUS = {"name": "CUDA_VISIBLE_DEVICES"}
+NO_GPUS = (
+    # For the container runtime, which gives an image that asks for all GPUs all of them.
+    {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},
+    # For CUDA. Without a value it is set and empty; an empty value would be left out by the API server, and the object
+    # never be as it was applied.
+    {"name": "CUDA_VISIBLE_DEVICES"},
+)
 
 
 def server_environment(pool: ServingPool, *, on_cpu: bool) -> list[dict[str, Any]]:
@@ -22,7 +26,7 @@ def server_environment(pool: ServingPool, *, on_cpu: bool) -> list[dict[str, Any
     merged = {HOME["name"]: dict(HOME)}
     merged.update({variable.name: _variable(variable) for variable in pool.spec.runtime.env})
     if on_cpu:
-        merged[NO_GPUS["name"]] = dict(NO_GPUS)
+        merged.update({variable["name"]: dict(variable) for variable in NO_GPUS})
     return list(merged.values())
 
 

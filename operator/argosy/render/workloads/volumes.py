@@ -1,10 +1,8 @@
 """A Pod's volumes, and where each container sees them."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.api.meta import SUBDOMAIN
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import volume_name
 from argosy_runtime.agent.contract import RenderedRepository
@@ -15,7 +13,6 @@ from .quantities import memory
 _MODELS, _CACHE, _SECRET, _TOKEN = "models", "model-cache", "storage-secret", "token"
 _SERVER_TMP, _AGENT_TMP, _SHARED_MEMORY = "server-tmp", "agent-tmp", "shared-memory"
 _PVC = "pvc://"
-_LONGEST_CLAIM = 253
 _TOKEN_S = 3607
 """Seconds that a token holds; the kubelet brings a new one in time."""
 _CACHE_SLACK = 2
@@ -26,14 +23,9 @@ Mount = dict[str, Any]
 
 
 def claims(repository: RenderedRepository) -> tuple[str, ...]:
-    """The PersistentVolumeClaims that the repository's files come from, by name.
-
-    One whose name cannot be a claim's is left out: a Pod that names it would be refused with every other model. The
-    agent says of its model that it is not there.
-    """
+    """The PersistentVolumeClaims that the repository's files come from, by name."""
     uris = (source.uri for model in repository.models for source in model.versions.values())
-    found = {uri.removeprefix(_PVC).partition("/")[0] for uri in uris if uri.startswith(_PVC)}
-    return tuple(sorted(each for each in found if len(each) <= _LONGEST_CLAIM and re.fullmatch(SUBDOMAIN, each)))
+    return tuple(sorted({uri.removeprefix(_PVC).partition("/")[0] for uri in uris if uri.startswith(_PVC)}))
 
 
 def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:

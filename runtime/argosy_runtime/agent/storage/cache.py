@@ -48,8 +48,14 @@ class Cache:
         return None
 
     def keep(self, keys: Collection[str]) -> None:
-        """These are served or wanted: they stay. Copies of `file:` and `pvc:` folders that nobody keeps go."""
+        """These are served or wanted: they stay. Copies of `file:` and `pvc:` folders that nobody keeps go.
+
+        To be called again and again, which costs nothing while nothing changes.
+        """
         with self._lock:
+            recent = time.monotonic() - self._told_at <= TELL_S
+            if recent and self._kept == frozenset(keys) and not self._used_since:
+                return
             self._used_since = set()
             with suppress(OSError):
                 self._tell(frozenset(keys))

@@ -13,6 +13,7 @@ import pytest
 
 from argosy_runtime.agent.storage import Storage, StorageError
 from argosy_runtime.agent.storage import download as downloading
+from argosy_runtime.agent.storage.cache import TELL_S
 from argosy_runtime.agent.storage.owners import Owner
 
 MIB = 2**20
@@ -54,6 +55,25 @@ def test_what_cannot_fit_is_refused_and_nothing_goes_for_it(site: Any, cache: Pa
     with pytest.raises(StorageError, match=words):
         storage.fetch(urls["c"])
     assert held(cache) == {"a", "b"}
+
+
+def test_what_is_kept_is_said_again_though_nothing_changes(
+    site: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = offered(site, a=600)
+    storage = Storage(cache)
+    storage.fetch(urls["a"])
+    kept = [storage.key(urls["a"])]
+    storage.keep(kept)
+    (record,) = cache.glob(".kept-*")
+    long_ago = time.time() - 3600
+    os.utime(record, (long_ago,) * 2)
+    storage.keep(kept)
+    assert record.stat().st_mtime == pytest.approx(long_ago)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 2 * TELL_S)
+    storage.keep(kept)
+    assert record.stat().st_mtime > long_ago + 1800
 
 
 def test_what_another_agent_serves_stays(site: Any, cache: Path) -> None:
