@@ -12,8 +12,9 @@ import pytest
 from e2e import builds, release
 from e2e.builds import Images
 from e2e.client import Client
-from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.cluster import Cluster
 from e2e.namespace import Namespace
+from e2e.starting import started
 from e2e.storage import pod as storage_pod
 
 PULL_POLICY = "Never"
@@ -26,13 +27,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     if found is not None and found.node is not None and found.ready():
         yield found
         return
-    try:
-        started = Cluster.with_node(tmp_path_factory.mktemp("cluster"))
-    except ClusterUnavailableError as error:
-        print(f"no cluster: {error}")
-        pytest.skip(str(error))
-    with started:
-        yield started
+    with started(Cluster.with_node, tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")

@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from e2e.agents import FakeAgents
-from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.cluster import Cluster
 from e2e.cluster.fake import FakeKubelets, fake_nodes
 from e2e.cluster.gpus import Gpus
 from e2e.operatorprocess import OperatorProcess
 from e2e.resources import API, Body
+from e2e.starting import started
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -28,13 +29,8 @@ CONVERGES_S = 300.0
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A control plane, without Argosy's CRDs."""
-    try:
-        started = Cluster.control_plane(tmp_path_factory.mktemp("fleet"))
-    except ClusterUnavailableError as error:
-        print(f"no cluster: {error}")
-        pytest.skip(str(error))
-    with started:
-        yield started
+    with started(Cluster.control_plane, tmp_path_factory.mktemp("fleet")) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.cluster import Cluster
 from e2e.cluster.fake import FakeKubelets, fake_nodes
 from e2e.cluster.gpus import Gpus
 from e2e.cluster.waiting import wait_for
+from e2e.starting import started
 
 POD = """
 apiVersion: v1
@@ -21,13 +22,9 @@ spec:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
-    try:
-        started = Cluster.control_plane(folder)
-    except ClusterUnavailableError as error:
-        pytest.skip(str(error))
-    with started:
-        yield started
-    assert started.processes.all() == []
+    with started(Cluster.control_plane, folder) as cluster:
+        yield cluster
+    assert cluster.processes.all() == []
     assert sorted(path.name for path in folder.iterdir()) == ["lock", "logs", "pids"]
 
 

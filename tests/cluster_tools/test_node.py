@@ -9,6 +9,7 @@ from e2e.cluster import Cluster, ClusterUnavailableError, images, network
 from e2e.cluster.gpus import Gpus, offer_gpus
 from e2e.cluster.node import NAME
 from e2e.cluster.waiting import wait_for
+from e2e.starting import started
 
 TAG = "localhost/argosy-e2e-greeter:1"
 DOCKERFILE = """\
@@ -56,13 +57,9 @@ def rules() -> str:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
-    try:
-        started = Cluster.with_node(folder)
-    except ClusterUnavailableError as error:
-        pytest.skip(str(error))
-    with started:
-        yield started
-    assert started.processes.all() == []
+    with started(Cluster.with_node, folder) as cluster:
+        yield cluster
+    assert cluster.processes.all() == []
     assert sorted(path.name for path in folder.iterdir()) == ["lock", "logs", "pids"]
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
     assert not Path(f"/sys/class/net/{network.BRIDGE}").exists()

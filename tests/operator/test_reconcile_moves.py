@@ -54,6 +54,21 @@ def test_a_model_that_nobody_declares_is_drained_before_it_goes() -> None:
     assert cluster.previous.leaving == {}
 
 
+def test_what_is_still_routed_to_is_not_unloaded_whatever_the_time() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    cluster.settle([pool(), model("m", minReplicas=2), model("n")])
+    cluster.frozen = True
+    for _ in range(60):
+        cluster.tick([pool(), model("m")])
+        assert cluster.serving() == {"m": {"p-0", "p-1"}, "n": {"p-0"}}
+    cluster.frozen = False
+    for _ in range(int(DRAIN.total_seconds())):
+        cluster.tick([pool(), model("m")])
+        assert cluster.serving() == {"m": {"p-0", "p-1"}, "n": {"p-0"}}
+    cluster.settle([pool(), model("m")])
+    assert cluster.serving() == {"m": {"p-0"}}
+
+
 def test_models_of_a_new_ensemble_come_together_without_anyone_noticing() -> None:
     cluster = Cluster((gpu_node("a", 1), gpu_node("b", 1)))
     apart = [pool(), model("m", memory=40), model("n", memory=20)]

@@ -37,6 +37,16 @@ AGAIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
+class Applied:
+    """What could not be done: `refusals`, until somebody does something about them; `failure`, the first of those that
+    may go well next time.
+    """
+
+    refusals: tuple[Refusal, ...] = ()
+    failure: ApiError | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Wanted:
     """One object that should stand."""
 
@@ -96,12 +106,11 @@ class Applier:
         objects: Sequence[KubernetesObject],
         owners: Mapping[str, str],
         keep: Collection[str] = (),
-    ) -> tuple[Refusal, ...]:
+    ) -> Applied:
         """Make a pool's objects, by its key, be just these; those in `keep` (identities) stay as they are.
 
-        `owners` says, by object identity, which resource tells of a refusal. The refusals by object; a server of which
-        an object is refused is not started. Raises ApiError when something failed that may go well next time; all the
-        rest is done by then.
+        `owners` says, by object identity, which resource tells of a refusal. What cannot be done holds up nothing
+        else, but that a server is not started while one of its objects is missing.
         """
         wanted = [_wanted(body) for body in objects]
         changed = [each for each in wanted if not self._shelf(each).is_as_applied(each.key, each.digest)]
@@ -111,9 +120,8 @@ class Applier:
         servers = [each for each in changed if each.kind.name == kinds.DEPLOYMENT.name]
         await self._put(round_, [each for each in servers if each.server not in round_.stuck])
         await self._prune(round_, {each.identity for each in wanted}.union(keep))
-        if round_.failures:
-            raise round_.failures[0]
-        return tuple(sorted(round_.refusals, key=lambda refusal: refusal.object))
+        refusals = sorted(round_.refusals, key=lambda refusal: refusal.object)
+        return Applied(tuple(refusals), next(iter(round_.failures), None))
 
     async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
         """Let a Pod be asked for these models and ensembles, and open its readiness gate once `settled`.

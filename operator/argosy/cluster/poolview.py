@@ -95,6 +95,7 @@ def _report(name: str, server: _Server) -> ServerReport:
         models=said.models,
         trouble=_trouble(server, said),
         settled=said.settled,
+        routes=pod.routes,
     )
 
 

@@ -5,6 +5,7 @@ import re
 from .errors import ApiError, ForbiddenError, InvalidError, NotFoundError, TooLargeError
 from .kinds import Kind
 
+_NO_WEBHOOK = "failed calling webhook"
 _NO_RIGHT = re.compile(r"cannot (\w+) resource")
 
 
@@ -26,6 +27,8 @@ def judged(error: ApiError, kind: Kind, namespace: str) -> Exception:
         return RefusedError(
             f"is larger than the API server stores ({error.message}); spread its models over more servers"
         )
+    if _NO_WEBHOOK in error.message:
+        return RefusedError(f"waits for an admission webhook of the cluster that does not answer: {error.message}")
     if isinstance(error, InvalidError):
         return RefusedError(f"is not accepted by the API server: {error.message}")
     return error

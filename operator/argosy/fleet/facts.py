@@ -117,7 +117,8 @@ class CurrentServer:
 class ServerReport:
     """What is observed of one server; `trouble` says why it does not run.
 
-    `settled`: since it was started, every model that it should have was ready or failed once.
+    `settled`: since it was started, every model that it should have was ready or failed once. `routes`: what requests
+    reach it for, where that is known.
     """
 
     name: str
@@ -126,6 +127,7 @@ class ServerReport:
     url: str = ""
     trouble: str = ""
     settled: bool = False
+    routes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,8 @@ def _schedule(
         found.kept.setdefault(server, set()).add(name)
         return
     since = before if before is not None else now + (drain / 2 if fate is Fate.FOLLOWS else timedelta())
+    if scene.observed.routed(server, name):
+        since = max(since, now)  # what should have taken it from the routes failed: the drain begins only then
     if fate is Fate.GOES:
         since = min(since, now)
         if not scene.observed.serves(server, name):

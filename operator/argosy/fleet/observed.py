@@ -48,6 +48,11 @@ class Observed:
         report = self.reports.get(server)
         return report is not None and report.settled and self.serves(server, name)
 
+    def routed(self, server: str, name: str) -> bool:
+        """Whether requests still reach it there, as far as is known."""
+        report = self.reports.get(server)
+        return report is not None and name in report.routes
+
     def answers(self, server: str) -> bool:
         """Whether the server itself is ready."""
         report = self.reports.get(server)

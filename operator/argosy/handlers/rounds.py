@@ -97,14 +97,16 @@ class Rounds:
             return None
         steps = outcome.steps.get(key, ())
         rendered = self._render(declared, outcome, steps, view)
-        refusals = await self._applier.apply(key, rendered.objects, rendered.owners, rendered.keep)
+        applied = await self._applier.apply(key, rendered.objects, rendered.owners, rendered.keep)
         await self._route(key, steps, view)
         await self._write(declared, outcome)
-        again = refusals != memory.refusals
-        memory.refusals = refusals
+        again = applied.refusals != memory.refusals
+        memory.refusals = applied.refusals
+        if applied.failure is not None:
+            raise applied.failure
         if not declared.every and not view.current:
             self._memory.pop(key, None)
-        return self._clock() if again else _again(self._clock(), refusals, outcome.wake)
+        return self._clock() if again else _again(self._clock(), applied.refusals, outcome.wake)
 
     def _decide(self, key: str, declared: Declared, view: PoolView, memory: Memory) -> Outcome:
         """The pure part, on a thread of its own: it may take a second where there are a thousand models."""

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
-from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.cluster import Cluster
 from tests.operator.cluster.scene import Declared, Requests, declare, model_body, pool_body
 
 from argosy.api.crds import crd_files
@@ -11,17 +11,12 @@ from argosy.cluster.connection import Connection
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(control_plane: Cluster) -> Cluster:
     """A control plane with Argosy's CRDs."""
-    try:
-        started = Cluster.control_plane(tmp_path_factory.mktemp("cluster"))
-    except ClusterUnavailableError as error:
-        pytest.skip(str(error))
-    with started:
-        for text in crd_files().values():
-            started.apply(text)
-        started.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        yield started
+    for text in crd_files().values():
+        control_plane.apply(text)
+    control_plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    return control_plane
 
 
 @pytest.fixture

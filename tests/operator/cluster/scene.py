@@ -14,6 +14,7 @@ from argosy.api import InferenceModel, ServingPool, parse_body
 from argosy.cluster.apply import Applier
 from argosy.cluster.connection import Connection
 from argosy.cluster.observe import Observer
+from argosy.fleet.facts import Refusal
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.render.workloads import Cluster as Offered
 from argosy.render.workloads import Images, KubernetesObject, ServerWorkload, owners, pool_objects
@@ -143,5 +144,9 @@ class Declared:
         placed = tuple(Placement(model.name, 1, model.name, gpus, 1, 0, 0) for model in self.models)
         return ServerWorkload(ServerPlan(name, node, gpus, placed), RenderedRepository(name))
 
-    async def apply(self, watched: Watched, objects: Sequence[KubernetesObject], *keep: str) -> Any:
-        return await watched.applier.apply(self.key, objects, owners(objects), keep)
+    async def apply(self, watched: Watched, objects: Sequence[KubernetesObject], *keep: str) -> tuple[Refusal, ...]:
+        """The refusals. Raises the first failure."""
+        applied = await watched.applier.apply(self.key, objects, owners(objects), keep)
+        if applied.failure is not None:
+            raise applied.failure
+        return applied.refusals

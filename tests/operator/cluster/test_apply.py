@@ -185,6 +185,62 @@ async def test_many_new_objects_are_looked_for_in_one_list(
     assert cluster.json("get", "service", "model-3", "-n", namespace)["spec"]["ports"][0]["port"] == 80
 
 
+def webhook(namespace: str) -> str:
+    """An admission webhook for the Services of namespaces with the label `checked`, which nobody answers."""
+    return json.dumps(
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": namespace},
+            "webhooks": [
+                {
+                    "name": "checks.example.com",
+                    "clientConfig": {"url": "https://127.0.0.1:1/"},
+                    "rules": [
+                        {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["services"]}
+                    ],
+                    "namespaceSelector": {"matchLabels": {"checked": namespace}},
+                    "failurePolicy": "Fail",
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                    "timeoutSeconds": 1,
+                }
+            ],
+        }
+    )
+
+
+async def test_a_webhook_that_does_not_answer_is_a_refusal(
+    connection: Connection, cluster: Cluster, declared: Declared, namespace: str
+) -> None:
+    cluster.kubectl("label", "namespace", namespace, f"checked={namespace}")
+    cluster.apply(webhook(namespace))
+    try:
+        await until("the webhook is asked", lambda: "checks.example.com" in refusal_of_a_service(cluster, namespace))
+        async with watching(connection, namespace) as watched:
+            objects = declared.objects("pool-0")
+            refusals = await declared.apply(watched, objects)
+            assert [each.object for each in refusals] == [
+                f"Service {namespace}/{name}" for name in ("embedder", "pool-pool")
+            ]
+            assert refusals[0].message.startswith("waits for an admission webhook of the cluster that does not answer")
+            assert "checks.example.com" in refusals[0].message
+            assert "Deployment pool-0" in objects_of(cluster, namespace)
+
+            cluster.kubectl("delete", "validatingwebhookconfiguration", namespace)
+            await until("nobody asks it", lambda: not refusal_of_a_service(cluster, namespace))
+            assert await declared.apply(watched, objects) == ()
+            assert objects_of(cluster, namespace) == named(objects)
+    finally:
+        cluster.kubectl("delete", "validatingwebhookconfiguration", namespace, "--ignore-not-found")
+
+
+def refusal_of_a_service(cluster: Cluster, namespace: str) -> str:
+    """Why a Service may not be made; empty where it may."""
+    dry = ("create", "service", "clusterip", "asked", "--tcp=80", "--dry-run=server", "-n", namespace)
+    return cluster.kubectl_process(*dry).stderr
+
+
 async def test_a_stranger_with_our_labels_is_not_deleted(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:

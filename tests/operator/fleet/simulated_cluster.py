@@ -21,11 +21,12 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class SimulatedServer:
-    """One Pod: its place, what it has loaded, what it was told, and since when it runs."""
+    """One Pod: its place, what it has loaded, what it was told, what it is reached for, and since when it runs."""
 
     step: ServerStep
     up_at: datetime
     loaded: dict[str, RenderedModel] = field(default_factory=dict)
+    routes: frozenset[str] = frozenset()
     done_at: datetime = START
 
     def place(self) -> tuple[str, tuple[int, ...]]:
@@ -38,7 +39,7 @@ class Cluster:
     """One pool's cluster.
 
     `refuses` are versions that never load, `slow` is how long one change takes, `replaced` are the Pods that
-    had to be started again with other GPUs in the last round.
+    had to be started again with other GPUs in the last round. While `frozen`, routes stay as they are.
     """
 
     nodes: tuple[Node, ...]
@@ -49,6 +50,7 @@ class Cluster:
     previous: Previous = field(default_factory=Previous)
     outcome: Outcome | None = None
     replaced: frozenset[str] = frozenset()
+    frozen: bool = False
 
     def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
         """One round, and what the servers do about it in that time."""
@@ -98,7 +100,7 @@ class Cluster:
         """The servers on which each name is reached now: routed there, and answering."""
         found: dict[str, set[str]] = {}
         for name, server in self.servers.items():
-            for model in server.step.routes:
+            for model in server.routes:
                 if self._answers(server, model):
                     found.setdefault(model, set()).add(name)
         return found
@@ -137,6 +139,8 @@ class Cluster:
                 self.servers[name] = SimulatedServer(step, self.now + self.slow)
             else:
                 server.step = step
+            if not self.frozen:
+                self.servers[name].routes = step.routes
 
     def _work(self, server: SimulatedServer) -> None:
         """One change at a time: models before the ensembles that use them, and these first when something goes."""
@@ -177,7 +181,8 @@ class Cluster:
             for version in model.versions
             if (model.name, version) in self.refuses
         ]
-        return ServerReport(name, up, tuple(models + failed) if up else (), f"http://{name}", settled=up)
+        said = tuple(models + failed) if up else ()
+        return ServerReport(name, up, said, f"http://{name}", settled=up, routes=server.routes)
 
     def _repository(self, name: str) -> RenderedRepository:
         return RenderedRepository(name, tuple(self.servers[name].loaded.values()))

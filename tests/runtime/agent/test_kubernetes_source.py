@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 import yaml
-from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.cluster import Cluster
 from tests.acceptance.running import wait_for
 from tests.runtime.agent.running import Pod, folder_of, model, said
 
@@ -54,15 +54,10 @@ subjects: [{kind: ServiceAccount, name: pool-0, namespace: serving}]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(control_plane: Cluster) -> Cluster:
     """An API server with the Role of an agent."""
-    try:
-        started = Cluster.control_plane(tmp_path_factory.mktemp("cluster"))
-    except ClusterUnavailableError as error:
-        pytest.skip(str(error))
-    with started:
-        started.apply(RIGHTS)
-        yield started
+    control_plane.apply(RIGHTS)
+    return control_plane
 
 
 @pytest.fixture(autouse=True)

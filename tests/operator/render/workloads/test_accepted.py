@@ -1,27 +1,22 @@
 """A real API server takes every object of the golden cases, and gives it back as it was sent."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.cluster import Cluster
 from tests.operator.render.workloads.cases import CASES, as_text, read_case
 
 from argosy.render.workloads import object_identity
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(control_plane: Cluster) -> Cluster:
     """A control plane with the cases' namespaces."""
-    try:
-        started = Cluster.control_plane(tmp_path_factory.mktemp("cluster"))
-    except ClusterUnavailableError as error:
-        pytest.skip(str(error))
-    with started:
-        for namespace in sorted({read_case(name).pool.namespace for name in CASES}):
-            started.kubectl("create", "namespace", namespace)
-        yield started
+    for namespace in sorted({read_case(name).pool.namespace for name in CASES}):
+        control_plane.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}))
+    return control_plane
 
 
 def pdb_version(cluster: Cluster) -> str:
