@@ -1,7 +1,8 @@
 """Hollow nodes: real kubelets (kubemark) whose containers only pretend, for scheduling at a real cluster's size.
 
-Each is a process of about 80 MB; its pods go through a kubelet's whole life and become Running without running. For
-more nodes than memory allows, or where no kubelet matters, `fake.py` has nodes that are API objects alone.
+Each is a process of about 80 MB; its pods go through a kubelet's whole life and become Running without running, if
+`hollow_pods.py` takes out of them what no hollow kubelet can do. For more nodes than memory allows, or where no kubelet
+matters, `fake.py` has nodes that are API objects alone.
 """
 
 import os
