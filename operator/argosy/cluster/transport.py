@@ -5,7 +5,7 @@ import io
 import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ CONNECT_S = 5.0
 CALL_S = 15.0
 LIST_S = 60.0
 SILENCE_S = 150.0
-"""How long a watch may say nothing. Bookmarks come once a minute, so a dead connection is told from a quiet one."""
+"""After how much silence a watch is asked for anew: its connection may be dead, which nothing else would tell."""
 JSON = "application/json"
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
@@ -106,7 +106,7 @@ class Transport:
             self._on_request(call.verb, call.resource, status, time.monotonic() - began)
 
     async def stream(self, call: Call) -> AsyncGenerator[dict[str, Any]]:
-        """A watch's events, as they come, until the API server ends it. Raises ApiError."""
+        """A watch's events, as they come, until the API server ends it or says nothing for long. Raises ApiError."""
         began, status = time.monotonic(), 0
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=SILENCE_S)
         try:
@@ -114,7 +114,7 @@ class Transport:
                 status = response.status
                 if status >= 300:
                     raise translated(status, await response.read())
-                with _cut_off(response):
+                with _cut_off(response), suppress(aiohttp.ServerTimeoutError):
                     async for line in _lines(response.content):
                         yield _event(line)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Places for requests: many wait for one, what is urgent does not. Against a small server on loopback."""
+"""Places for requests, and watches that say nothing. Against a small server on loopback."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,22 +6,34 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
+from argosy.cluster import transport as transporting
 from argosy.cluster.credentials import Credentials
 from argosy.cluster.transport import AT_ONCE, Call, Transport
 
 
 class Slow:
-    """A server that answers nothing but `/fast` until it is told to."""
+    """A server that answers nothing but `/fast` until it is told to; to `/watch` it says one event and no more."""
 
     def __init__(self) -> None:
         self.asked, self.go = 0, asyncio.Event()
 
-    async def answer(self, request: web.Request) -> web.Response:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         """An empty object."""
+        if request.path == "/watch":
+            return await self.watch(request)
         if request.path != "/fast":
             self.asked += 1
             await self.go.wait()
         return web.json_response({})
+
+    async def watch(self, request: web.Request) -> web.StreamResponse:
+        """The beginning of a stream."""
+        stream = web.StreamResponse()
+        await stream.prepare(request)
+        if "late" not in request.query:
+            await stream.write(b'{"type": "ADDED"}\n')
+        await self.go.wait()
+        return stream
 
 
 @pytest.fixture
@@ -52,3 +64,17 @@ async def test_what_is_urgent_does_not_wait_behind_others(slow: tuple[Slow, Tran
         server.go.set()
         await asyncio.gather(*others)
     assert server.asked == 4 * AT_ONCE
+
+
+@pytest.mark.parametrize(("query", "events"), [({}, [{"type": "ADDED"}]), ({"late": "1"}, [])])
+async def test_a_watch_that_is_silent_for_long_ends_as_any_other(
+    slow: tuple[Slow, Transport],
+    monkeypatch: pytest.MonkeyPatch,
+    query: dict[str, str],
+    events: list[dict[str, str]],
+) -> None:
+    server, transport = slow
+    monkeypatch.setattr(transporting, "SILENCE_S", 0.2)
+    async with asyncio.timeout(30):
+        assert [event async for event in transport.stream(Call("watch", "/watch", query))] == events
+    server.go.set()
