@@ -37,8 +37,9 @@ DRAIN = timedelta(seconds=10)
 class Previous:
     """What earlier answers led to.
 
-    By the pool's key: its servers, the repository that each last loaded, and since when what leaves a server
-    (`server/model`) is no longer routed to. By identity: each resource's status, and its last valid form.
+    By the pool's key: its servers, the repository that each last loaded, what each had ready when it was last heard of,
+    and since when what leaves a server (`server/model`) is no longer routed to. By identity: each resource's status,
+    and its last valid form.
     """
 
     servers: Mapping[str, Sequence[CurrentServer]] = field(default_factory=dict)
@@ -46,6 +47,7 @@ class Previous:
     statuses: Mapping[str, Status] = field(default_factory=dict)
     leaving: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
     valid: Mapping[str, Resource] = field(default_factory=dict)
+    served: Mapping[str, Sequence[RenderedRepository]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +165,14 @@ def _scene(
         plan=plan,
         members=members,
         places=Places.of(plan, members),
-        observed=Observed.of(reports.get(plan.pool, ()), previous.repositories.get(plan.pool, ())),
+        observed=_observed(plan.pool, reports, previous),
         current=current.get(plan.pool, ()),
         nodes={node.name: node for node in nodes if node.ready},
     )
+
+
+def _observed(pool: str, reports: Mapping[str, Sequence[ServerReport]], previous: Previous) -> Observed:
+    return Observed.of(reports.get(pool, ()), previous.repositories.get(pool, ()), previous.served.get(pool, ()))
 
 
 def _asks_for(resource: Resource, pool: str) -> bool:

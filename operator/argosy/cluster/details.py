@@ -7,8 +7,16 @@ from typing import Any
 
 from argosy.fleet.facts import CurrentServer
 from argosy.render.names import label
-from argosy.render.workloads import PLACEMENT_ANNOTATION, SERVER_LABEL, TEMPLATE_ANNOTATION, parse_placement
-from argosy_runtime.agent.documents import DESIRED_KEY, STATE_KEY, AgentState, parse_state
+from argosy.render.workloads import (
+    PLACEMENT_ANNOTATION,
+    SERVED_ANNOTATION,
+    SERVER_LABEL,
+    TEMPLATE_ANNOTATION,
+    parse_placement,
+    parse_served,
+)
+from argosy_runtime.agent.contract import RenderedRepository
+from argosy_runtime.agent.documents import DESIRED_KEY, STATE_KEY, AgentState, parse_repository, parse_state
 from argosy_runtime.agent.fields import DocumentError
 
 from .podtrouble import deployment_trouble
@@ -16,11 +24,15 @@ from .podtrouble import deployment_trouble
 
 @dataclass(frozen=True, slots=True)
 class Desired:
-    """A server's ConfigMap: its name in full, and where it was placed; None where that cannot be read."""
+    """A server's ConfigMap: its name in full, where it was placed, and what it had ready when it was last heard of.
+
+    None where that cannot be read.
+    """
 
     server: str
     current: CurrentServer | None
     trouble: str = ""
+    served: RenderedRepository | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +65,28 @@ def of_configmap(body: Mapping[str, Any]) -> Desired | State | None:
         return None
     if metadata["name"] != server:
         return _state(data.get(STATE_KEY, ""))
-    return _desired(server, (metadata.get("annotations") or {}).get(PLACEMENT_ANNOTATION, ""), data)
+    return _desired(server, metadata.get("annotations") or {}, data)
 
 
-def _desired(server: str, placement: str, data: Mapping[str, str]) -> Desired:
+def _desired(server: str, annotations: Mapping[str, str], data: Mapping[str, str]) -> Desired:
     name = server if label(server) == server else _whole_name(server, data.get(DESIRED_KEY, ""))
+    served = _served(annotations.get(SERVED_ANNOTATION, ""), data.get(DESIRED_KEY, ""))
+    placement = annotations.get(PLACEMENT_ANNOTATION, "")
     if not placement:
-        return Desired(name, None)
+        return Desired(name, None, served=served)
     try:
-        return Desired(name, parse_placement(name, placement))
+        return Desired(name, parse_placement(name, placement), served=served)
     except ValueError as error:
-        return Desired(name, None, str(error))
+        return Desired(name, None, str(error), served)
+
+
+def _served(note: str, text: str) -> RenderedRepository | None:
+    if not note:
+        return None
+    try:
+        return parse_served(note, parse_repository(text))
+    except DocumentError:
+        return None  # what stands there is put right, and nothing is known of what stood there before
 
 
 def _whole_name(server: str, text: str) -> str:

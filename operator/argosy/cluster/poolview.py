@@ -18,11 +18,16 @@ _SHORTENED = re.compile(r".{52}-[0-9a-f]{10}")
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """One pool as it stands. `repositories`: what each server last loaded; `templates`: by server, its Pod's hash."""
+    """One pool as it stands.
+
+    `repositories`: what each server last loaded; `served`: what it had ready when it was last heard of, whatever became
+    of its Pod; `templates`: by server, its Pod's hash.
+    """
 
     current: tuple[CurrentServer, ...] = ()
     reports: tuple[ServerReport, ...] = ()
     repositories: tuple[RenderedRepository, ...] = ()
+    served: tuple[RenderedRepository, ...] = ()
     pods: tuple[PodView, ...] = ()
     templates: Mapping[str, str] = field(default_factory=dict)
 
@@ -52,6 +57,7 @@ def pool_view(objects: Iterable[Owned], pods: Iterable[PodView]) -> PoolView:
         current=tuple(s.desired.current for _, s in named if s.desired is not None and s.desired.current is not None),
         reports=tuple(_report(name, server) for name, server in named if server.desired or server.running),
         repositories=tuple(replace(state.applied, server=name) for name, (state, _) in states if state is not None),
+        served=tuple(s.desired.served for _, s in named if s.desired is not None and s.desired.served is not None),
         pods=tuple(replace(pod, server=name) for name, server in named for pod in server.pods),
         templates={name: server.running.template for name, server in named if server.running},
     )

@@ -113,6 +113,7 @@ class Rounds:
         previous = Previous(
             servers={key: self._servers(key)},
             repositories={key: view.repositories},
+            served={key: view.served},
             statuses={each.identity: each.status for each in declared.every if each.status is not None},
             leaving={key: memory.leaving},
             valid=memory.valid if memory.valid is not None else declared.recalled,
@@ -152,7 +153,7 @@ class Rounds:
         pool = declared.pool
         if pool is None:
             return Rendered()
-        servers = [ServerWorkload(step.plan, step.repository) for step in steps]
+        servers = [ServerWorkload(step.plan, step.repository, step.served) for step in steps]
         members = [each for each in declared.members if not each.metadata.deletion_timestamp]
         objects = pool_objects(pool, servers, members, self._images, self._cluster)
         if former := _former(outcome):

@@ -4,8 +4,8 @@ A new version loads beside those that serve; they go when it is ready there and 
 more. An ensemble moves to new versions of its steps in one step: when all of them are ready beside it.
 """
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
@@ -15,10 +15,18 @@ from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, Ver
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What one server has: the repository it last loaded, and the (model, version) pairs that are ready."""
+    """What one server has: the repository it last loaded, and the (model, version) pairs that are ready.
+
+    `known`: by model, the versions that this server or another of the pool has or had, and where each comes from.
+    `served`: by name, the versions that this server had ready when it was last heard of. `unserved`: whether no server
+    of the pool answers for a model.
+    """
 
     repository: RenderedRepository
     ready: Collection[tuple[str, int]] = ()
+    known: Callable[[str], Mapping[int, VersionSource]] = lambda _: {}
+    served: Mapping[str, Collection[int]] = field(default_factory=dict)
+    unserved: Callable[[str], bool] = lambda _: False
 
     def serves(self, model: str, version: int) -> bool:
         """Whether requests are answered by this version now."""
@@ -54,18 +62,20 @@ class Exceptions:
 def versions_beside(
     model: InferenceModel, source: VersionSource, wanted: Collection[int], state: ServerState
 ) -> dict[int, VersionSource]:
-    """The versions this server should have: the declared one, and those it has that are still needed.
+    """The versions this server should have: the declared one, and those that are still needed.
 
-    `wanted` are versions that the ensembles to come name.
+    `wanted` are versions that the ensembles to come name. A server that has nothing of the model, for its Pod is a new
+    one, is to have again what it served; where nobody serves the model, also what another one did.
     """
-    spec = model.spec
-    before = state.repository.model(model.name)
-    known = dict(before.versions) if before else {}
-    known[spec.version] = source
-    kept = retained(spec.version, spec.version_policy, known) | (set(wanted) & set(known))
-    kept |= state.pinned(model.name) & set(known)
-    if not state.serves(model.name, spec.version):
-        kept |= set(known)
+    spec, name = model.spec, model.name
+    before = state.repository.model(name)
+    own = dict(before.versions) if before else {}
+    known = {**state.known(name), **own, spec.version: source}
+    kept = retained(spec.version, spec.version_policy, known)
+    kept |= (set(wanted) | state.pinned(name)) & set(known)
+    if not state.serves(name, spec.version):
+        kept |= set(own) if before else set(state.served.get(name, ())) & set(known)
+        kept |= set(known) if state.unserved(name) else set()
     return {version: known[version] for version in sorted(kept)}
 
 

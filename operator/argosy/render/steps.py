@@ -1,7 +1,7 @@
 """What each server of a pool should be next: its repository, and what may be reached there."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from argosy.api.ensemble import Ensemble
 from argosy.fleet.leaving import Departures, Scene
@@ -18,13 +18,15 @@ from .rollover import Exceptions, ServerState
 class ServerStep:
     """What one server should be next, and which models and ensembles may be reached there now.
 
-    `leaving`: the plan has no such server any more; it stays where it was, with what it still serves.
+    `leaving`: the plan has no such server any more; it stays where it was, with what it still serves. `served`: the
+    versions that it has ready, or had when it was last heard of.
     """
 
     plan: ServerPlan
     repository: RenderedRepository
     routes: frozenset[str] = frozenset()
     leaving: bool = False
+    served: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def server_steps(scene: Scene, departures: Departures) -> tuple[ServerStep, ...]:
@@ -46,7 +48,7 @@ def _step(server: ServerPlan, scene: Scene, departures: Departures, leaving: boo
     repository = server_repository(server, models, ensembles, _state(name, scene.observed), exceptions)
     names = [model.name for model in repository.models]
     reachable = routes(name, names, departures.unrouted.get(name, ()), scene.observed)
-    return ServerStep(server, repository, reachable, leaving)
+    return ServerStep(server, repository, reachable, leaving, _served(repository, scene.observed))
 
 
 def _ensembles(server: str, scene: Scene) -> Sequence[Ensemble]:
@@ -55,7 +57,35 @@ def _ensembles(server: str, scene: Scene) -> Sequence[Ensemble]:
 
 
 def _state(server: str, observed: Observed) -> ServerState:
+    return ServerState(
+        RenderedRepository(server, tuple(observed.held(server).values())),
+        _ready(server, observed),
+        known=observed.known,
+        served={name: tuple(model.versions) for name, model in observed.served.get(server, {}).items()},
+        unserved=observed.unserved,
+    )
+
+
+def _ready(server: str, observed: Observed) -> frozenset[tuple[str, int]]:
     report = observed.reports.get(server)
     said = report.models if report is not None and report.ready else ()
-    ready = frozenset((each.model, each.version) for each in said if each.state is LoadState.READY)
-    return ServerState(RenderedRepository(server, tuple(observed.held(server).values())), ready)
+    return frozenset((each.model, each.version) for each in said if each.state is LoadState.READY)
+
+
+def _of_others(name: str, observed: Observed) -> Collection[int]:
+    return observed.known(name) if observed.unserved(name) else ()
+
+
+def _served(repository: RenderedRepository, observed: Observed) -> dict[str, tuple[int, ...]]:
+    """Of what a server is to hold the versions that it has ready, or had when it was last heard of.
+
+    Where nobody serves something any more also those that others had: it takes their place.
+    """
+    ready, before = _ready(repository.server, observed), observed.served.get(repository.server, {})
+    found: dict[str, tuple[int, ...]] = {}
+    for model in repository.models:
+        now = tuple(version for version in sorted(model.versions) if (model.name, version) in ready)
+        had = before[model.name].versions if model.name in before else _of_others(model.name, observed)
+        if versions := now or tuple(version for version in sorted(model.versions) if version in had):
+            found[model.name] = versions
+    return found

@@ -1,12 +1,13 @@
 """A cluster in virtual time: servers come up, agents load what they are told after a while, fail, and die."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from argosy.api import Resource
 from argosy.fleet.facts import Node, ServerReport
 from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
+from argosy.render.workloads.served import parse_served, served_text
 from argosy_runtime.agent.contract import (
     LoadedModel,
     LoadState,
@@ -39,7 +40,8 @@ class Cluster:
     """One pool's cluster.
 
     `refuses` are versions that never load, `slow` is how long one change takes, `replaced` are the Pods that
-    had to be started again with other GPUs in the last round. While `frozen`, routes stay as they are.
+    had to be started again with other GPUs in the last round. While `frozen`, routes stay as they are. `noted` is what
+    each server served when it was last heard of.
     """
 
     nodes: tuple[Node, ...]
@@ -51,6 +53,7 @@ class Cluster:
     outcome: Outcome | None = None
     replaced: frozenset[str] = frozenset()
     frozen: bool = False
+    noted: dict[str, RenderedRepository] = field(default_factory=dict)
 
     def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
         """One round, and what the servers do about it in that time."""
@@ -61,6 +64,7 @@ class Cluster:
             statuses=self.previous.statuses,
             leaving=self.previous.leaving,
             valid=self.previous.valid,
+            served={POOL: tuple(self.noted.values())},
         )
         outcome = reconcile(resources, self.nodes, observed, before, self.now)
         self.previous = Previous(outcome.servers, {}, outcome.statuses, outcome.leaving, outcome.valid)
@@ -130,6 +134,7 @@ class Cluster:
 
     def _apply(self, steps: Iterable[ServerStep]) -> None:
         wanted = {step.plan.name: step for step in steps}
+        self.noted = {name: parse_served(served_text(step.served), step.repository) for name, step in wanted.items()}
         self.replaced = frozenset()
         self.servers = {name: each for name, each in self.servers.items() if name in wanted}
         for name, step in wanted.items():
@@ -153,7 +158,8 @@ class Cluster:
             del server.loaded[gone[0]]
             server.done_at = self.now + self.slow
             return
-        for model in in_load_order(tuple(desired.values())):
+        for wanted in in_load_order(tuple(desired.values())):
+            model = wanted if wanted.name in server.loaded else self._what_loads(wanted)
             refused = any((model.name, version) in self.refuses for version in model.versions)
             has_steps = all(
                 step in server.loaded and version in server.loaded[step].versions
@@ -163,6 +169,13 @@ class Cluster:
                 server.loaded[model.name] = model
                 server.done_at = self.now + self.slow
                 return
+
+    def _what_loads(self, model: RenderedModel) -> RenderedModel:
+        """Where nothing of a model is loaded and it is refused as a whole, an agent leaves its newest version out."""
+        if not any((model.name, version) in self.refuses for version in model.versions):
+            return model
+        older = {version: source for version, source in model.versions.items() if version < max(model.versions)}
+        return replace(model, versions=older) if older else model
 
     def _answers(self, server: SimulatedServer, name: str) -> bool:
         return self.now >= server.up_at and name in server.loaded

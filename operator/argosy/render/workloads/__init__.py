@@ -22,6 +22,7 @@ from .lastvalid import last_valid_configmap, parse_last_valid
 from .placement import PLACEMENT_ANNOTATION, parse_placement, placement_text
 from .pod_template import TEMPLATE_ANNOTATION, pod_template, template_hash
 from .pool_objects import pool_objects
+from .served import SERVED_ANNOTATION, parse_served
 from .services import member_url, pool_url
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "placement_text",
     "parse_placement",
     "PLACEMENT_ANNOTATION",
+    "parse_served",
+    "SERVED_ANNOTATION",
     "object_identity",
     "owners",
     "member_url",

@@ -10,12 +10,15 @@ from .inputs import ServerWorkload
 from .labels import server_labels
 from .objects import owned
 from .placement import PLACEMENT_ANNOTATION, placement_text
+from .served import SERVED_ANNOTATION, served_text
 
 
 def desired_configmap(pool: ServingPool, server: ServerWorkload) -> dict[str, Any]:
-    """The repository that the agent is to bring about, and where the server was placed."""
+    """The repository that the agent is to bring about, where the server was placed, and what it last served."""
     name = server.plan.name
     annotations = {PLACEMENT_ANNOTATION: placement_text(server.plan)}
+    if server.served:
+        annotations[SERVED_ANNOTATION] = served_text(server.served)
     rendered = owned("v1", "ConfigMap", object_name(name), pool, server_labels(pool, name), annotations)
     return {**rendered, "data": {DESIRED_KEY: repository_text(server.repository)}}
 

@@ -1,11 +1,13 @@
 """What a pool's objects are made from, beside its resources."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from argosy.fleet.plan import ServerPlan
 from argosy_runtime.agent.contract import RenderedRepository
+
+from .served import Served
 
 KubernetesObject = Mapping[str, Any]
 """An object as the API server takes it: JSON values."""
@@ -30,10 +32,11 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class ServerWorkload:
-    """One server: where it runs, and what it should hold.
+    """One server: where it runs, what it should hold, and which versions it had ready when it was last heard of.
 
     A server that is leaving has a plan without placements and the repository that it still serves.
     """
 
     plan: ServerPlan
     repository: RenderedRepository
+    served: Served = field(default_factory=dict)
