@@ -5,7 +5,7 @@ new version beside the old one, then the ensembles over to it, then the old one 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from argosy.acceptance import Accepted, accept
@@ -24,7 +24,7 @@ from argosy.fleet.retention import retained
 from argosy.fleet.sharing import pack_fleet
 from argosy.fleet.standing import next_change, standing
 from argosy.fleet.status import Situation, Status, statuses
-from argosy.render.steps import ServerStep, server_steps
+from argosy.render.steps import ServerStep, behind_on, server_steps
 from argosy_runtime.agent.contract import RenderedRepository
 
 __all__ = ["DRAIN", "Outcome", "Previous", "Refusal", "ServerStep", "reconcile"]
@@ -117,7 +117,7 @@ def reconcile(
         problems=accepted.problems,
         plan=plan,
         nodes=here,
-        reports=reports,
+        observed={key: scene.observed for key, scene in scenes.items()},
         previous=previous.statuses,
         still=accepted.still,
         refusals=refusals,
@@ -161,18 +161,18 @@ def _scene(
         [each for each in mine if isinstance(each, Ensemble)],
         [each.name for each in (*accepted.out, *faulty) if _asks_for(each, plan.pool)],
     )
+    places = Places.of(plan, members)
+    observed = Observed.of(
+        reports.get(plan.pool, ()), previous.repositories.get(plan.pool, ()), previous.served.get(plan.pool, ())
+    )
     return Scene(
         plan=plan,
         members=members,
-        places=Places.of(plan, members),
-        observed=_observed(plan.pool, reports, previous),
+        places=places,
+        observed=replace(observed, behind=behind_on(plan.servers, members, places, observed)),
         current=current.get(plan.pool, ()),
         nodes={node.name: node for node in nodes if node.ready},
     )
-
-
-def _observed(pool: str, reports: Mapping[str, Sequence[ServerReport]], previous: Previous) -> Observed:
-    return Observed.of(reports.get(pool, ()), previous.repositories.get(pool, ()), previous.served.get(pool, ()))
 
 
 def _asks_for(resource: Resource, pool: str) -> bool:

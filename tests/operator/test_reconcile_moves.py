@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
 from tests.operator.fleet.simulated_cluster import POOL, Cluster
 
-from argosy.api import ConditionType, Resource
+from argosy.api import ConditionStatus, ConditionType, Resource
 from argosy.reconcile import DRAIN
 
 
@@ -84,6 +85,39 @@ def test_what_served_comes_back_while_its_successor_does_not_load(gone: str) -> 
         cluster.lose(cluster.servers[server].step.plan.node)
     cluster.settle([pool(), model("m", version=2)])
     assert cluster.routed().keys() == {"m"}
+
+
+def ready(cluster: Cluster, identity: str) -> bool:
+    assert cluster.outcome is not None
+    condition = cluster.outcome.statuses[identity].condition(ConditionType.READY)
+    return condition is not None and condition.status is ConditionStatus.TRUE
+
+
+@pytest.mark.parametrize("edit", [{"storageUri": "s3://b/m/other"}, {"maxBatchSize": 8}])
+def test_an_edit_that_keeps_the_version_is_not_ready_before_it_is_loaded(edit: dict[str, Any]) -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m")])
+    edited = [pool(), model("m", **edit)]
+    cluster.tick(edited)
+    assert not ready(cluster, "InferenceModel default/m")
+    assert "the former one goes on serving" in message(cluster, "InferenceModel default/m")
+    assert cluster.routed().keys() == {"m"}
+    cluster.settle(edited)
+    assert ready(cluster, "InferenceModel default/m")
+
+
+def test_an_ensemble_is_not_ready_while_its_former_graph_serves() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m"), ensemble("e", "m")])
+    cluster.refuses = frozenset({("k", 1)})
+    longer = [pool(), model("m"), model("k"), ensemble("e", "m", "k")]
+    cluster.settle(longer)
+    assert not ready(cluster, "Ensemble default/e")
+    assert "its former graph goes on serving until k is loaded" in message(cluster, "Ensemble default/e")
+    assert "e" in cluster.routed()
+    cluster.refuses = frozenset()
+    cluster.settle(longer)
+    assert ready(cluster, "Ensemble default/e")
 
 
 def test_what_never_served_does_not_come_back() -> None:

@@ -15,7 +15,8 @@ from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 @dataclass(frozen=True, slots=True)
 class Loading:
     """One model's states. `servers` are those that are to hold `version`; `reported` has what each server, also one
-    that the model leaves, says of it. `notes` say what a server waits for.
+    that the model leaves, says of it. `behind` are those that have it in another form than the declared one. `notes`
+    say what a server waits for.
     """
 
     model: str
@@ -24,6 +25,7 @@ class Loading:
     reported: Mapping[str, Sequence[LoadedModel]]
     urls: Mapping[str, str]
     notes: Mapping[str, Note] = field(default_factory=dict)
+    behind: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -38,12 +40,14 @@ class Loading:
         said = observed.on(model)
         urls = {name: observed.reports[name].url for name in said}
         mine = {name: notes[name, model] for name in servers if (name, model) in notes} if notes else {}
-        return cls(model, version, tuple(servers), said, {name: url for name, url in urls.items() if url}, mine)
+        behind = frozenset(name for name in servers if (name, model) in observed.behind)
+        return cls(model, version, tuple(servers), said, {name: url for name, url in urls.items() if url}, mine, behind)
 
     @property
     def available(self) -> tuple[str, ...]:
-        """The planned servers on which the version is ready."""
-        return tuple(name for name in self.servers if self.state_on(name) is LoadState.READY)
+        """The planned servers on which the version is ready, in its declared form."""
+        ready = (name for name in self.servers if self.state_on(name) is LoadState.READY)
+        return tuple(name for name in ready if name not in self.behind)
 
     @property
     def former(self) -> tuple[str, ...]:
@@ -134,12 +138,14 @@ class Loading:
         if server in self.notes:
             return f"{server}: {self.notes[server].message}"
         said = next((_told(m) for m in self.reported.get(server, ()) if m.version == self.version), "")
+        if not said and server in self.behind:
+            said = "the declared form is being loaded; the former one goes on serving"
         return f"{server}: {said}" if said else f"waiting for {server}"
 
     def _version(self, number: int, shares: Mapping[int, int]) -> VersionStatus:
         wanted = number == self.version
-        counted_in = [entries for name, entries in self.reported.items() if name in self.servers or not wanted]
-        ready = sum(1 for entries in counted_in if _is_ready(entries, number))
+        old = sum(_is_ready(entries, number) for entries in self.reported.values())
+        ready = len(self.available) if wanted else old
         return VersionStatus(
             version=number,
             state=self._state(ready) if wanted else _old_state(ready),

@@ -69,4 +69,19 @@ class Served:
 
     def loading(self, name: str, version: int, servers: tuple[ServerPlan, ...]) -> Loading:
         """What servers say of a version that these are to have."""
-        return Loading.of(name, version, [server.name for server in servers], self.observed, self.notes)
+        names = [server.name for server in servers]
+        held_up = {(server, name): note for server in names if (note := self._waits(server, name)) is not None}
+        return Loading.of(name, version, names, self.observed, {**held_up, **self.notes})
+
+    def _waits(self, server: str, name: str) -> Note | None:
+        """Why an ensemble goes on with its former graph: a step of the declared one is not loaded yet."""
+        ensemble = self.members.ensembles.get(name)
+        if ensemble is None or (server, name) not in self.observed.behind:
+            return None
+        versions = {step.model: step.version or self.members.version(step.model) for step in ensemble.spec.steps}
+        missing = [
+            model
+            for model, version in sorted(versions.items())
+            if version is None or not self.observed.is_ready(server, model, version)
+        ]
+        return Note(f"its former graph goes on serving until {', '.join(missing)} is loaded") if missing else None

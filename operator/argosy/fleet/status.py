@@ -8,7 +8,7 @@ from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.fleet.ensemblestatus import ensemble_status
-from argosy.fleet.facts import Node, Refusal, ServerReport
+from argosy.fleet.facts import Node, Refusal
 from argosy.fleet.invalidstatus import EMPTY, invalid_status
 from argosy.fleet.leaving import Note
 from argosy.fleet.members import Members
@@ -27,7 +27,7 @@ class Situation:
     """All that statuses are made from.
 
     `resources` are all that could be read; those that a problem names get a status that says so, and those in
-    `still` are served all the same. `reports` maps a pool's key to what its servers say, `notes` to why a model
+    `still` are served all the same. `observed` maps a pool's key to what its servers say, `notes` to why a model
     (`server, model`) waits; `previous` maps a resource's identity to the status written last, `urls` and `selectors`
     to what its status gives.
     """
@@ -36,7 +36,7 @@ class Situation:
     problems: Sequence[Problem]
     plan: FleetPlan
     nodes: Sequence[Node]
-    reports: Mapping[str, Sequence[ServerReport]]
+    observed: Mapping[str, Observed]
     previous: Mapping[str, Status]
     still: frozenset[str] = frozenset()
     refusals: Sequence[Refusal] = ()
@@ -79,7 +79,7 @@ class _Writer:
                 [each for each in mine if isinstance(each, InferenceModel)],
                 [each for each in mine if isinstance(each, Ensemble)],
             ),
-            Observed.of(self._situation.reports.get(pool.key, ())),
+            self._situation.observed.get(pool.key) or Observed(),
             self._situation.notes.get(pool.key, {}),
         )
 

@@ -1,6 +1,6 @@
 """A server's plan becomes its model repository."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
@@ -38,8 +38,7 @@ def server_repository(
     kept until its successor is ready. `exceptions` are what is not as planned yet.
     """
     state, but = state or ServerState(RenderedRepository(server.name)), exceptions or Exceptions()
-    here = [each for each in server.placements if each.model not in but.withheld]
-    placed = {models[each.model].name: (models[each.model], each) for each in here}
+    placed = _placed(server, models, but.withheld)
     pins = _pins(ensembles, {name: model.spec.version for name, (model, _) in placed.items()})
     rendered = [_model(model, placement, server, pins, state) for model, placement in placed.values()]
     for ensemble in ensembles:
@@ -47,6 +46,39 @@ def server_repository(
             own = pins[ensemble.name]
             rendered.append(settled_ensemble(ensemble, own, rendered_ensemble(ensemble, own), state))
     return RenderedRepository(server.name, in_load_order(tuple(but.applied(rendered, state.repository))))
+
+
+def behind(
+    server: ServerPlan,
+    models: Mapping[str, InferenceModel],
+    ensembles: Sequence[Ensemble],
+    loaded: Mapping[str, RenderedModel],
+) -> set[str]:
+    """What of the plan `server` has loaded in another form than the declared one.
+
+    Of a model the declared version counts: its files, and the config but for the versions beside it.
+    """
+    placed = _placed(server, models)
+    pins = _pins(ensembles, {name: model.spec.version for name, (model, _) in placed.items()})
+    declared = {
+        name: rendered_model(model, local_devices(placement, server), _with_declared(model, loaded[name]))
+        for name, (model, placement) in placed.items()
+        if name in loaded
+    }
+    declared |= {each.name: rendered_ensemble(each, pins[each.name]) for each in ensembles if each.name in pins}
+    return {name for name, form in declared.items() if name in loaded and loaded[name] != form}
+
+
+def _with_declared(model: InferenceModel, loaded: RenderedModel) -> dict[int, VersionSource]:
+    return {**loaded.versions, model.spec.version: source_of(model)}
+
+
+def _placed(
+    server: ServerPlan, models: Mapping[str, InferenceModel], without: Collection[str] = ()
+) -> dict[str, tuple[InferenceModel, Placement]]:
+    """The models of a server with their places, by name."""
+    here = [each for each in server.placements if each.model not in without]
+    return {models[each.model].name: (models[each.model], each) for each in here}
 
 
 def rendered_model(model: InferenceModel, devices: Devices, versions: Mapping[int, VersionSource]) -> RenderedModel:

@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 
 from argosy.api.ensemble import Ensemble
 from argosy.fleet.leaving import Departures, Scene
+from argosy.fleet.members import Members, Places
 from argosy.fleet.observed import Observed
 from argosy.fleet.plan import ServerPlan
 from argosy.fleet.routing import routes
 from argosy_runtime.agent.contract import LoadState, RenderedRepository
 
-from .repositories import server_repository
+from .repositories import behind, server_repository
 from .rollover import Exceptions, ServerState
 
 
@@ -44,16 +45,27 @@ def _step(server: ServerPlan, scene: Scene, departures: Departures, leaving: boo
     exceptions = Exceptions(
         departures.withheld.get(name, ()), departures.kept.get(name, ()), departures.held.get(name, ())
     )
-    models, ensembles = scene.members.models, _ensembles(name, scene)
+    models, ensembles = scene.members.models, _ensembles(name, scene.members, scene.places)
     repository = server_repository(server, models, ensembles, _state(name, scene.observed), exceptions)
     names = [model.name for model in repository.models]
     reachable = routes(name, names, departures.unrouted.get(name, ()), scene.observed)
     return ServerStep(server, repository, reachable, leaving, _served(repository, scene.observed))
 
 
-def _ensembles(server: str, scene: Scene) -> Sequence[Ensemble]:
-    ensembles: Mapping[str, Ensemble] = scene.members.ensembles
-    return [ensembles[name] for name in sorted(scene.places.names.get(server, frozenset()) & ensembles.keys())]
+def behind_on(
+    servers: Sequence[ServerPlan], members: Members, places: Places, observed: Observed
+) -> frozenset[tuple[str, str]]:
+    """Where, by server and name, something of the plan is loaded in another form than the declared one."""
+    return frozenset(
+        (server.name, name)
+        for server in servers
+        for name in behind(server, members.models, _ensembles(server.name, members, places), observed.held(server.name))
+    )
+
+
+def _ensembles(server: str, members: Members, places: Places) -> Sequence[Ensemble]:
+    ensembles: Mapping[str, Ensemble] = members.ensembles
+    return [ensembles[name] for name in sorted(places.names.get(server, frozenset()) & ensembles.keys())]
 
 
 def _state(server: str, observed: Observed) -> ServerState:

@@ -9,6 +9,7 @@ from argosy.api import Condition, ConditionType, Problem, Resource, parse_body
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, VersionState
 from argosy.fleet.demand import fleet_facts
 from argosy.fleet.facts import Gpu, Node, ServerReport
+from argosy.fleet.observed import Observed
 from argosy.fleet.sharing import pack_fleet
 from argosy.fleet.status import Situation, Status, statuses
 from argosy_runtime.agent.contract import LoadedModel, LoadState
@@ -61,7 +62,7 @@ def situation(
     problems: Sequence[Problem] = (),
 ) -> Situation:
     plan = pack_fleet(fleet_facts(resources, NODES))
-    return Situation(resources, problems, plan, NODES, {"default/p": reports}, previous or {})
+    return Situation(resources, problems, plan, NODES, {"default/p": Observed.of(reports)}, previous or {})
 
 
 def of_model(found: Mapping[str, Status], name: str = "m") -> InferenceModelStatus:
