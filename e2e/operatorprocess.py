@@ -17,29 +17,43 @@ ENDS_S = 30.0
 
 
 class OperatorProcess:
-    """One replica: `with OperatorProcess(cluster, folder / "one.log") as operator: …`. It ends with the block."""
+    """One replica: `with OperatorProcess(cluster, folder / "one.log") as operator: …`. It ends with the block.
+
+    While it is waited for, one that ended by itself is started again, as a kubelet does: it loses its lease where the
+    API server does not answer for long.
+    """
 
     def __init__(self, cluster: Cluster, log: Path) -> None:
         (self._port,) = free_ports(1)
-        self.log = log
-        with log.open("wb") as output:
-            self.child = subprocess.Popen(
-                [sys.executable, "-m", "argosy.cli", "operator", f"--kubeconfig={cluster.kubeconfig}",
+        self._cluster, self.log = cluster, log
+        self._killed = False
+        log.write_bytes(b"")
+        self._start()
+
+    def _start(self) -> None:
+        with self.log.open("ab") as output:
+            self._child = subprocess.Popen(
+                [sys.executable, "-m", "argosy.cli", "operator", f"--kubeconfig={self._cluster.kubeconfig}",
                  "--host=127.0.0.1", f"--port={self._port}"],
                 stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
+
+    def kill(self) -> None:
+        """End it at once, for good."""
+        self._killed = True
+        self._child.kill()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.child.poll() is None:
-            self.child.send_signal(signal.SIGTERM)
+        if self._child.poll() is None:
+            self._child.send_signal(signal.SIGTERM)
         try:
-            self.child.wait(ENDS_S)
+            self._child.wait(ENDS_S)
         finally:
-            self.child.kill()
-            self.child.wait()
+            self._child.kill()
+            self._child.wait()
 
     def ask(self, path: str) -> tuple[int, str]:
         """Status and text of one of its pages; 0 where it does not answer."""
@@ -62,5 +76,10 @@ class OperatorProcess:
 
     def until(self, what: str, condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
         """Wait for something; AssertionError with its log where it does not come."""
-        if not poll(condition, timeout_s):
+        if not poll(lambda: self._runs() and condition(), timeout_s):
             raise AssertionError(f"{what}: not within {timeout_s:.0f} s\n{self.log.read_text()[-4000:]}")
+
+    def _runs(self) -> bool:
+        if self._child.poll() is not None and not self._killed:
+            self._start()
+        return True

@@ -152,7 +152,7 @@ def test_a_leader_that_is_killed_is_replaced_and_nothing_is_done_twice(
     (leader,) = [each for each in operators if each.leads()]
     (other,) = [each for each in operators if each is not leader]
     before = _versions(cluster)
-    leader.child.kill()
+    leader.kill()
     other.until("the other's lead", other.leads)
     assert _versions_after_a_resync(cluster, other) == before
     _apply(cluster, [{**_model(0), "spec": {**_model(0)["spec"], "version": 2}}])
