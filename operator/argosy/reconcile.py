@@ -103,7 +103,7 @@ def reconcile(
     accepted = accept(resources, problems, previous.valid)
     here = standing(nodes, now)
     current = {key: _running(servers, nodes, reports.get(key, ())) for key, servers in previous.servers.items()}
-    plan = retained(pack_fleet(fleet_facts(accepted.valid, here, current)), current)
+    plan = retained(pack_fleet(fleet_facts(accepted.valid, here, current, previous.servers)), current)
     suspended = {each.key for each in accepted.valid if isinstance(each, ServingPool) and each.spec.suspend}
     scenes = {each.pool: _scene(each, accepted, faulty, here, reports, current, previous) for each in plan.pools}
     leaving = {

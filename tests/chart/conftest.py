@@ -85,8 +85,8 @@ def releases(helm: Any, cluster: Cluster) -> Iterator[Callable[..., Release]]:
     """Makes releases, each in a namespace of its own; those that still stand at the end are uninstalled."""
     made: list[Release] = []
 
-    def make(**given: Any) -> Release:
-        made.append(Release(helm, cluster, f"chart-{next(_numbers)}", **given))
+    def make(namespace: str = "", **given: Any) -> Release:
+        made.append(Release(helm, cluster, namespace or f"chart-{next(_numbers)}", **given))
         return made[-1]
 
     yield make

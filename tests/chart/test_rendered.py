@@ -1,13 +1,15 @@
 """What the chart makes of its values, taken by a real API server that was asked to know every field."""
 
 import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from e2e.cluster import Cluster
-from tests.chart.conftest import WITHOUT_CRDS, Release, established, only
+from tests.chart.conftest import CHART, WITHOUT_CRDS, Release, established, only
 
 from argosy.cli.operator import operator
 from argosy.handlers.metrics import Metrics
@@ -83,6 +85,20 @@ def test_the_budget_is_of_the_version_that_the_cluster_offers(release: Release, 
     budget = only(release.install(WITHOUT_CRDS), "PodDisruptionBudget")
     assert budget["apiVersion"] == ("policy/v1" if "policy/v1" in offered else "policy/v1beta1")
     assert not [body for body in release.upgrade(WITHOUT_CRDS | {"replicas": 1}) if body["kind"] == budget["kind"]]
+
+
+@pytest.mark.parametrize(
+    ("version", "policy"),
+    [("v1.26.15", None), ("v1.27.0", "AlwaysAllow"), ("v1.27.3-gke.100", "AlwaysAllow"), ("v1.33.1", "AlwaysAllow")],
+)
+def test_a_replica_that_is_not_ready_may_be_evicted_where_the_cluster_knows_how(
+    releases: Releases, tmp_path: Path, version: str, policy: str | None
+) -> None:
+    chart = Path(shutil.copytree(CHART, tmp_path / "argosy"))
+    template = chart / "templates/poddisruptionbudget.yaml"
+    template.write_text(template.read_text().replace(".Capabilities.KubeVersion.Version", f'"{version}"'))
+    budget = only(releases(chart=chart).install(WITHOUT_CRDS), "PodDisruptionBudget")
+    assert budget["spec"].get("unhealthyPodEvictionPolicy") == policy
 
 
 def test_the_pods_keep_to_the_restricted_standard(release: Release) -> None:
@@ -213,6 +229,24 @@ def test_two_releases_stand_side_by_side(releases: Releases) -> None:
 
 def _names(objects: list[dict[str, Any]]) -> set[tuple[str, ...]]:
     return {(body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]) for body in objects}
+
+
+def test_names_that_read_as_something_else_stay_texts(releases: Releases, cluster: Cluster) -> None:
+    cluster.kubectl("create", "namespace", "1e3")
+    values = {
+        "watchNamespaces": ["1e3", "2024"],
+        "nameOverride": "null",
+        "fullnameOverride": "true",
+        "images": {"pullSecrets": ["0777"]},
+        "serviceAccount": {"name": "2027"},
+    }
+    objects = releases("2024", name="2025").install(WITHOUT_CRDS | values, check_fields=True)
+    assert {body["metadata"].get("namespace", "2024") for body in objects} == {"1e3", "2024"}
+    assert {body["metadata"]["labels"]["app.kubernetes.io/instance"] for body in objects} == {"2025"}
+    assert {subject["namespace"] for body in objects for subject in body.get("subjects", ())} == {"2024"}
+    assert only(objects, "ServiceAccount")["metadata"]["name"] == "2027"
+    assert only(objects, "Deployment")["metadata"]["name"] == "true"
+    assert _pod(objects)["imagePullSecrets"] == [{"name": "0777"}]
 
 
 def test_long_names_still_make_valid_labels(releases: Releases) -> None:

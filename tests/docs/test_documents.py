@@ -1,9 +1,12 @@
 """What the documents tell a reader to type works as it stands. `tests.docs.blocks` says which blocks are run."""
 
+import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from tests import ports
 from tests.docs.blocks import DOCUMENTS, ROOT, blocks, mistakes
 from tests.docs.reader import PORTS, Reader
@@ -39,3 +42,22 @@ def test_the_documents_are_found() -> None:
     assert {"README.md", "examples/assistant/README.md", "examples/llama-70b/README.md"} <= names
     started = [path for path in DOCUMENTS if any(block.goes_on and block.is_run for block in blocks(path.read_text()))]
     assert ROOT / "examples/assistant/README.md" in started
+
+
+VALUES: dict[str, Any] = yaml.safe_load((ROOT / "charts/argosy/values.yaml").read_text())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_charts_values_are_named_as_they_are(document: Path) -> None:
+    names = re.findall(r"`([a-zA-Z]+(?:[.][a-zA-Z]+)+)`", document.read_text())
+    meant = [name for name in names if name.split(".")[0] in VALUES or name.endswith(".enabled")]
+    assert [name for name in meant if not _is_value(name)] == []
+
+
+def _is_value(name: str) -> bool:
+    found: Any = VALUES
+    for part in name.split("."):
+        if not isinstance(found, dict) or part not in found:
+            return False
+        found = found[part]
+    return True

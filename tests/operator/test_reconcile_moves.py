@@ -245,7 +245,17 @@ def test_what_is_evicted_from_a_cordoned_node_moves() -> None:
     cluster.nodes = (replace(cluster.nodes[0], schedulable=False), cluster.nodes[1])
     cluster.restart("p-0")
     cluster.settle([pool(), model("m")])
-    assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
+    assert {name: server.step.plan.node for name, server in cluster.servers.items()} == {"p-1": "b"}
+
+
+def test_an_idle_server_that_is_evicted_gets_another_name() -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b")))
+    resources = [pool(minServers=1)]
+    cluster.settle(resources)
+    cluster.nodes = (replace(cluster.nodes[0], schedulable=False), cluster.nodes[1])
+    cluster.restart("p-0")
+    cluster.settle(resources)
+    assert {name: server.step.plan.node for name, server in cluster.servers.items()} == {"p-1": "b"}
 
 
 def test_a_node_that_is_not_ready_keeps_what_it_has_for_a_while() -> None:

@@ -29,8 +29,8 @@
 {{- end -}}
 
 {{- define "argosy.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "argosy.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "argosy.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: operator
 {{- end -}}
 

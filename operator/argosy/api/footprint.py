@@ -36,7 +36,7 @@ class Footprint(ApiModel):
         default=0,
         ge=0,
         le=MAX_GPUS,
-        description="Whole GPUs it takes for itself, joined by NVLink. Default: 0, a share.",
+        description="Whole GPUs it takes for itself, planned where NVLink joins them. Default: 0, a share.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (

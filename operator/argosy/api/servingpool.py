@@ -105,6 +105,13 @@ class Runtime(ApiModel):
         max_length=512,
         description="The container image. Default: the release's own for that runtime.",
     )
+    image_pull_secrets: tuple[Name, ...] = Field(
+        default=(),
+        max_length=16,
+        description="Secrets with which the images of the servers' Pods are pulled. "
+        "Default: those of the servers' service account.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
     env: tuple[EnvVar, ...] = Field(
         default=(),
         max_length=128,
@@ -196,7 +203,7 @@ class Storage(ApiModel):
         default=None, description="A Secret with the storage's credentials. Default: none."
     )
     service_account_name: Name | None = Field(
-        default=None, description="The servers' service account. Default: the pool's own."
+        default=None, description="The servers' service account. Default: one of each server's own."
     )
 
 

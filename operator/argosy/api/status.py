@@ -45,7 +45,11 @@ class PlacementStatus(StatusPart):
     server: str = Field(description="The server.")
     node: str = Field(default="", description="The server's node.")
     version: Int = Field(default=1, ge=1, description="The version that is placed.")
-    gpus: tuple[Int, ...] = Field(default=(), description="GPUs it uses, by their index on the node; empty on the CPU.")
+    gpus: tuple[Int, ...] = Field(
+        default=(),
+        description="GPUs it is planned on, by their index on the node; empty on the CPU. In a cluster only their "
+        "number is asked for, and the node's device plugin chooses them.",
+    )
     instances: Int = Field(default=1, ge=1, description="Copies on each of those devices.")
 
 
@@ -202,7 +206,11 @@ class ServerStatus(StatusPart):
 
     name: str = Field(description="The server.")
     node: str = Field(default="", description="The node it runs on.")
-    gpus: tuple[Int, ...] = Field(default=(), description="GPUs it holds, by their index on the node.")
+    gpus: tuple[Int, ...] = Field(
+        default=(),
+        description="GPUs it is planned with, by their index on the node. In a cluster only their number is asked for, "
+        "and the node's device plugin chooses them.",
+    )
     ready: bool = Field(default=False, description="Whether it answers.")
     models: Int = Field(default=0, ge=0, description="Models it is to hold.")
     url: str = Field(default="", description="Where it answers.")

@@ -1,7 +1,7 @@
 """Whether the cluster's CRDs are those of this release, or newer.
 
-Helm does not update CRDs, so after an upgrade they are often those of an older release: the API server then drops
-fields that it does not know, without a word.
+The chart brings them unless it is told not to. Then, or where something else applied its own, they may be those of an
+older release: the API server drops fields that it does not know, without a word.
 """
 
 import logging

@@ -12,15 +12,18 @@ def fleet_facts(
     resources: Iterable[Resource],
     nodes: Sequence[Node],
     current: Mapping[str, Sequence[CurrentServer]] | None = None,
+    former: Mapping[str, Sequence[CurrentServer]] | None = None,
 ) -> tuple[PoolFacts, ...]:
-    """The facts of every pool, by key (`namespace/name`). `current` maps a pool's key to the servers that run
-    now.
+    """The facts of every pool, by key (`namespace/name`).
 
+    `current` maps a pool's key to the servers that run now, `former` to those there were, whose names are not given
+    again: a Pod of theirs may still be about to end.
     Resources are taken to be valid; a model or ensemble whose pool is not among them is left out.
     """
     known = list(resources)
     pools = sorted((each for each in known if isinstance(each, ServingPool)), key=lambda pool: pool.key)
-    return tuple(pool_facts(pool, known, nodes, (current or {}).get(pool.key, ())) for pool in pools)
+    now, before = current or {}, former or {}
+    return tuple(pool_facts(each, known, nodes, now.get(each.key, ()), before.get(each.key, ())) for each in pools)
 
 
 def pool_facts(
@@ -28,6 +31,7 @@ def pool_facts(
     resources: Iterable[Resource],
     nodes: Sequence[Node],
     current: Sequence[CurrentServer] = (),
+    former: Sequence[CurrentServer] = (),
 ) -> PoolFacts:
     """The facts of one pool. Groups and models go by their bare names: a pool's are all in its namespace."""
     known = list(resources)
@@ -44,6 +48,7 @@ def pool_facts(
         max_servers=spec.max_servers,
         suspended=spec.suspend,
         current=tuple(current),
+        taken=frozenset(server.name for server in former),
     )
 
 

@@ -88,8 +88,9 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """One pool: its nodes (already selected), its groups and its limits. `headroom` is thousandths of memory
-    kept free.
+    """One pool: its nodes (already selected), its groups and its limits.
+
+    `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, beside those of `current`.
     """
 
     pool: str
@@ -101,6 +102,7 @@ class PoolFacts:
     max_servers: int | None = None
     suspended: bool = False
     current: tuple["CurrentServer", ...] = ()
+    taken: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

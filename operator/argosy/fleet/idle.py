@@ -36,7 +36,7 @@ def _held(free: dict[str, list[int]], name: str, node: str, gpus: tuple[int, ...
 
 def _fresh_names(layout: Layout, taken: set[str]) -> Iterator[str]:
     base = layout.terrain.facts.pool.rpartition("/")[2]
-    used = taken | layout.terrain.running.keys()
+    used = taken | layout.terrain.taken
     return (
         name
         for name in (f"{base}-{n}" for n in range(len(used) + layout.terrain.facts.min_servers))

@@ -79,6 +79,11 @@ class Terrain:
             kinds=_kinds(nodes.values(), held),
         )
 
+    @property
+    def taken(self) -> frozenset[str]:
+        """The names that no new server gets."""
+        return self.facts.taken | self.running.keys()
+
     def empty_room(self, node: str, index: int) -> Room:
         """The room of a GPU that nothing sits on."""
         return Room(self.usable[node][index], FULL_COMPUTE)

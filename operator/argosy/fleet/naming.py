@@ -21,9 +21,8 @@ def settled_names(layout: Layout, servers: Iterable[ServerPlan]) -> tuple[Server
     new = [server for server in servers if server.name not in terrain.running]
     new.sort(key=lambda server: (server.node, server.gpus, [(p.group, p.model) for p in server.placements]))
     idle = [each for each in terrain.facts.current if each.name not in {server.name for server in kept}]
-    free = (
-        name for name in (f"{base}-{n}" for n in range(len(terrain.running) + len(new))) if name not in terrain.running
-    )
+    taken = terrain.taken
+    free = (name for name in (f"{base}-{n}" for n in range(len(taken) + len(new))) if name not in taken)
     named = [replace(server, name=_taken_over(server, idle) or next(free)) for server in new]
     return tuple(sorted([*kept, *named], key=lambda server: natural(server.name)))
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic.alias_generators import to_camel
+
 from argosy.api.documents import KINDS, Resource, parse_body
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.meta import GROUP
@@ -74,8 +76,8 @@ def without_effect(resources: Iterable[Resource]) -> list[str]:
         if runtime.name is not RuntimeName.ARGOSY:
             lines.append(f"{pool.identity}: spec.runtime.name: argosy up runs the bundled server, not {runtime.name}")
         lines += [
-            f"{pool.identity}: spec.runtime.{name}: the server is a process of this machine, not a container"
-            for name in ("image", "resources")
+            f"{pool.identity}: spec.runtime.{to_camel(name)}: the server is a process of this machine, not a container"
+            for name in ("image", "image_pull_secrets", "resources")
             if name in runtime.model_fields_set
         ]
         for index, variable in enumerate(runtime.env):

@@ -1,5 +1,6 @@
 """The CRDs: structural, described, current, and as strict as the models."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -120,10 +121,42 @@ def test_only_free_maps_keep_unknown_fields(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_lists_and_texts_of_a_spec_that_rules_read_are_bounded(kind: str) -> None:
+def test_lists_and_maps_of_a_spec_are_bounded(kind: str) -> None:
     for path, schema in walk(root(kind)["properties"]["spec"]):
         if schema.get("type") == "array":
             assert "maxItems" in schema, path
+        if "additionalProperties" in schema:
+            assert "maxProperties" in schema, path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_texts_that_rules_read_are_bounded(kind: str) -> None:
+    """An API server refuses a CRD with a rule whose cost it estimates to be too high, by these bounds."""
+    for path, schema in walk(root(kind)):
+        for text in filter(_is_text, _read_by_rules(schema)):
+            assert "maxLength" in text or "enum" in text, path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_rule_makes_a_list(kind: str) -> None:
+    """Before 1.30 API servers take the size of what `map` and `filter` give as unbounded, and refuse the CRD."""
+    for path, schema in walk(root(kind)):
+        for rule in schema.get("x-kubernetes-validations", ()):
+            assert not re.search(r"[.](map|filter)[(]", rule["rule"]), path
+
+
+def _is_text(schema: Schema) -> bool:
+    return bool(schema.get("type") == "string")
+
+
+def _read_by_rules(schema: Schema) -> Iterator[Schema]:
+    """The schemas of what its rules name: `self.batching.maxSize`."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        for names in re.findall(r"self((?:[.][a-zA-Z]+\b(?![(]))*)", rule["rule"]):
+            found = schema
+            for name in names.split(".")[1:]:
+                found = found["properties"][name]
+            yield found
 
 
 @pytest.mark.parametrize("kind", KINDS)

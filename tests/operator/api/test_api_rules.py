@@ -160,6 +160,7 @@ ENSEMBLE: list[Case] = [
 ]
 POOL: list[Case] = [
     ({"runtime.name": "tritn"}, "spec.runtime.name", "did you mean 'triton'?"),
+    ({"runtime.imagePullSecrets": ["Registry"]}, "spec.runtime.imagePullSecrets[0]", "is not a DNS name"),
     ({"runtime.env.0.name": "1X"}, "spec.runtime.env[0].name", "no digit first"),
     ({"runtime.env.1.value": "x"}, "spec.runtime.env[1]", "value and valueFrom"),
     ({"runtime.env.1.valueFrom": {}}, "spec.runtime.env[1].valueFrom", "exactly one of secretKeyRef"),

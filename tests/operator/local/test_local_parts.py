@@ -185,7 +185,7 @@ def test_render_refuses_what_is_wrong_and_writes_nothing(workspace: Any, documen
 
 def test_a_pools_variables_reach_its_servers_and_what_cannot_is_said(workspace: Any) -> None:
     secret = "{name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}"
-    runtime = "name: triton, image: x/y, resources: {cpu: '4'}"
+    runtime = "name: triton, image: x/y, imagePullSecrets: [s], resources: {cpu: '4'}"
     env = f"spec: {{runtime: {{{runtime}, env: [{{name: A, value: x}}, {secret}]}}}}"
     (workspace.manifests / "pool.yaml").write_text(
         f"apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {{name: laptop}}\n{env}\n"
@@ -195,6 +195,7 @@ def test_a_pools_variables_reach_its_servers_and_what_cannot_is_said(workspace: 
     assert [line.split(": ")[1] for line in without_effect(resources)] == [
         "spec.runtime.name",
         "spec.runtime.image",
+        "spec.runtime.imagePullSecrets",
         "spec.runtime.resources",
         "spec.runtime.env[1].valueFrom",
     ]

@@ -12,8 +12,12 @@ from .objects import owned
 def disruption_budget(pool: ServingPool, cluster: Cluster) -> dict[str, Any]:
     """One server of a pool at a time may be taken by a node's drain.
 
-    As a number that may go, not one that must stay: a pool of one server does not hold up the drain. A pool without
-    servers keeps it, and it holds for the first that comes.
+    As a number that may go, not one that must stay: a pool of one server does not hold up the drain. Nor does a server
+    that is not ready, where the API server knows the field for that; an older one refuses it. A pool without servers
+    keeps the budget, and it holds for the first that comes.
     """
     budget = owned(cluster.pdb_version, "PodDisruptionBudget", pool.name, pool, pool_labels(pool))
-    return {**budget, "spec": {"maxUnavailable": 1, "selector": {"matchLabels": pods_of_pool(pool)}}}
+    spec: dict[str, Any] = {"maxUnavailable": 1, "selector": {"matchLabels": pods_of_pool(pool)}}
+    if cluster.evicts_unready:
+        spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
+    return {**budget, "spec": spec}

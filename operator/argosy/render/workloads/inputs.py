@@ -25,9 +25,14 @@ class Images:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What the API server offers. `pdb_version`: of PodDisruptionBudget; before 1.21 policy/v1beta1."""
+    """What the API server offers.
+
+    `pdb_version`: of PodDisruptionBudget; before 1.21 policy/v1beta1. `evicts_unready`: whether a budget can say that
+    Pods which are not ready may always be evicted; from 1.27.
+    """
 
     pdb_version: str = "policy/v1"
+    evicts_unready: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ def _spec(pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, i
         "containers": [server_container(pool, plan, images), agent_container(pool, plan, repository, images)],
         "volumes": volumes(pool, repository),
     }
+    if pool.spec.runtime.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in pool.spec.runtime.image_pull_secrets]
     if pool.spec.node_selector:
         spec["nodeSelector"] = dict(sorted(pool.spec.node_selector.items()))
     if pool.spec.tolerations:

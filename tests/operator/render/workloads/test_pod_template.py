@@ -64,6 +64,12 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
     ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["command"], ["tritonserver"]),
     ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["image"], IMAGES.triton),
     ("runtime.image", {"runtime": {"image": "own"}}, lambda t: server(t)["image"], "own"),
+    (
+        "runtime.image_pull_secrets",
+        {"runtime": {"imagePullSecrets": ["ours", "nvidia"]}},
+        lambda t: t["spec"]["imagePullSecrets"],
+        [{"name": "ours"}, {"name": "nvidia"}],
+    ),
     ("runtime.env.name", {"runtime": {"env": [{"name": "A"}]}}, lambda t: environment(t)["A"], {"name": "A"}),
     (
         "runtime.env.value",

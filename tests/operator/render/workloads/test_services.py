@@ -71,6 +71,15 @@ def test_the_pools_service_budget_and_policy_are_of_all_its_servers(name: str) -
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_the_pools_policy_is_about_ports_whoever_asks(name: str) -> None:
+    """A request by the host's network, a load balancer or the API server's proxy comes from no Pod's address."""
+    (policy,) = read_case(name).of_kind("NetworkPolicy")
+    (rule,) = policy["spec"]["ingress"]
+    assert [each["port"] for each in rule.pop("ports")] == [8000, 8001, 8002]
+    assert rule == {}
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_a_deployment_selects_its_own_pod_alone(name: str) -> None:
     case = read_case(name)
     for each in case.of_kind("Deployment"):
