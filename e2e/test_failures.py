@@ -3,6 +3,7 @@
 The tests build on one another, in their order.
 """
 
+import json
 import time
 from collections.abc import Callable
 
@@ -105,9 +106,8 @@ def test_what_people_change_by_hand_is_put_right(namespace: Namespace) -> None:
         return found
 
     wanted = selector()
-    namespace(
-        "patch", "service", "answers", "--type=merge", "-p", '{"spec": {"selector": {"argosy.dev/pool": "none"}}}'
-    )
+    other = json.dumps({"spec": {"selector": {ROUTE: "no"}}})
+    namespace("patch", "service", "answers", "--type=merge", "-p", other)
     namespace.until("the Service", lambda: selector() == wanted)
 
 

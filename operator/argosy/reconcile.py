@@ -21,6 +21,7 @@ from argosy.fleet.members import Members, Places
 from argosy.fleet.observed import Observed
 from argosy.fleet.plan import FleetPlan, PoolPlan
 from argosy.fleet.retention import retained
+from argosy.fleet.selection import closed
 from argosy.fleet.sharing import pack_fleet
 from argosy.fleet.standing import next_change, standing
 from argosy.fleet.status import Situation, Status, statuses
@@ -90,6 +91,7 @@ def reconcile(
     urls: Mapping[str, str] | None = None,
     selectors: Mapping[str, str] | None = None,
     faulty: Sequence[Resource] = (),
+    elsewhere: Mapping[str, Mapping[str, bool]] | None = None,
     drain: timedelta = DRAIN,
 ) -> Outcome:
     """One step. `reports` are by the pool's key; `now` has a time zone.
@@ -98,14 +100,17 @@ def reconcile(
     stands there in its last valid form: it is served, and its status says what is wrong. One among `faulty` has
     no valid form; it only gets a status. Problems between resources are found here, and take a resource out of
     the plan. `urls` and `selectors` are what a status gives, by identity; without, a server's own URL.
-    `refusals` are what could not be applied last time.
+    `refusals` are what could not be applied last time. `elsewhere`, by the pool's key: names that pools which take no
+    part here are to serve by now, and whether requests reach them there.
     """
     accepted = accept(resources, problems, previous.valid)
     here = standing(nodes, now)
-    current = {key: _running(servers, nodes, reports.get(key, ())) for key, servers in previous.servers.items()}
+    pools = [each for each in accepted.valid if isinstance(each, ServingPool)]
+    current = {each.key: _running(each, nodes, reports, previous) for each in pools}
     plan = retained(pack_fleet(fleet_facts(accepted.valid, here, current, previous.servers)), current)
-    suspended = {each.key for each in accepted.valid if isinstance(each, ServingPool) and each.spec.suspend}
-    scenes = {each.pool: _scene(each, accepted, faulty, here, reports, current, previous) for each in plan.pools}
+    suspended = {each.key for each in pools if each.spec.suspend}
+    members = {each.pool: _members(each.pool, accepted, faulty, elsewhere or {}) for each in plan.pools}
+    scenes = {each.pool: _scene(each, members[each.pool], here, reports, current, previous) for each in plan.pools}
     leaving = {
         key: Departures() if key in suspended else departures(scene, previous.leaving.get(key, {}), now, drain)
         for key, scene in scenes.items()
@@ -138,29 +143,35 @@ def reconcile(
 
 
 def _running(
-    servers: Sequence[CurrentServer], nodes: Sequence[Node], reports: Sequence[ServerReport]
+    pool: ServingPool, nodes: Sequence[Node], reports: Mapping[str, Sequence[ServerReport]], previous: Previous
 ) -> tuple[CurrentServer, ...]:
-    """The servers that have a place. One that does not answer, on a cordoned node, was evicted and finds none there."""
-    cordoned = {node.name for node in nodes if node.ready and not node.schedulable}
-    answering = {report.name for report in reports if report.ready}
-    return tuple(each for each in servers if each.node not in cordoned or each.name in answering)
+    """The pool's servers that have a place. One that does not answer, on a closed node, ended and finds none there."""
+    shut = closed(pool, nodes)
+    answering = {report.name for report in reports.get(pool.key, ()) if report.ready}
+    servers = previous.servers.get(pool.key, ())
+    return tuple(each for each in servers if each.node not in shut or each.name in answering)
+
+
+def _members(
+    pool: str, accepted: Accepted, faulty: Sequence[Resource], elsewhere: Mapping[str, Mapping[str, bool]]
+) -> Members:
+    mine = [each for each in accepted.valid if _asks_for(each, pool)]
+    return Members.of(
+        [each for each in mine if isinstance(each, InferenceModel)],
+        [each for each in mine if isinstance(each, Ensemble)],
+        [each.name for each in (*accepted.out, *faulty) if _asks_for(each, pool)],
+        elsewhere.get(pool),
+    )
 
 
 def _scene(
     plan: PoolPlan,
-    accepted: Accepted,
-    faulty: Sequence[Resource],
+    members: Members,
     nodes: Sequence[Node],
     reports: Mapping[str, Sequence[ServerReport]],
     current: Mapping[str, Sequence[CurrentServer]],
     previous: Previous,
 ) -> Scene:
-    mine = [each for each in accepted.valid if _asks_for(each, plan.pool)]
-    members = Members.of(
-        [each for each in mine if isinstance(each, InferenceModel)],
-        [each for each in mine if isinstance(each, Ensemble)],
-        [each.name for each in (*accepted.out, *faulty) if _asks_for(each, plan.pool)],
-    )
     places = Places.of(plan, members)
     observed = Observed.of(
         reports.get(plan.pool, ()), previous.repositories.get(plan.pool, ()), previous.served.get(plan.pool, ())

@@ -22,8 +22,10 @@ def message(cluster: Cluster, identity: str, kind: ConditionType = ConditionType
 def always_routed(cluster: Cluster, resources: list[Resource], names: set[str], rounds: int = 80) -> None:
     """Rounds until all is settled, in each of which all of `names` are reached."""
     for _ in range(rounds):
+        before = cluster.routed()
         cluster.tick(resources)
-        assert names <= cluster.routed().keys()
+        after = cluster.routed()
+        assert all(before[name] & after[name] for name in names)  # endpoints are told of in no order
     cluster.settle(resources)
 
 
@@ -178,6 +180,33 @@ def test_a_selector_moves_a_pool_to_other_nodes_without_anyone_noticing() -> Non
     assert {server.step.plan.node for server in cluster.servers.values()} == {"b"}
 
 
+@pytest.mark.parametrize("lacks", ["unlabelled", "unready"])
+def test_a_model_stays_routed_until_requests_reach_its_new_place(lacks: str) -> None:
+    nodes = tuple(gpu_node(name, labels={"zone": name}) for name in ("a", "b"))
+    cluster = Cluster(nodes)
+    cluster.settle([pool(nodeSelector={"zone": "a"}), model("m")])
+    setattr(cluster, lacks, frozenset({"p-1"}))
+    moved = [pool(nodeSelector={"zone": "b"}), model("m")]
+    for _ in range(60):
+        cluster.tick(moved)
+        assert cluster.routed() == {"m": {"p-0"}}
+    setattr(cluster, lacks, frozenset())
+    always_routed(cluster, moved, {"m"})
+    assert cluster.routed() == {"m": {"p-1"}}
+
+
+def test_a_place_that_takes_no_requests_any_more_gives_the_route_back() -> None:
+    nodes = tuple(gpu_node(name, labels={"zone": name}) for name in ("a", "b"))
+    cluster = Cluster(nodes)
+    moved = [pool(nodeSelector={"zone": "b"}), model("m")]
+    cluster.settle([pool(nodeSelector={"zone": "a"}), model("m")])
+    while cluster.routed() != {"m": {"p-1"}}:
+        cluster.tick(moved)
+    cluster.unready = frozenset({"p-1"})
+    cluster.tick(moved)
+    assert cluster.routed() == {"m": {"p-0"}}
+
+
 def test_a_move_to_where_it_does_not_load_does_not_take_it_down() -> None:
     nodes = tuple(gpu_node(name, labels={"zone": name}) for name in ("a", "b"))
     cluster = Cluster(nodes)
@@ -239,10 +268,14 @@ def test_what_runs_on_a_cordoned_node_stays_and_nothing_comes_to_it() -> None:
     assert {name: server.step.plan.node for name, server in cluster.servers.items()} == {"p-0": "a", "p-1": "b"}
 
 
-def test_what_is_evicted_from_a_cordoned_node_moves() -> None:
+MAINTENANCE = {"key": "maintenance", "value": "soon", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize("closed", [{"schedulable": False}, {"taints": (MAINTENANCE,)}], ids=["cordon", "taint"])
+def test_what_is_evicted_from_a_node_that_takes_nothing_new_moves(closed: dict[str, Any]) -> None:
     cluster = Cluster((gpu_node("a"), gpu_node("b")))
     cluster.settle([pool(), model("m")])
-    cluster.nodes = (replace(cluster.nodes[0], schedulable=False), cluster.nodes[1])
+    cluster.nodes = (replace(cluster.nodes[0], **closed), cluster.nodes[1])
     cluster.restart("p-0")
     cluster.settle([pool(), model("m")])
     assert {name: server.step.plan.node for name, server in cluster.servers.items()} == {"p-1": "b"}
@@ -256,6 +289,16 @@ def test_an_idle_server_that_is_evicted_gets_another_name() -> None:
     cluster.restart("p-0")
     cluster.settle(resources)
     assert {name: server.step.plan.node for name, server in cluster.servers.items()} == {"p-1": "b"}
+
+
+def test_what_ends_on_a_node_whose_taint_is_tolerated_comes_back_there() -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b")))
+    tolerant = pool(tolerations=[{"key": "maintenance", "operator": "Exists"}])
+    cluster.settle([tolerant, model("m")])
+    cluster.nodes = (replace(cluster.nodes[0], taints=(MAINTENANCE,)), cluster.nodes[1])
+    cluster.restart("p-0")
+    cluster.settle([tolerant, model("m")])
+    assert [server.step.plan.node for server in cluster.servers.values()] == ["a"]
 
 
 def test_a_node_that_is_not_ready_keeps_what_it_has_for_a_while() -> None:
@@ -284,8 +327,9 @@ def test_a_version_that_does_not_fit_beside_the_old_one_takes_its_place_replica_
     cluster.settle([pool(), model("m", memory=50, minReplicas=2)])
     new = [pool(), model("m", version=2, memory=50, minReplicas=2)]
     for _ in range(120):
+        before = cluster.routed()
         cluster.tick(new)
-        assert "m" in cluster.routed()
+        assert before["m"] & cluster.routed()["m"]
         assert cluster.overcommitted({"m": 50 * GIB}) == []
     assert {tuple(server.loaded["m"].versions) for server in cluster.servers.values()} == {(2,)}
 
@@ -365,3 +409,45 @@ def test_what_waits_for_each_other_is_not_left_waiting() -> None:
     cluster.settle(together)
     assert cluster.routed().keys() == {"m", "n", "e"}
     assert len(cluster.servers) == 1
+
+
+def test_a_model_that_asks_for_another_pool_is_served_until_it_is_reached_there() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m"), model("z")])
+    cluster.elsewhere = {"m": False}
+    rest = [pool(), model("z")]
+    for _ in range(40):
+        cluster.tick(rest)
+        cluster.forget()
+        assert cluster.routed() == {"m": {"p-0"}, "z": {"p-0"}}
+    cluster.elsewhere = {"m": True}
+    for _ in range(int(DRAIN.total_seconds() / 2)):
+        cluster.tick(rest)
+        assert cluster.routed().keys() == {"m", "z"}
+    cluster.tick(rest)
+    assert (cluster.routed().keys(), cluster.serving().keys()) == ({"z"}, {"m", "z"})
+    cluster.settle(rest)
+    assert cluster.serving() == {"z": {"p-0"}}
+
+
+def test_the_last_model_that_asks_for_another_pool_keeps_its_server() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m")])
+    cluster.elsewhere = {"m": False}
+    always_routed(cluster, [pool()], {"m"})
+    cluster.elsewhere = {"m": True}
+    cluster.settle([pool()])
+    assert cluster.servers == {}
+
+
+def test_an_ensemble_whose_model_asks_for_another_pool_goes_on_until_it_does_too() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    right = [pool(), model("m"), model("n"), ensemble("e", "m", "n")]
+    cluster.settle(right)
+    cluster.elsewhere = {"m": True}
+    without = [right[0], right[2], right[3]]
+    always_routed(cluster, without, {"n", "e"}, rounds=40)
+    assert cluster.serving().keys() == {"m", "n", "e"}
+    cluster.elsewhere = {"m": True, "n": True, "e": True}
+    cluster.settle([pool()])
+    assert cluster.servers == {}

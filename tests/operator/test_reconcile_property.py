@@ -99,7 +99,9 @@ def test_nothing_that_serves_and_is_declared_is_ever_unreachable(
         for _ in range(seconds):
             before = cluster.routed()
             cluster.tick(resources)
-            lost = (before.keys() & names) - cluster.routed().keys()
+            after = cluster.routed()
+            # Routes are changed in no order: only where some server keeps one, there is always an endpoint.
+            lost = {name for name in before.keys() & names if not before[name] & after.get(name, set())}
             assert not {name for name in lost if not unavoidable(cluster, name, before[name])}, f"{lost} after {change}"
             assert not cluster.overcommitted(manifests.sizes())
     finally_settled(manifests, cluster)

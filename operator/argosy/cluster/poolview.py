@@ -101,6 +101,7 @@ def _report(name: str, server: _Server) -> ServerReport:
         models=said.models,
         trouble=_trouble(server, said),
         settled=said.settled,
+        takes_requests=pod.ready,
         routes=pod.routes,
     )
 

@@ -100,7 +100,7 @@ def _with_users(model: str, observed: Observed, server: str) -> set[str]:
 def _served_elsewhere(
     name: str, server: str, members: Members, places: Places, observed: Observed, swaps: set[Seat]
 ) -> bool:
-    """Whether every other place serves it and stays."""
+    """Whether every other place is reached and stays."""
     others = [each for each in places.servers.get(name, ()) if each != server]
     if not others and not members.declares(name):
         return True

@@ -119,8 +119,8 @@ class CurrentServer:
 class ServerReport:
     """What is observed of one server; `trouble` says why it does not run.
 
-    `settled`: since it was started, every model that it should have was ready or failed once. `routes`: what requests
-    reach it for, where that is known.
+    `settled`: since it was started, every model that it should have was ready or failed once. `routes`: what its Pod is
+    labelled for; requests for it come once the Pod is Ready (`takes_requests`), and those that run go on if it is not.
     """
 
     name: str
@@ -129,6 +129,7 @@ class ServerReport:
     url: str = ""
     trouble: str = ""
     settled: bool = False
+    takes_requests: bool = False
     routes: frozenset[str] = frozenset()
 
 

@@ -1,9 +1,9 @@
 """What leaves a server: it goes when it is available where it should be, and no sooner; then it is drained.
 
 A model that moves stays routed where it was until every new place of it is reachable, and for as long as endpoints
-take to follow. Then it is no longer routed to, and after the drain it is unloaded. What nobody declares any more is
-drained at once. What is declared and has no place, or no valid form, stays: what serves goes on serving, and others
-wait. Of those that wait for each other one has to go.
+take to follow. Then it is no longer routed to, and after the drain it is unloaded. So it is with one that moves to
+another pool. What nobody declares any more is drained at once. What is declared and has no place, or no valid form,
+stays: what serves goes on serving, and others wait. Of those that wait for each other one has to go.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,7 +80,7 @@ def departures(scene: Scene, before: Mapping[str, datetime], now: datetime, drai
         scene.plan.servers, scene.members, scene.places, scene.observed, scene.nodes, occupants, begun
     )
     fates = {(server, name): _fate(scene, server, name) for server, names in extras.items() for name in names}
-    fates.update(dict.fromkeys(changes.swaps, Fate.GOES))
+    fates.update(dict.fromkeys(changes.swaps, Fate.FOLLOWS))
     for server, name in changes.swaps:
         extras.setdefault(server, set()).add(name)
     occupants, running = _occupants(scene, extras), {server.name for server in scene.current}
@@ -133,8 +133,10 @@ def _occupants(scene: Scene, extras: Mapping[str, Iterable[str]]) -> dict[str, l
 def _fate(scene: Scene, server: str, name: str) -> Fate:
     members, places = scene.members, scene.places
     steps = scene.observed.held(server)[name].steps
-    if not members.declares(name) or not all(members.declares(step) for step in steps):
+    if not all(members.knows(each) for each in (name, *steps)):
         return Fate.GOES
+    if not members.declares(name):
+        return Fate.FOLLOWS if members.elsewhere[name] else Fate.STAYS
     if name in members.broken:
         return Fate.STAYS
     new = places.servers.get(name, ())

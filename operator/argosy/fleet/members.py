@@ -13,25 +13,36 @@ class Members:
     """What a pool is to serve.
 
     `broken`: names that are declared and have no valid form, so that what serves under them is left as it is.
-    `runs`: the models of each ensemble.
+    `runs`: the models of each ensemble. `elsewhere`: names that another pool is to serve by now, and whether requests
+    reach them there.
     """
 
     models: Mapping[str, InferenceModel] = field(default_factory=dict)
     ensembles: Mapping[str, Ensemble] = field(default_factory=dict)
     broken: frozenset[str] = frozenset()
     runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    elsewhere: Mapping[str, bool] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, models: Iterable[InferenceModel], ensembles: Iterable[Ensemble], broken: Iterable[str] = ()
+        cls,
+        models: Iterable[InferenceModel],
+        ensembles: Iterable[Ensemble],
+        broken: Iterable[str] = (),
+        elsewhere: Mapping[str, bool] | None = None,
     ) -> "Members":
         """The members of one pool."""
         composed = {each.name: each for each in ensembles}
-        return cls({each.name: each for each in models}, composed, frozenset(broken), runs_of(composed.values()))
+        runs = runs_of(composed.values())
+        return cls({each.name: each for each in models}, composed, frozenset(broken), runs, elsewhere or {})
 
     def declares(self, name: str) -> bool:
-        """Whether something of this name is asked for, well or not."""
+        """Whether something of this name is asked of the pool, well or not."""
         return name in self.models or name in self.ensembles or name in self.broken
+
+    def knows(self, name: str) -> bool:
+        """Whether something of this name is asked of this pool or another."""
+        return self.declares(name) or name in self.elsewhere
 
     def version(self, name: str) -> int | None:
         """The declared version of a valid member."""

@@ -56,12 +56,12 @@ class Observed:
         return any(each.answers for each in self.on(name).get(server, ()))
 
     def reachable(self, server: str, name: str) -> bool:
-        """Whether the server answers, and its Pod takes requests."""
+        """Whether requests come there, and are answered."""
         report = self.reports.get(server)
-        return report is not None and report.settled and self.serves(server, name)
+        return report is not None and report.takes_requests and name in report.routes and self.serves(server, name)
 
     def routed(self, server: str, name: str) -> bool:
-        """Whether requests still reach it there, as far as is known."""
+        """Whether requests may still come there, be it that the Pod is not Ready now."""
         report = self.reports.get(server)
         return report is not None and name in report.routes
 

@@ -30,6 +30,11 @@ def selected(pool: ServingPool, nodes: Iterable[Node], running: Collection[str] 
     return tuple(sorted((n for n in kept if n.schedulable or n.name in running), key=lambda node: node.name))
 
 
+def closed(pool: ServingPool, nodes: Iterable[Node]) -> frozenset[str]:
+    """The ready nodes that take nothing new of the pool: what ends there does not come back."""
+    return frozenset(node.name for node in nodes if node.ready and not (node.schedulable and not _repelled(pool, node)))
+
+
 def _labelled(pool: ServingPool, node: Node) -> bool:
     return pool.spec.node_selector.items() <= dict(node.labels).items()
 

@@ -24,13 +24,15 @@ class Declared:
     """One pool and what asks for it.
 
     `resources` are valid, or in their last valid form; `problems` are of the newest forms; `faulty` are those that
-    never were valid. `recalled`, by identity, are last valid forms that an earlier process held.
+    never were valid. `recalled`, by identity, are last valid forms that an earlier process held. `elsewhere` are the
+    namespace's other models and ensembles, but for those that are being deleted.
     """
 
     resources: tuple[Resource, ...] = ()
     problems: tuple[Problem, ...] = ()
     faulty: tuple[Resource, ...] = ()
     recalled: Mapping[str, Resource] = field(default_factory=dict)
+    elsewhere: tuple[InferenceModel | Ensemble, ...] = ()
 
     @property
     def pool(self) -> ServingPool | None:
@@ -121,7 +123,16 @@ class Resources:
             tuple(problem for entry in entries for problem in entry.problems),
             tuple(entry.newest for entry in entries if entry.form is None),
             {entry.newest.identity: form for entry in entries if (form := self._recalled_form(entry)) is not None},
+            tuple(self._elsewhere(key)),
         )
+
+    def _elsewhere(self, key: str) -> Iterator[InferenceModel | Ensemble]:
+        namespace = key.partition("/")[0]
+        others = (entry.newest for entry in self._entries.values() if key not in entry.pools)
+        for each in others:
+            stays = each.namespace == namespace and not each.metadata.deletion_timestamp
+            if stays and not isinstance(each, ServingPool):
+                yield each
 
     def _recalled_form(self, entry: _Entry) -> Resource | None:
         before = self._recalled.get(entry.newest.identity)

@@ -14,10 +14,12 @@ from argosy.api import Problem, Resource, ServingPool
 from argosy.cluster.apply import Applier
 from argosy.cluster.observe import Observer, PodView, PoolView
 from argosy.fleet.admission import check_names
+from argosy.fleet.demand import belongs
 from argosy.fleet.facts import CurrentServer, Node, Refusal
 from argosy.fleet.held import without
 from argosy.fleet.upgrades import ServerUpgrade, may_upgrade
 from argosy.handlers.announce import Announcer
+from argosy.handlers.elsewhere import elsewhere, services_elsewhere
 from argosy.handlers.resources import Declared, Resources
 from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
 from argosy.render.names import object_name
@@ -42,6 +44,8 @@ log = logging.getLogger(__name__)
 
 REFUSED_AGAIN_S = 15.0
 """How long until an object that was refused is tried again."""
+ELSEWHERE_AGAIN_S = 5.0
+"""How long until a pool that still serves what another is to serve looks again whether that one does."""
 
 
 @dataclass(slots=True)
@@ -88,8 +92,9 @@ class Rounds:
         """
         declared, view = self._resources.of_pool(key), self._observer.pool(key)
         memory = self._memory.setdefault(key, Memory())
+        moved = elsewhere(declared, view, self._observer.pool)
         async with self._deciding:
-            outcome = await asyncio.to_thread(self._decide, key, declared, view, memory)
+            outcome = await asyncio.to_thread(self._decide, key, declared, view, memory, moved)
             memory.servers, memory.leaving = outcome.servers.get(key, ()), outcome.leaving.get(key, {})
             memory.valid = outcome.valid
         if declared.pool is None and any(isinstance(each, ServingPool) for each in declared.faulty):
@@ -106,9 +111,11 @@ class Rounds:
             raise applied.failure
         if not declared.every and not view.current:
             self._memory.pop(key, None)
-        return self._clock() if again else _again(self._clock(), applied.refusals, outcome.wake)
+        return self._clock() if again else _again(self._clock(), applied.refusals, moved, outcome.wake)
 
-    def _decide(self, key: str, declared: Declared, view: PoolView, memory: Memory) -> Outcome:
+    def _decide(
+        self, key: str, declared: Declared, view: PoolView, memory: Memory, moved: Mapping[str, bool]
+    ) -> Outcome:
         """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
         previous = Previous(
             servers={key: self._servers(key)},
@@ -129,6 +136,7 @@ class Rounds:
             urls=_urls(declared),
             selectors=_selectors(declared),
             faulty=declared.faulty,
+            elsewhere={key: moved},
         )
 
     def _nodes(self, key: str) -> tuple[Node, ...]:
@@ -151,16 +159,18 @@ class Rounds:
 
     def _render(self, declared: Declared, outcome: Outcome, steps: Sequence[ServerStep], view: PoolView) -> Rendered:
         pool = declared.pool
+        others = services_elsewhere(declared)
         if pool is None:
-            return Rendered()
+            return Rendered(keep=others)
         servers = [ServerWorkload(step.plan, step.repository, step.served) for step in steps]
-        members = [each for each in declared.members if not each.metadata.deletion_timestamp]
+        mine = [each for each in declared.members if belongs(each, pool)]
+        members = [each for each in mine if not each.metadata.deletion_timestamp]
         objects = pool_objects(pool, servers, members, self._images, self._cluster)
         if former := _former(outcome):
             objects = (*objects, last_valid_configmap(pool, former))
         held = self._held_back(pool, servers, view)
         wanted = tuple(each for each in objects if object_identity(each) not in held)
-        return Rendered(wanted, owners(wanted), held)
+        return Rendered(wanted, owners(wanted), held | others)
 
     def _held_back(self, pool: ServingPool, servers: Sequence[ServerWorkload], view: PoolView) -> frozenset[str]:
         """The Deployments that keep their former Pod template until it is their turn."""
@@ -207,12 +217,18 @@ class Rounds:
             await self._announcer.changed(resource, before, status)
 
 
-def _again(now: datetime, refusals: Collection[Refusal], wake: datetime | None) -> datetime | None:
-    """When to come back: nobody tells when what stands in an object's way is gone, or a right is given."""
-    if not refusals:
-        return wake
-    retry = now + timedelta(seconds=REFUSED_AGAIN_S)
-    return retry if wake is None else min(wake, retry)
+def _again(
+    now: datetime, refusals: Collection[Refusal], moved: Mapping[str, bool], wake: datetime | None
+) -> datetime | None:
+    """When to come back. Nobody tells when what stands in an object's way is gone, or a right is given; nor does a
+    pool hear of another's servers.
+    """
+    due = [] if wake is None else [wake]
+    if refusals:
+        due.append(now + timedelta(seconds=REFUSED_AGAIN_S))
+    if not all(moved.values()):
+        due.append(now + timedelta(seconds=ELSEWHERE_AGAIN_S))
+    return min(due, default=None)
 
 
 def _devices(servers: Sequence[CurrentServer]) -> set[tuple[str, int]]:

@@ -15,7 +15,7 @@ from watchfiles import Change, awatch
 from argosy.acceptance import check_together
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
-from argosy.fleet.facts import Node
+from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.status import Status
 from argosy.reconcile import Outcome, Previous, reconcile
 
@@ -113,11 +113,7 @@ class Supervisor:
 
     async def _round(self) -> Outcome:
         now = time.monotonic()
-        # whatever answers is reached: there are no endpoints that would have to follow
-        reports = {
-            pool: [replace(report, settled=True) for report in found]
-            for pool, found in (await self._fleet.observe(now)).items()
-        }
+        reports = {pool: list(map(_reached, found)) for pool, found in (await self._fleet.observe(now)).items()}
         before = replace(self._previous, repositories=self._fleet.loaded())
         here = for_this_machine(self._resources, sum(not gpu.is_cpu for gpu in self._node.gpus))
         outcome = reconcile(
@@ -222,6 +218,12 @@ class Supervisor:
             self._view.note("stopping: requests that were accepted are answered; another Ctrl-C ends it at once")
         self._stopping = True
         self._wake.set()
+
+
+def _reached(report: ServerReport) -> ServerReport:
+    """Whatever answers is reached: there are no endpoints that would have to follow."""
+    answering = frozenset(each.model for each in report.models if each.answers)
+    return replace(report, takes_requests=report.ready, routes=answering)
 
 
 def faulty(manifests: Manifests, known: Collection[str]) -> list[Resource]:

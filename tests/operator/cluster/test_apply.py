@@ -70,7 +70,7 @@ EDITS = {
     "template": ("set", "image", "deployment/pool-0", "server=evil:1"),
     "rights": ("patch", "role/pool-0", "--type=json", "-p", MORE_RIGHTS),
     "repository": ("patch", "configmap/pool-0", "-p", '{"data":{"repository.json":"{}"}}'),
-    "selector": ("patch", "service/embedder", "-p", '{"spec":{"selector":{"argosy.dev/pool":"other"}}}'),
+    "selector": ("patch", "service/embedder", "-p", '{"spec":{"selector":{"serves.argosy.dev/embedder":"no"}}}'),
     "port": ("patch", "service/embedder", "-p", '{"spec":{"ports":[{"name":"ssh","port":22,"protocol":"TCP"}]}}'),
     "label": ("label", "configmap/pool-0", "app.kubernetes.io/managed-by-"),
     "owner": ("patch", "networkpolicy/pool", "--type=merge", "-p", '{"metadata":{"ownerReferences":null}}'),
@@ -95,7 +95,7 @@ async def test_hand_edits_are_corrected(
         assert len(live["Role"]["rules"]) == 2
         assert '"server": "pool-0"' in live["ConfigMap"]["data"]["repository.json"]
         service = cluster.json("get", "service", "embedder", "-n", namespace)["spec"]
-        assert service["selector"]["argosy.dev/pool"] == "pool"
+        assert service["selector"] == {"serves.argosy.dev/embedder": "true"}
         policy = cluster.json("get", "networkpolicy", "pool", "-n", namespace)
         assert policy["metadata"]["ownerReferences"][0]["uid"] == declared.pool.metadata.uid
         assert objects_of(cluster, namespace) == named(objects)

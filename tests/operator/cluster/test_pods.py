@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
+from argosy.cluster.details import Desired, State
+from argosy.cluster.inventory import Owned
 from argosy.cluster.ownership import Owner, stranger
 from argosy.cluster.pods import gpus_of, pod_view
 from argosy.cluster.podtrouble import deployment_trouble, pod_trouble
+from argosy.cluster.poolview import pool_view
 from argosy.cluster.routing import routes_of, routes_patch
+from argosy_runtime.agent.documents import AgentState
 
 
 def container(name: str = "server", **status: Any) -> dict[str, Any]:
@@ -96,6 +100,19 @@ def test_a_pod_without_a_status_yet() -> None:
     metadata = {"name": "p", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "x"}
     view = pod_view({"metadata": metadata})
     assert (view.ready, view.server_ready, view.terminating, view.routes) == (False, False, True, frozenset())
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_pod_that_is_not_ready_takes_no_requests_and_still_has_its_routes(ready: bool) -> None:
+    metadata = {"name": "p", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}
+    labels = {"argosy.dev/server": "pool-0", "serves.argosy.dev/embedder": "true"}
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    pod = pod_view({"metadata": {**metadata, "labels": labels}, "status": {"conditions": conditions}})
+    state = State(AgentState(pod="u", live=True, settled=True))
+    details = (Desired("pool-0", None), state)
+    objects = [Owned("1", 1, True, None, "pool", "pool-0", False, b"", detail) for detail in details]
+    (report,) = pool_view(objects, [pod]).reports
+    assert (report.takes_requests, report.routes) == (ready, {"embedder"})
 
 
 OURS, OTHER = Owner("ServingPool", "pool", "1"), Owner("ServingPool", "pool", "2")

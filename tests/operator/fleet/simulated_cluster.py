@@ -40,8 +40,9 @@ class Cluster:
     """One pool's cluster.
 
     `refuses` are versions that never load, `slow` is how long one change takes, `replaced` are the Pods that
-    had to be started again with other GPUs in the last round. While `frozen`, routes stay as they are. `noted` is what
-    each server served when it was last heard of.
+    had to be started again with other GPUs in the last round. While `frozen`, routes stay as they are; Pods that are
+    `unlabelled` get none, and those that are `unready` take no requests. `elsewhere` is what another pool is to serve,
+    and whether it is reached there. `noted` is what each server served when it was last heard of.
     """
 
     nodes: tuple[Node, ...]
@@ -54,6 +55,9 @@ class Cluster:
     replaced: frozenset[str] = frozenset()
     frozen: bool = False
     noted: dict[str, RenderedRepository] = field(default_factory=dict)
+    unlabelled: frozenset[str] = frozenset()
+    unready: frozenset[str] = frozenset()
+    elsewhere: dict[str, bool] = field(default_factory=dict)
 
     def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
         """One round, and what the servers do about it in that time."""
@@ -66,7 +70,8 @@ class Cluster:
             valid=self.previous.valid,
             served={POOL: tuple(self.noted.values())},
         )
-        outcome = reconcile(resources, self.nodes, observed, before, self.now)
+        elsewhere = {POOL: self.elsewhere}
+        outcome = reconcile(resources, self.nodes, observed, before, self.now, elsewhere=elsewhere)
         self.previous = Previous(outcome.servers, {}, outcome.statuses, outcome.leaving, outcome.valid)
         self._apply(outcome.steps.get(POOL, ()))
         self.now += timedelta(seconds=seconds)
@@ -104,7 +109,7 @@ class Cluster:
         """The servers on which each name is reached now: routed there, and answering."""
         found: dict[str, set[str]] = {}
         for name, server in self.servers.items():
-            for model in server.routes:
+            for model in server.routes if name not in self.unready else ():
                 if self._answers(server, model):
                     found.setdefault(model, set()).add(name)
         return found
@@ -144,7 +149,7 @@ class Cluster:
                 self.servers[name] = SimulatedServer(step, self.now + self.slow)
             else:
                 server.step = step
-            if not self.frozen:
+            if not self.frozen and name not in self.unlabelled:
                 self.servers[name].routes = step.routes
 
     def _work(self, server: SimulatedServer) -> None:
@@ -195,7 +200,8 @@ class Cluster:
             if (model.name, version) in self.refuses
         ]
         said = tuple(models + failed) if up else ()
-        return ServerReport(name, up, said, f"http://{name}", settled=up, routes=server.routes)
+        takes = up and name not in self.unready
+        return ServerReport(name, up, said, f"http://{name}", settled=up, takes_requests=takes, routes=server.routes)
 
     def _repository(self, name: str) -> RenderedRepository:
         return RenderedRepository(name, tuple(self.servers[name].loaded.values()))

@@ -1,30 +1,38 @@
 """A round does all that it can, whatever fails; virtual, without an API server."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
 from tests.operator.fleet.declared import gpu_node
-from tests.operator.handlers.test_resources import model, pool
+from tests.operator.handlers.test_resources import STATUS, model, pool, with_status
 
 from argosy.api import Resource
 from argosy.cluster.apply import Applied, Applier
 from argosy.cluster.errors import UnreachableError
 from argosy.cluster.observe import Observer
+from argosy.cluster.pods import PodView
 from argosy.cluster.poolview import PoolView
-from argosy.fleet.facts import Refusal
+from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
 from argosy.fleet.status import Status
 from argosy.handlers.announce import Announcer
 from argosy.handlers.resources import Resources
-from argosy.handlers.rounds import Rounds
+from argosy.handlers.rounds import ELSEWHERE_AGAIN_S, Rounds
+from argosy.reconcile import DRAIN
 from argosy.render.workloads import Cluster, Images, KubernetesObject, object_identity
+from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 KEY = "n/p"
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
+@dataclass
 class Observed:
-    """A cluster with one node and no server."""
+    """A cluster with one node; what is known of pools, by key."""
+
+    views: dict[str, PoolView] = field(default_factory=dict)
 
     def nodes(self) -> Sequence[object]:
         return (gpu_node("a"),)
@@ -33,7 +41,7 @@ class Observed:
         return {KEY}
 
     def pool(self, key: str) -> PoolView:
-        return PoolView()
+        return self.views.get(key, PoolView())
 
     def foreign_gpus(self) -> dict[str, int]:
         return {}
@@ -45,11 +53,16 @@ class Writes:
 
     applied: Applied = field(default_factory=Applied)
     objects: set[str] = field(default_factory=set)
+    keep: set[str] = field(default_factory=set)
+    routes: dict[str, frozenset[str]] = field(default_factory=dict)
     statuses: dict[str, Status] = field(default_factory=dict)
 
-    async def apply(self, key: str, objects: Sequence[KubernetesObject], *_: Any) -> Applied:
-        self.objects = {object_identity(each) for each in objects}
+    async def apply(self, key: str, objects: Sequence[KubernetesObject], _: Any, keep: Collection[str]) -> Applied:
+        self.objects, self.keep = {object_identity(each) for each in objects}, set(keep)
         return self.applied
+
+    async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
+        self.routes[pod.name] = routes
 
     async def status(self, resource: Resource, status: Status) -> bool:
         self.statuses[resource.identity] = status
@@ -59,13 +72,19 @@ class Writes:
         """An Event, which nobody reads here."""
 
 
-def rounds(writes: Writes) -> Rounds:
-    """Rounds over a pool with one model."""
-    resources = Resources()
-    for body in (pool(), model()):
-        resources.put(body)
-    observed, applier, announcer = cast(Observer, Observed()), cast(Applier, writes), cast(Announcer, writes)
-    return Rounds(resources, observed, applier, announcer, Images("a", "b", "c"), Cluster("policy/v1"))
+def rounds(
+    writes: Writes,
+    resources: Resources | None = None,
+    observed: Observed | None = None,
+    clock: Callable[[], datetime] = lambda: NOW,
+) -> Rounds:
+    """Rounds over a pool with one model, where nothing else is given."""
+    if resources is None:
+        resources = Resources()
+        for body in (pool(), model()):
+            resources.put(body)
+    seen, applier, announcer = cast(Observer, observed or Observed()), cast(Applier, writes), cast(Announcer, writes)
+    return Rounds(resources, seen, applier, announcer, Images("a", "b", "c"), Cluster("policy/v1"), clock)
 
 
 async def test_statuses_are_written_though_an_object_could_not_be_applied() -> None:
@@ -85,3 +104,59 @@ async def test_what_is_refused_is_told_in_the_next_round_which_comes_at_once() -
     await run.once(KEY)
     ready = writes.statuses["InferenceModel n/m"].conditions[0]
     assert (ready.reason.value, "Service n/m" in ready.message) == ("NotApplied", True)
+
+
+def serving(server: str) -> PoolView:
+    """A pool with one server that serves the model `m`."""
+    routes = frozenset({"m"})
+    loaded = (LoadedModel("m", 1, LoadState.READY),)
+    return PoolView(
+        (CurrentServer(server, "a", ()),),
+        (ServerReport(server, True, loaded, settled=True, takes_requests=True, routes=routes),),
+        (RenderedRepository(server, (RenderedModel("m", 'name: "m"', {1: VersionSource("s3://bucket/m")}),)),),
+        (PodView(server, server, server, True, True, False, routes, True, "", NOW),),
+    )
+
+
+async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -> None:
+    resources, observed, writes, now = Resources(), Observed({KEY: serving("p-0")}), Writes(), NOW
+    for body in (pool(), pool("q"), with_status(model(generation=2, poolRef="q"))):
+        resources.put(body)
+    run = rounds(writes, resources, observed, lambda: now)
+    observed.views["n/q"] = serving("q-0")
+    assert await run.once(KEY) == NOW + timedelta(seconds=ELSEWHERE_AGAIN_S)  # its status is not of this generation
+    assert "Deployment n/p-0" in writes.objects
+    assert (writes.routes, writes.keep) == ({}, {"Service n/m"})
+    status = STATUS.model_copy(update={"observed_generation": 2})
+    resources.wrote("InferenceModel n/m", status)
+    observed.views["n/q"] = PoolView()
+    assert await run.once(KEY) == NOW + timedelta(seconds=ELSEWHERE_AGAIN_S)
+    observed.views["n/q"] = serving("q-0")
+    wake = await run.once(KEY)
+    assert (wake, writes.routes) == (NOW + DRAIN / 2, {})
+    now += DRAIN / 2
+    await run.once(KEY)
+    assert writes.routes == {"p-0": frozenset()}
+
+
+async def test_a_pool_that_is_gone_leaves_the_services_of_what_asks_for_another() -> None:
+    resources, writes = Resources(), Writes()
+    resources.put(pool("q"))
+    moved = model(poolRef="q")
+    resources.put(moved)
+    await rounds(writes, resources, Observed({KEY: serving("p-0")})).once(KEY)
+    assert (writes.objects, writes.keep) == (set(), {"Service n/m"})
+    resources.put({**moved, "metadata": {**moved["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    await rounds(writes, resources, Observed({KEY: serving("p-0")})).once(KEY)
+    assert writes.keep == set()
+
+
+async def test_a_service_is_made_by_the_pool_that_serves() -> None:
+    resources, writes = Resources(), Writes()
+    for body in (pool(), pool("q"), model(), model(generation=2, poolRef="q", version="wrong")):
+        resources.put(body)
+    run = rounds(writes, resources)
+    await run.once(KEY)
+    assert "Service n/m" in writes.objects
+    await run.once("n/q")
+    assert "Service n/m" not in writes.objects

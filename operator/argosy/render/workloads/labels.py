@@ -46,8 +46,8 @@ def pods_of_server(pool: ServingPool, server: str) -> dict[str, str]:
 
 
 def pods_that_serve(member: InferenceModel | Ensemble) -> dict[str, str]:
-    """What selects the Pods that may be asked for a model or ensemble."""
-    return {POOL_LABEL: label(member.spec.pool_ref), **route_labels([member.name])}
+    """What selects the Pods that may be asked for a model or ensemble; while it moves from pool to pool, in both."""
+    return route_labels([member.name])
 
 
 def route_labels(members: Iterable[str]) -> dict[str, str]:
