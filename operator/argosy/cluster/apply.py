@@ -190,7 +190,7 @@ class Applier:
             body = {**body, "metadata": {**body["metadata"], "uid": known.uid}}
         with shelf.expecting(wanted.key, shape):
             answer = await self._connection.apply(wanted.kind.path(*wanted.key), body, manager=MANAGER)
-            shelf.applied(answer, wanted.digest, shape)
+            shelf.applied(answer, wanted.digest, shape, body)
 
     async def _look(self, round_: _Round, wanted: _Wanted) -> Owned | None:
         """The object as it stands, if it does; what was found out beforehand counts once."""

@@ -3,7 +3,7 @@
 Every method raises ApiError's subclasses. Nothing is repeated here: who asks knows whether that makes sense.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from .errors import (
     TooLargeError,
     UnreachableError,
 )
-from .kinds import RESOURCES
 from .transport import Call, OnRequest, Transport
 
 __all__ = [
@@ -93,9 +92,12 @@ class Connection:
             if not more:
                 return
 
-    def watch(self, path: str, params: Mapping[str, str]) -> AsyncGenerator[dict[str, Any]]:
+    def watch(
+        self, path: str, params: Mapping[str, str], *, metadata_only: bool = False
+    ) -> AsyncGenerator[dict[str, Any]]:
         """The events of a collection, from `resourceVersion` on, until the API server ends the answer."""
-        return self._transport.stream(Call("watch", path, {**params, "watch": "1"}))
+        accept = METADATA_ONLY if metadata_only else transport.JSON
+        return self._transport.stream(Call("watch", path, {**params, "watch": "1"}, accept=accept))
 
     async def create(self, path: str, body: Body, *, manager: str) -> dict[str, Any]:
         """A new object, as it then stands. ConflictError where it exists."""
@@ -145,12 +147,3 @@ class Connection:
     async def crd_problems(self) -> list[str]:
         """What is wrong with Argosy's CRDs there: missing, or without fields of this release. With the way out."""
         return await crds.problems(self.get)
-
-    async def any_resources(self, namespaces: Collection[str] = ()) -> bool:
-        """Whether any of Argosy's resources exists, in these namespaces or, without them, in all."""
-        for kind in RESOURCES.values():
-            for namespace in namespaces or ("",):
-                call = Call("list", kind.path(namespace), {"limit": "1"})
-                if (await self._transport.send(call))["items"]:
-                    return True
-        return False

@@ -7,7 +7,7 @@ hold there is nothing to do.
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
@@ -44,6 +44,14 @@ class Applied:
     print: bytes
 
 
+@dataclass(slots=True)
+class _Expected:
+    """What is being applied: its shape, and the uids of its name that ended meanwhile."""
+
+    shape: Shape
+    ended: set[str] = field(default_factory=set)
+
+
 Reduce = Callable[[Mapping[str, Any]], object]
 
 
@@ -55,7 +63,7 @@ class Shelf:
         self._changed, self._reduce = changed, reduce
         self._objects: dict[Key, Owned] = {}
         self._applied: dict[Key, Applied] = {}
-        self._expected: dict[Key, Shape] = {}
+        self._expected: dict[Key, _Expected] = {}
         self._of_pool: dict[PoolLabel, dict[Key, None]] = {}
 
     def get(self, key: Key) -> Owned | None:
@@ -74,6 +82,8 @@ class Shelf:
         """A watch says that it stands like this."""
         key = key_of(body)
         now, before = self.reduced(body), self._objects.get(key)
+        if key in self._expected:
+            self._expected[key].ended.discard(now.uid)  # a list may be older than the object
         if before is not None and before.uid == now.uid and now.version <= before.version:
             return  # what was learned from an answer is newer than the watch
         self._put(key, now)
@@ -84,6 +94,7 @@ class Shelf:
         """A watch says that it is no more, or no longer says that it is ours."""
         key, uid = key_of(body), body["metadata"]["uid"]
         before = self._objects.get(key)
+        self._note_end(key, uid)
         if before is not None and before.uid == uid:
             self._tell(key, before)  # while it still helps to tell which pool that is
             self.forget(key)
@@ -91,25 +102,32 @@ class Shelf:
     def only(self, namespace: str, keys: Collection[Key]) -> None:
         """In the namespace (empty: in all) there are just these."""
         for key in [each for each in self._objects if each not in keys and namespace in ("", each[0])]:
+            self._note_end(key, self._objects[key].uid)
             self._tell(key, self._objects[key])
             self.forget(key)
 
     @contextmanager
     def expecting(self, key: Key, shape: Shape) -> Iterator[None]:
         """While an object of this shape is being applied: what watches say of it meanwhile is measured by that."""
-        self._expected[key] = shape
+        self._expected[key] = _Expected(shape)
         try:
             yield
         finally:
             self._expected.pop(key, None)
 
-    def applied(self, body: Mapping[str, Any], digest: bytes, shape: Shape) -> None:
-        """It was applied: this is how it stands since."""
+    def applied(self, body: Mapping[str, Any], digest: bytes, shape: Shape, sent: Mapping[str, Any]) -> None:
+        """It was applied as `sent`: this is how it stands since, with what others wrote."""
         key = key_of(body)
         self._applied[key] = Applied(digest, shape, fingerprint(body, shape))
         now, before = self.reduced(body), self._objects.get(key)
-        if before is None or before.uid != now.uid or now.version >= before.version:
+        expected = self._expected.get(key)
+        if expected is not None and now.uid in expected.ended:
+            self.forget(key)
+            self._tell(key, now)
+        elif before is None or before.uid != now.uid or now.version >= before.version:
             self._put(key, now)
+            if _is_news(before, now, self._reduce(sent)):
+                self._tell(key, before, now)
         # Otherwise someone wrote after us and was seen before the answer, measured by the shape that was expected.
 
     def is_as_applied(self, key: Key, digest: bytes) -> bool:
@@ -163,5 +181,19 @@ class Shelf:
         )
 
     def _shape(self, key: Key) -> Shape:
-        applied = self._applied.get(key)
-        return self._expected.get(key, applied.shape if applied else None)
+        expected, applied = self._expected.get(key), self._applied.get(key)
+        known = expected or applied
+        return known.shape if known else None
+
+    def _note_end(self, key: Key, uid: str) -> None:
+        """The answer that is awaited may be older than this."""
+        if key in self._expected:
+            self._expected[key].ended.add(uid)
+
+
+def _is_news(before: Owned | None, now: Owned, sent: object) -> bool:
+    """Whether the answer to a write of ours brings what others wrote; `sent` is the detail that we wrote."""
+    if before is None:
+        return now.terminating or now.detail != sent
+    changed = (before.terminating, before.owner, before.pool) != (now.terminating, now.owner, now.pool)
+    return changed or now.detail not in (before.detail, sent)

@@ -1,24 +1,25 @@
 """All that is watched, and what is known by it.
 
 A kind that may not be read does not hold up the rest: it is named in `troubles` and asked for again now and then.
-Two are needed though, and without them `synced` fails: with no nodes, or with no ConfigMaps (where each server sits),
-a plan would be made from nothing and move or end what runs.
+Some are needed though, and without them `synced` fails: with no nodes, with no ConfigMaps (where each server sits), or
+with no resources of a kind, a plan would be made from nothing and move or end what runs.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from argosy.fleet.facts import Node
 from argosy.render.names import label
-from argosy.render.workloads import SERVER_LABEL, Cluster, managed_selector
+from argosy.render.workloads import SERVER_LABEL, managed_selector
 
 from . import kinds
-from .connection import ApiError, Connection
+from .asking import answered
+from .connection import Connection
 from .details import of_configmap, of_deployment
 from .inventory import PoolLabel, Shelf
 from .kinds import Kind
+from .living import Ended, Living
 from .nodes import Nodes
 from .ownership import is_managed
 from .pods import GpuHolders, PodView, ServerPods
@@ -27,12 +28,9 @@ from .watch import Sink, Watch
 
 __all__ = ["Observer", "PodView", "PoolView"]
 
-log = logging.getLogger(__name__)
-
 Changed = Callable[[str | None], None]
 """Told which pool changed, by its key `namespace/name`; None: every pool."""
-RETRY_S = 2.0
-_NEEDED = (kinds.NODE, kinds.CONFIG_MAP)
+_NEEDED = (kinds.NODE, kinds.CONFIG_MAP, *kinds.RESOURCES.values())
 _OWNED = (
     kinds.SERVICE_ACCOUNT,
     kinds.ROLE,
@@ -47,25 +45,33 @@ _OWNED = (
 
 
 class Observer:
-    """Watches what is ours, the nodes, and who else holds GPUs.
+    """Watches what is ours, the nodes, who else holds GPUs, and which resources there are (`ended`: no more).
 
     `troubles` says what cannot be read, by plural and, where there are several, namespace, and which node is passed
     over, by `nodes/name`.
     """
 
-    def __init__(self, connection: Connection, namespaces: Collection[str], changed: Changed) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        namespaces: Collection[str],
+        changed: Changed,
+        ended: Ended = lambda *_: None,
+    ) -> None:
         self._connection, self._namespaces, self._changed = connection, tuple(namespaces), changed
         self._shelves = {kind.name: self._shelf(kind) for kind in _OWNED}
         self._nodes = Nodes(lambda: changed(None))
         self._pods = ServerPods(self._pool_changed)
         self._holders = GpuHolders(lambda: changed(None), self._is_ours)
+        self._living = {kind: Living(kind, ended) for kind in kinds.RESOURCES.values()}
         self._refused: dict[str, str] = {}
         self._watches: list[Watch] = []
         self._started = asyncio.Event()
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        budgets = kinds.disruption_budgets((await self._discovered()).pdb_version)
+        offered = await answered(self._connection.discovery, "what the API server offers")
+        budgets = kinds.disruption_budgets(offered.pdb_version)
         self._shelves[budgets.name].kind = budgets
         self._watches = list(self._all_watches())
         self._started.set()
@@ -86,6 +92,10 @@ class Observer:
     def troubles(self) -> Mapping[str, str]:
         """What cannot be read or used, in words."""
         return self._refused | {f"nodes/{name}": why for name, why in self._nodes.troubles.items()}
+
+    def resources(self) -> set[tuple[str, str]]:
+        """Identity and uid of every resource of Argosy's."""
+        return {each for living in self._living.values() for each in living.all()}
 
     def nodes(self) -> tuple[Node, ...]:
         """The nodes that can be used."""
@@ -149,21 +159,15 @@ class Observer:
         ours = not self._namespaces or metadata.get("namespace") in self._namespaces
         return ours and is_managed(metadata) and SERVER_LABEL in (metadata.get("labels") or {})
 
-    async def _discovered(self) -> Cluster:
-        """What the API server offers, as soon as it says so."""
-        while True:
-            try:
-                return await self._connection.discovery()
-            except ApiError as error:
-                log.info("the API server does not say what it offers: %s", error)
-                await asyncio.sleep(RETRY_S)
-
     def _all_watches(self) -> Iterator[Watch]:
         managed = {"labelSelector": managed_selector()}
         ours: list[tuple[Kind, Sink]] = [(shelf.kind, shelf) for shelf in self._shelves.values()]
         for kind, sink in (*ours, (kinds.POD, self._pods)):
             for namespace in self._namespaces or ("",):
                 yield self._watch(kind, sink, managed, namespace)
+        for kind, living in self._living.items():
+            for namespace in self._namespaces or ("",):
+                yield self._watch(kind, living, {}, namespace, metadata_only=True)
         yield self._watch(kinds.NODE, self._nodes, {})
         # What ended holds nothing, and what has no node holds nothing yet.
         running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}
@@ -171,7 +175,14 @@ class Observer:
             running["labelSelector"] = f"!{SERVER_LABEL}"
         yield self._watch(kinds.POD, self._holders, running)
 
-    def _watch(self, kind: Kind, sink: Sink, selectors: Mapping[str, str], namespace: str = "") -> Watch:
+    def _watch(
+        self,
+        kind: Kind,
+        sink: Sink,
+        selectors: Mapping[str, str],
+        namespace: str = "",
+        metadata_only: bool = False,
+    ) -> Watch:
         place = f"{kind.plural}/{namespace}" if namespace else kind.plural
         if sink is self._holders:
             place = "pods of others"
@@ -182,4 +193,4 @@ class Observer:
             else:
                 self._refused.pop(place, None)
 
-        return Watch(self._connection, kind, sink, failed, namespace, selectors)
+        return Watch(self._connection, kind, sink, failed, namespace, selectors, metadata_only)

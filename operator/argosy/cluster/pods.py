@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -63,12 +63,28 @@ class ServerPods:
     def seen(self, body: Mapping[str, Any]) -> None:
         """A watch says that it stands like this."""
         before = self._pods.get(key_of(body))
-        now = self.learned(body)
+        now = self._take(body)
         if now is not None and (before is None or before.view != now.view):
-            self._changed(now.pool)
+            self._tell(before, now)
 
-    def learned(self, body: Mapping[str, Any]) -> _Known | None:
-        """An answer says that it stands like this, which is no news. None where that is older than what is known."""
+    def learned(self, body: Mapping[str, Any]) -> None:
+        """An answer says that it stands like this; what we write ourselves, routes and the gate, is no news."""
+        before = self._pods.get(key_of(body))
+        if before is None or before.view.uid != body["metadata"]["uid"]:
+            return  # it is gone: the answer was slower than the watch
+        now = self._take(body)
+        if now is None:
+            return
+        view = replace(now.view, routes=before.view.routes, settled=before.view.settled)
+        if (now.pool, view) != (before.pool, before.view):
+            self._tell(before, now)
+
+    def _tell(self, before: _Known | None, now: _Known) -> None:
+        for pool in {now.pool, before.pool if before is not None else now.pool}:
+            self._changed(pool)
+
+    def _take(self, body: Mapping[str, Any]) -> _Known | None:
+        """What is known of it now; None where something newer was known."""
         key, metadata = key_of(body), body["metadata"]
         before, version = self._pods.get(key), int(metadata["resourceVersion"])
         if before is not None and before.view.uid == metadata["uid"] and version <= before.version:

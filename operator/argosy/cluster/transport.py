@@ -89,7 +89,10 @@ class Transport:
                 status, text = await self._exchange(call)
         if status >= 300:
             raise translated(status, text)
-        found: dict[str, Any] = json.loads(text)
+        try:
+            found: dict[str, Any] = json.loads(text)
+        except ValueError as error:
+            raise UnreachableError(0, "Unreachable", f"{self.credentials.server} answers no JSON: {error}") from error
         return found
 
     async def _exchange(self, call: Call) -> tuple[int, bytes]:

@@ -48,6 +48,7 @@ class Watch:
     failed: Callable[[str], None]
     namespace: str = ""
     selectors: Mapping[str, str] = field(default_factory=dict)
+    metadata_only: bool = False
     listed: asyncio.Event = field(default_factory=asyncio.Event)
     forbidden: ForbiddenError | None = None
     _version: str = ""
@@ -72,7 +73,8 @@ class Watch:
     async def _list(self) -> None:
         keys: set[Key] = set()
         version = ""
-        async with aclosing(self.connection.pages(self.kind.path(self.namespace), self.selectors)) as pages:
+        path, only = self.kind.path(self.namespace), self.metadata_only
+        async with aclosing(self.connection.pages(path, self.selectors, metadata_only=only)) as pages:
             async for page in pages:
                 version = page["metadata"]["resourceVersion"]
                 for item in page["items"]:
@@ -94,7 +96,8 @@ class Watch:
         }
         loop = asyncio.get_running_loop()
         began = loop.time()
-        async with aclosing(self.connection.watch(self.kind.path(self.namespace), params)) as events:
+        path, only = self.kind.path(self.namespace), self.metadata_only
+        async with aclosing(self.connection.watch(path, params, metadata_only=only)) as events:
             async for event in events:
                 self._take(event)
         self._well()

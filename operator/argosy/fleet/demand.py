@@ -35,8 +35,8 @@ def pool_facts(
 ) -> PoolFacts:
     """The facts of one pool. Groups and models go by their bare names: a pool's are all in its namespace."""
     known = list(resources)
-    models = [each for each in known if isinstance(each, InferenceModel) and belongs(each, pool)]
-    ensembles = [each for each in known if isinstance(each, Ensemble) and belongs(each, pool)]
+    models = [each for each in known if isinstance(each, InferenceModel) and _belongs(each, pool)]
+    ensembles = [each for each in known if isinstance(each, Ensemble) and _belongs(each, pool)]
     spec = pool.spec
     return PoolFacts(
         pool=pool.key,
@@ -52,6 +52,6 @@ def pool_facts(
     )
 
 
-def belongs(member: InferenceModel | Ensemble, pool: ServingPool) -> bool:
+def _belongs(member: InferenceModel | Ensemble, pool: ServingPool) -> bool:
     """Whether the model or ensemble asks for this pool."""
     return member.namespace == pool.namespace and member.spec.pool_ref == pool.name

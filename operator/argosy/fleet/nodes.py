@@ -26,7 +26,7 @@ def node_of(body: Mapping[str, Any]) -> Node:
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise BadNodeError("metadata.name: is required")
-    count = _count(labels, status)
+    count, offered = _count(labels, status)
     readiness = _readiness(status)
     product = labels.get(f"{_GPU}.product", "")
     return Node(
@@ -42,7 +42,7 @@ def node_of(body: Mapping[str, Any]) -> Node:
             if isinstance(taint, Mapping)
         ),
         ready=all(condition.get("status") == "True" for condition in readiness),
-        schedulable=not spec.get("unschedulable"),
+        schedulable=offered and not spec.get("unschedulable"),
         unready_since=_since(readiness),
     )
 
@@ -54,14 +54,24 @@ def _map(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value
 
 
-def _count(labels: Mapping[str, str], status: Mapping[str, Any]) -> int:
-    """GPUs of the node: what the device plugin offers, or the physical ones where it offers slices of them."""
-    offered = _map(status, "allocatable").get(_GPU, _map(status, "capacity").get(_GPU))
-    sliced = labels.get(f"{_GPU}.sharing-strategy", "none") != "none"
-    found, path = (offered, f"status.capacity[{_GPU}]")
-    if offered is None or (sliced and f"{_GPU}.count" in labels):
-        found, path = labels.get(f"{_GPU}.count", "0"), f"metadata.labels[{_GPU}.count]"
-    return _whole_number(found, path)
+def _count(labels: Mapping[str, str], status: Mapping[str, Any]) -> tuple[int, bool]:
+    """GPUs of the node, and whether they can be had now.
+
+    What the device plugin offers, or the physical ones where it offers slices of them. A plugin that starts again
+    offers none for a while; what runs keeps its GPUs, of which the capacity and the label still tell.
+    """
+    label = f"metadata.labels[{_GPU}.count]"
+    physical = _whole_number(labels.get(f"{_GPU}.count", "0"), label)
+    capacity, allocatable = (_map(status, kind).get(_GPU) for kind in ("capacity", "allocatable"))
+    if allocatable is None and capacity is None:
+        return physical, True
+    there = _whole_number("0" if capacity is None else capacity, f"status.capacity[{_GPU}]")
+    offered = there if allocatable is None else _whole_number(allocatable, f"status.allocatable[{_GPU}]")
+    sliced = labels.get(f"{_GPU}.sharing-strategy", "none") != "none" and physical > 0
+    if offered == 0:
+        count = physical if sliced else max(there, physical)
+        return count, count == 0
+    return physical if sliced else offered, True
 
 
 def _gpus(labels: Mapping[str, str], count: int) -> tuple[Gpu, ...]:

@@ -5,12 +5,13 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from argosy.cluster.apply import Applier
+from argosy.cluster.asking import answered
 from argosy.cluster.connection import ApiError, Connection
 from argosy.cluster.leadership import Leadership
 from argosy.cluster.observe import Observer
@@ -29,6 +30,12 @@ log = logging.getLogger(__name__)
 
 CRDS_AGAIN_S = 5.0
 """How often a missing CRD is looked for."""
+UNTOLD_S, UNTOLD_AGAIN_S = 60.0, 0.05
+"""How long kopf may say nothing new while resources are missing, and how often that is looked at."""
+
+
+class UntoldError(Exception):
+    """kopf does not tell of resources that there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +59,19 @@ class Operator:
         self._metrics = Metrics()
         self._resources = Resources()
         self._controller: Controller | None = None
-        self._listed = asyncio.Event()
+        self._stop = asyncio.Event()
         self._observer: Observer | None = None
         self._trouble = "starting"
 
     async def run(self) -> int:
         """Act until a signal comes or leadership is lost. The exit code."""
-        stop = asyncio.Event()
-        _on_signals(stop)
+        self._listen_to_signals()
         health = Health(self._metrics, lambda: self._trouble, self._notes)
         port = await health.start(self._options.host, self._options.port)
         log.info("listening on port %d: /healthz /readyz /metrics", port)
         try:
             async with Connection.open(self._options.kubeconfig, on_request=self._metrics.request) as connection:
-                return await self._serve(connection, stop)
+                return await self._serve(connection, self._stop)
         finally:
             await health.stop()
 
@@ -78,29 +84,26 @@ class Operator:
             acting = asyncio.create_task(self._act(connection))
             losing = asyncio.create_task(leadership.hold())
             stopping = asyncio.create_task(stop.wait())
-            done, _ = await asyncio.wait((acting, losing, stopping), return_when=asyncio.FIRST_COMPLETED)
-            return await self._end(done, acting, losing, stopping)
+            tasks: tuple[asyncio.Task[Any], ...] = (acting, losing, stopping)
+            try:
+                ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+            return 0 if stopping in ended else self._failed(acting if acting in ended else losing, losing in ended)
         finally:
             self._metrics.leading.set(0)
             await leadership.release()
 
-    async def _end(
-        self,
-        done: set[asyncio.Task[Any]],
-        acting: asyncio.Task[None],
-        losing: asyncio.Task[None],
-        stopping: asyncio.Task[Any],
-    ) -> int:
-        for task in (acting, losing, stopping):
-            task.cancel()
-        await asyncio.gather(acting, losing, stopping, return_exceptions=True)
-        if losing in done:
+    def _failed(self, ended: asyncio.Task[Any], lost: bool) -> int:
+        """Nobody stopped it: say why it ends."""
+        if lost:
             log.error("the lease %s/%s is lost: another replica acts now; this one starts again", *self._options.lease)
-            return 1
-        if acting in done and not stopping.done():
-            log.error("the operator ended by itself: %s", acting.exception() if not acting.cancelled() else "cancelled")
-            return 1
-        return 0
+        for error in _leaves(ended.exception()):
+            trace = None if isinstance(error, ApiError | UntoldError) else error
+            log.error("the operator cannot go on: %s", error or type(error).__name__, exc_info=trace)
+        return 1
 
     async def _stand_by(self, connection: Connection, leadership: Leadership) -> None:
         """Until the CRDs are there and this replica leads."""
@@ -115,8 +118,8 @@ class Operator:
         log.info("leading")
 
     async def _act(self, connection: Connection) -> None:
-        cluster = await connection.discovery()
-        observer = self._observer = Observer(connection, self._options.namespaces, self._mark)
+        cluster = await answered(connection.discovery, "what the API server offers")
+        observer = self._observer = Observer(connection, self._options.namespaces, self._mark, self.ended)
         announcer = Announcer(Recorder(connection))
         applier = Applier(connection, observer)
         rounds = Rounds(self._resources, observer, applier, announcer, self._options.images, cluster)
@@ -126,21 +129,29 @@ class Operator:
         async with asyncio.TaskGroup() as tasks:
             await self._recall(connection)
             tasks.create_task(observer.run())
-            tasks.create_task(events.run(self, connection.credentials, self._options.namespaces))
+            kopf = events.run(self, connection.credentials, self._options.namespaces, self._listen_to_signals)
+            tasks.create_task(kopf)
             await observer.synced()
-            await self._wait_for_resources(connection)
+            await self._wait_for_resources(observer)
             log.info("everything is listed: %d resources", self._resources.count)
             tasks.create_task(self._controller.run())
 
     async def _recall(self, connection: Connection) -> None:
         """What an earlier process went on from where the newest form of a resource was wrong."""
-        for body in await last_valid_forms(connection, self._options.namespaces):
+        namespaces = self._options.namespaces
+        for body in await answered(lambda: last_valid_forms(connection, namespaces), "the last valid forms"):
             self._resources.recall(body)
 
-    async def _wait_for_resources(self, connection: Connection) -> None:
-        """Until kopf has told of every resource; where there is none, it has nothing to tell."""
-        if await connection.any_resources(self._options.namespaces):
-            await self._listed.wait()
+    async def _wait_for_resources(self, observer: Observer) -> None:
+        """Until kopf has told of every resource that there is: nothing is decided on half of them."""
+        loop = asyncio.get_running_loop()
+        missing, since = observer.resources(), loop.time()
+        while left := {each for each in missing & observer.resources() if not self._resources.has(*each)}:
+            if left != missing:
+                missing, since = left, loop.time()
+            if loop.time() - since > UNTOLD_S:
+                raise UntoldError(f"kopf tells nothing of {', '.join(sorted(identity for identity, _ in left)[:5])}")
+            await asyncio.sleep(UNTOLD_AGAIN_S)
 
     def seen(self, body: dict[str, Any]) -> None:
         """The API server has this resource."""
@@ -150,9 +161,13 @@ class Operator:
         """The API server no longer has this resource."""
         self._marked(self._resources.drop(body))
 
-    def whole(self) -> None:
-        """Every kind was listed."""
-        self._listed.set()
+    def ended(self, identity: str, uid: str) -> None:
+        """The resource of this uid is no more."""
+        self._marked(self._resources.end(identity, uid))
+
+    def _listen_to_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
 
     def _notes(self) -> list[str]:
         """What cannot be read or used, for people who ask /readyz."""
@@ -176,6 +191,15 @@ async def _crd_problems(connection: Connection) -> list[str]:
         return [f"the API server cannot be asked for Argosy's CRDs: {error}"]
 
 
+def _leaves(error: BaseException | None) -> Iterator[BaseException]:
+    """What went wrong, out of the groups that it was put into."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _leaves(each)
+    elif error is not None:
+        yield error
+
+
 async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> bool:
     """Do `work` unless `stop` comes first. Whether it was done."""
     task, stopping = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
@@ -191,9 +215,3 @@ async def _unless(stop: asyncio.Event, work: Awaitable[None]) -> bool:
 def _identity() -> str:
     """This replica's name on the lease: in a Pod its name, with the process's id against namesakes."""
     return f"{os.environ.get('POD_NAME') or socket.gethostname()}_{os.getpid()}"
-
-
-def _on_signals(stop: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)

@@ -18,6 +18,9 @@ from argosy.api import (
 from argosy.api.documents import KINDS, parse_body
 from argosy.fleet.status import Status
 
+KEPT = 2000
+"""How many resources that are gone are remembered: of two that tell of resources, one is later."""
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -52,12 +55,15 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One resource. `form` is valid or was, with the newest metadata; `newest` may be no more than its metadata."""
+    """One resource. `form` is valid or was, with the newest metadata; `newest` may be no more than its metadata.
+
+    `pool` is the key of the pool that acts on it; empty where it names none.
+    """
 
     newest: Resource
     form: Resource | None
     problems: tuple[Problem, ...]
-    pools: frozenset[str]
+    pool: str
 
 
 @dataclass(slots=True)
@@ -67,37 +73,50 @@ class Resources:
     _entries: dict[str, _Entry] = field(default_factory=dict)
     _of_pool: dict[str, dict[str, None]] = field(default_factory=dict)
     _recalled: dict[str, _Entry] = field(default_factory=dict)
+    _ended: dict[str, None] = field(default_factory=dict)
 
     def put(self, body: Mapping[str, Any]) -> frozenset[str]:
         """Take in what the API server has.
 
-        The keys of the pools that this concerns: none where only our own status changed.
+        The keys of the pools that this concerns: none where only our own status changed, or where it is gone already.
         """
+        if body.get("metadata", {}).get("uid") in self._ended:
+            return frozenset()
         identity = _identity(body)
         before = self._entries.get(identity)
         entry = _entry(body, before or self._recalled.get(identity))
         self._entries[identity] = entry
         if before is not None and _same(before, entry):
             return frozenset()
-        for key in (before.pools if before else frozenset()) - entry.pools:
-            self._of_pool[key].pop(identity, None)
-        for key in entry.pools:
-            self._of_pool.setdefault(key, {})[identity] = None
-        return entry.pools | (before.pools if before else frozenset())
+        former = before.pool if before is not None else entry.pool
+        if former != entry.pool:
+            self._unlink(identity, former)
+        if entry.pool:
+            self._of_pool.setdefault(entry.pool, {})[identity] = None
+        return frozenset({former, entry.pool} - {""})
 
     def drop(self, body: Mapping[str, Any]) -> frozenset[str]:
         """The resource is gone. The pools' keys that this concerns."""
-        identity = _identity(body)
+        return self.end(_identity(body), body.get("metadata", {}).get("uid", ""))
+
+    def end(self, identity: str, uid: str) -> frozenset[str]:
+        """The resource of this uid is gone, whatever is still said of it. The pools' keys that this concerns."""
+        self._ended[uid] = None
+        while len(self._ended) > KEPT:
+            del self._ended[next(iter(self._ended))]
         entry = self._entries.get(identity)
-        if entry is None or entry.newest.metadata.uid != body.get("metadata", {}).get("uid", ""):
+        if entry is None or entry.newest.metadata.uid != uid:
             return frozenset()
         del self._entries[identity]
         self._recalled.pop(identity, None)
-        for key in entry.pools:
-            self._of_pool[key].pop(identity, None)
-            if not self._of_pool[key]:
-                del self._of_pool[key]
-        return entry.pools
+        self._unlink(identity, entry.pool)
+        return frozenset({entry.pool} - {""})
+
+    def _unlink(self, identity: str, pool: str) -> None:
+        known = self._of_pool.get(pool, {})
+        known.pop(identity, None)
+        if not known:
+            self._of_pool.pop(pool, None)
 
     def recall(self, body: Mapping[str, Any]) -> None:
         """What an earlier process held as the last valid form; call before anything is put.
@@ -128,7 +147,7 @@ class Resources:
 
     def _elsewhere(self, key: str) -> Iterator[InferenceModel | Ensemble]:
         namespace = key.partition("/")[0]
-        others = (entry.newest for entry in self._entries.values() if key not in entry.pools)
+        others = (entry.newest for entry in self._entries.values() if key != entry.pool)
         for each in others:
             stays = each.namespace == namespace and not each.metadata.deletion_timestamp
             if stays and not isinstance(each, ServingPool):
@@ -144,13 +163,18 @@ class Resources:
             kind, _, name = identity.partition(" ")
             other = {"InferenceModel": "Ensemble", "Ensemble": "InferenceModel"}.get(kind)
             found = self._entries.get(f"{other} {name}") if other else None
-            if found is not None and found.form is not None and key not in found.pools:
+            if found is not None and found.form is not None and key != found.pool:
                 yield found.form
 
     def status(self, identity: str) -> Status | None:
         """The status that the API server has, as far as is known."""
         entry = self._entries.get(identity)
         return entry.newest.status if entry else None
+
+    def has(self, identity: str, uid: str) -> bool:
+        """Whether the resource of this uid is known."""
+        entry = self._entries.get(identity)
+        return entry is not None and entry.newest.metadata.uid == uid
 
     @property
     def pools(self) -> frozenset[str]:
@@ -171,8 +195,7 @@ def _entry(body: Mapping[str, Any], before: _Entry | None) -> _Entry:
     form = newest if parsed is not None else None
     if form is None and before is not None and before.form is not None and _same_uid(before.newest, newest):
         form = _with_status(before.form.model_copy(update={"metadata": newest.metadata}), status)
-    pools = {_pool_key(each) for each in (newest, form) if each is not None}
-    return _Entry(newest, form, tuple(problems), frozenset(pools - {""}))
+    return _Entry(newest, form, tuple(problems), _pool_key(form if form is not None else newest))
 
 
 def _bare(body: Mapping[str, Any]) -> Resource:

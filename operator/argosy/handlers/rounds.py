@@ -6,15 +6,15 @@ time: after an event, after a failure, in another replica.
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from argosy.api import Problem, Resource, ServingPool
 from argosy.cluster.apply import Applier
 from argosy.cluster.observe import Observer, PodView, PoolView
 from argosy.fleet.admission import check_names
-from argosy.fleet.demand import belongs
 from argosy.fleet.facts import CurrentServer, Node, Refusal
 from argosy.fleet.held import without
 from argosy.fleet.upgrades import ServerUpgrade, may_upgrade
@@ -59,6 +59,19 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
+class Around:
+    """What a decision depends on beyond the pool's resources and objects, as it stands when that is made.
+
+    `moved`: what asks for another pool by now, and whether it is reached there.
+    """
+
+    nodes: tuple[Node, ...]
+    servers: tuple[CurrentServer, ...]
+    conflicts: tuple[Problem, ...]
+    moved: Mapping[str, bool]
+
+
+@dataclass(frozen=True, slots=True)
 class Rendered:
     """A pool's objects, whom each belongs to, and those that stay as they are for now."""
 
@@ -94,31 +107,28 @@ class Rounds:
         memory = self._memory.setdefault(key, Memory())
         moved = elsewhere(declared, view, self._observer.pool)
         async with self._deciding:
-            outcome = await asyncio.to_thread(self._decide, key, declared, view, memory, moved)
+            conflicts = tuple(self._conflicts(key, declared))
+            around = Around(self._nodes(key), tuple(self._servers(key)), conflicts, moved)
+            outcome = await asyncio.to_thread(self._decide, key, declared, view, memory, around)
             memory.servers, memory.leaving = outcome.servers.get(key, ()), outcome.leaving.get(key, {})
             memory.valid = outcome.valid
         if declared.pool is None and any(isinstance(each, ServingPool) for each in declared.faulty):
-            await self._write(declared, outcome)  # what runs goes on, until there is a spec that can be read
+            await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
             return None
         steps = outcome.steps.get(key, ())
         rendered = self._render(declared, outcome, steps, view)
         applied = await self._applier.apply(key, rendered.objects, rendered.owners, rendered.keep)
-        await self._route(key, steps, view)
-        await self._write(declared, outcome)
-        again = applied.refusals != memory.refusals
+        again = _refused(applied.refusals) != _refused(memory.refusals)
         memory.refusals = applied.refusals
-        if applied.failure is not None:
-            raise applied.failure
+        await _all(self._routes(key, steps, view), self._writes(declared, outcome), failure=applied.failure)
         if not declared.every and not view.current:
             self._memory.pop(key, None)
         return self._clock() if again else _again(self._clock(), applied.refusals, moved, outcome.wake)
 
-    def _decide(
-        self, key: str, declared: Declared, view: PoolView, memory: Memory, moved: Mapping[str, bool]
-    ) -> Outcome:
+    def _decide(self, key: str, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
         """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
         previous = Previous(
-            servers={key: self._servers(key)},
+            servers={key: around.servers},
             repositories={key: view.repositories},
             served={key: view.served},
             statuses={each.identity: each.status for each in declared.every if each.status is not None},
@@ -127,16 +137,16 @@ class Rounds:
         )
         return reconcile(
             declared.resources,
-            self._nodes(key),
+            around.nodes,
             {key: view.reports},
             previous,
             self._clock(),
-            (*declared.problems, *self._conflicts(key, declared)),
+            (*declared.problems, *around.conflicts),
             refusals=memory.refusals,
             urls=_urls(declared),
             selectors=_selectors(declared),
             faulty=declared.faulty,
-            elsewhere={key: moved},
+            elsewhere={key: around.moved},
         )
 
     def _nodes(self, key: str) -> tuple[Node, ...]:
@@ -163,8 +173,7 @@ class Rounds:
         if pool is None:
             return Rendered(keep=others)
         servers = [ServerWorkload(step.plan, step.repository, step.served) for step in steps]
-        mine = [each for each in declared.members if belongs(each, pool)]
-        members = [each for each in mine if not each.metadata.deletion_timestamp]
+        members = [each for each in declared.members if not each.metadata.deletion_timestamp]
         objects = pool_objects(pool, servers, members, self._images, self._cluster)
         if former := _former(outcome):
             objects = (*objects, last_valid_configmap(pool, former))
@@ -192,29 +201,41 @@ class Rounds:
         waiting = (each.name for each in upgrades if each.outdated and each.name not in allowed)
         return frozenset(f"Deployment {pool.namespace}/{object_name(name)}" for name in waiting)
 
-    async def _route(self, key: str, steps: Sequence[ServerStep], view: PoolView) -> None:
+    def _routes(self, key: str, steps: Sequence[ServerStep], view: PoolView) -> Iterator[Coroutine[Any, Any, None]]:
         """Let the Services reach what serves, and nothing else."""
         namespace = key.partition("/")[0]
         routes = {step.plan.name: step.routes for step in steps}
         settled = {report.name for report in view.reports if report.settled}
-        changes = [
-            self._applier.route(pod, namespace, wanted, pod.settled or pod.server in settled)
-            for pod in view.pods
-            if _differs(pod, wanted := _reachable(pod, routes), pod.server in settled)
-        ]
-        await asyncio.gather(*changes)
+        for pod in view.pods:
+            if _differs(pod, wanted := _reachable(pod, routes), pod.server in settled):
+                yield self._applier.route(pod, namespace, wanted, pod.settled or pod.server in settled)
 
-    async def _write(self, declared: Declared, outcome: Outcome) -> None:
+    def _writes(self, declared: Declared, outcome: Outcome) -> Iterator[Coroutine[Any, Any, None]]:
         """Write each status that changed, once."""
-        await asyncio.gather(*(self._write_one(each, outcome) for each in declared.every))
+        return (self._write(each, outcome) for each in declared.every)
 
-    async def _write_one(self, resource: Resource, outcome: Outcome) -> None:
+    async def _write(self, resource: Resource, outcome: Outcome) -> None:
         status, before = outcome.statuses.get(resource.identity), self._resources.status(resource.identity)
         if status is None or status == before:
             return
         if await self._applier.status(resource, status):
             self._resources.wrote(resource.identity, status)
             await self._announcer.changed(resource, before, status)
+
+
+async def _all(*works: Iterable[Coroutine[Any, Any, None]], failure: Exception | None = None) -> None:
+    """Do all of each, one after another. Raises `failure`, or else the first that there is."""
+    for work in works:
+        for error in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(error, Exception):
+                failure = failure or error
+    if failure is not None:
+        raise failure
+
+
+def _refused(refusals: Iterable[Refusal]) -> set[tuple[str, str]]:
+    """What is refused: the same may be told in other words each time."""
+    return {(refusal.resource, refusal.object) for refusal in refusals}
 
 
 def _again(

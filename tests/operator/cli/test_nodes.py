@@ -41,6 +41,22 @@ def test_what_is_allocatable_comes_before_capacity_and_the_label() -> None:
     assert len(counted.gpus) == 8
 
 
+@pytest.mark.parametrize(
+    ("status", "labels"),
+    [
+        ({"allocatable": {"nvidia.com/gpu": "0"}}, {}),
+        ({"allocatable": {"nvidia.com/gpu": "0"}, "capacity": {"nvidia.com/gpu": "0"}}, {"nvidia.com/gpu.count": "4"}),
+        ({"allocatable": {"memory": "1Gi"}, "capacity": {"nvidia.com/gpu": "0"}}, {"nvidia.com/gpu.count": "4"}),
+    ],
+)
+def test_a_node_whose_device_plugin_is_away_keeps_its_gpus_and_is_as_if_cordoned(
+    status: dict[str, Any], labels: dict[str, str]
+) -> None:
+    (node,) = read(body(status=status, labels=labels))
+    assert [(gpu.index, gpu.is_cpu) for gpu in node.gpus] == [(index, False) for index in range(4)]
+    assert (node.ready, node.schedulable) == (True, False)
+
+
 def test_time_slices_are_no_gpus() -> None:
     labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.count": "2"}
     (node,) = read(body(gpus="8", labels=labels))

@@ -151,14 +151,14 @@ async def test_what_is_not_ours_is_refused_and_untouched(
 
 
 class WithoutLists(Connection):
-    """A connection that may not list metadata."""
+    """A connection that may not list objects' metadata."""
 
     async def pages(
         self, path: str, params: Mapping[str, str] = NOTHING, *, metadata_only: bool = False
     ) -> AsyncGenerator[dict[str, Any]]:
-        if metadata_only:
+        if metadata_only and "argosy.dev" not in path:
             raise ForbiddenError(403, "Forbidden", "no lists")
-        async with aclosing(super().pages(path, params)) as pages:
+        async with aclosing(super().pages(path, params, metadata_only=metadata_only)) as pages:
             async for page in pages:
                 yield page
 
@@ -300,7 +300,8 @@ async def test_a_missing_right_is_a_refusal(cluster: Cluster, declared: Declared
 
 KINDS_OF_POOLS = (
     "nodes,pods,configmaps,services,serviceaccounts,deployments.apps,roles.rbac.authorization.k8s.io,"
-    "rolebindings.rbac.authorization.k8s.io,networkpolicies.networking.k8s.io,poddisruptionbudgets.policy"
+    "rolebindings.rbac.authorization.k8s.io,networkpolicies.networking.k8s.io,poddisruptionbudgets.policy,"
+    "inferencemodels.argosy.dev,ensembles.argosy.dev,servingpools.argosy.dev"
 )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from e2e.cluster import Cluster
-from tests.operator.cluster.scene import Requests, declare, model_body
+from tests.operator.cluster.scene import Requests
 
 from argosy.api.crds import DEFINITIONS, crd
 from argosy.cluster import kinds
@@ -154,13 +154,6 @@ def kubeconfig_of(folder: Path, place: dict[str, str], user: dict[str, Any]) -> 
     }
     path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "there", **named}))
     return path
-
-
-async def test_any_resources(connection: Connection, cluster: Cluster, namespace: str) -> None:
-    assert not await connection.any_resources([namespace])
-    declare(cluster, model_body(namespace, "one"))
-    assert await connection.any_resources([namespace])
-    assert await connection.any_resources()
 
 
 async def test_crds_that_are_old_or_missing(connection: Connection, cluster: Cluster) -> None:

@@ -26,7 +26,7 @@ class Scene:
         self.shape = Shapes().of_object(DESIRED)
 
     def apply(self, body: dict[str, Any]) -> None:
-        self.shelf.applied(body, DIGEST, self.shape)
+        self.shelf.applied(body, DIGEST, self.shape, DESIRED)
 
 
 @pytest.fixture
@@ -103,3 +103,44 @@ def test_a_label_may_move_an_object_to_another_pool(scene: Scene) -> None:
     assert sorted(scene.told) == [("team", "cpus"), ("team", "gpus")]
     assert [key for key, _ in scene.shelf.of_pool(("team", "cpus"))] == [KEY]
     assert scene.shelf.of_pool(("team", "gpus")) == []
+
+
+def test_what_others_wrote_and_the_answer_brings_is_told(scene: Scene) -> None:
+    scene.shelf.seen(live(5))
+    scene.told.clear()
+    with scene.shelf.expecting(KEY, scene.shape):
+        scene.apply(live(7, deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert scene.told == [("team", "gpus")]
+    scene.shelf.seen(live(6, deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert scene.told == [("team", "gpus")]
+
+
+def test_a_detail_that_the_answer_brings_is_told() -> None:
+    told: list[PoolLabel] = []
+    shelf = Shelf(SERVICE, told.append, lambda body: body["spec"].get("state"))
+    shape = Shapes().of_object(DESIRED)
+    shelf.applied(live(5), DIGEST, shape, DESIRED)
+    assert told == []
+    written = live(7)
+    written["spec"]["state"] = "loaded"
+    shelf.applied(written, DIGEST, shape, DESIRED)
+    assert told == [("team", "gpus")]
+
+
+@pytest.mark.parametrize("how", ["gone", "only"])
+def test_what_is_deleted_before_the_answer_is_read_does_not_come_back(scene: Scene, how: str) -> None:
+    with scene.shelf.expecting(KEY, scene.shape):
+        scene.shelf.seen(live(5))
+        scene.told.clear()
+        if how == "gone":
+            scene.shelf.gone(live(6))
+        else:
+            scene.shelf.only("", set())
+        scene.told.clear()
+        scene.apply(live(5))
+    assert scene.shelf.get(KEY) is None
+    assert not scene.shelf.is_as_applied(KEY, DIGEST)
+    assert scene.told == [("team", "gpus")]
+    with scene.shelf.expecting(KEY, scene.shape):
+        scene.apply(live(9, uid="new"))
+    assert scene.shelf.is_as_applied(KEY, DIGEST)

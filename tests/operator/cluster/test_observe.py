@@ -228,12 +228,14 @@ class Outdated(Connection):
 
     outdated = True
 
-    async def watch(self, path: str, params: Mapping[str, str]) -> AsyncGenerator[dict[str, Any]]:
+    async def watch(
+        self, path: str, params: Mapping[str, str], *, metadata_only: bool = False
+    ) -> AsyncGenerator[dict[str, Any]]:
         if path.endswith("services") and self.outdated:
             self.outdated = False
             await self.delete(f"{path}/embedder", self.uid)
             params = {**params, "resourceVersion": "1"}
-        async with aclosing(super().watch(path, params)) as events:
+        async with aclosing(super().watch(path, params, metadata_only=metadata_only)) as events:
             async for event in events:
                 yield event
 
@@ -263,7 +265,7 @@ async def test_a_watch_that_is_too_old_lists_again(
 async def test_a_kind_that_may_not_be_read_holds_up_nobody(
     cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
-    readable = "nodes,pods,configmaps,services,serviceaccounts,deployments.apps"
+    readable = f"nodes,pods,configmaps,services,serviceaccounts,deployments.apps,{RESOURCES}"
     name = grant(cluster, namespace, "partly", readable)
     async with (
         Connection.open(cluster.service_account_kubeconfig(namespace, name)) as connection,
@@ -281,10 +283,22 @@ async def test_a_kind_that_may_not_be_read_holds_up_nobody(
         await until("what may be read is", lambda: f"{namespace}/some" in watched.observer.pools())
 
 
-async def test_without_nodes_nothing_is_decided(cluster: Cluster, declared: Declared, namespace: str) -> None:
-    name = grant(cluster, namespace, "blind", "pods,configmaps")
+RESOURCES = "inferencemodels.argosy.dev,ensembles.argosy.dev,servingpools.argosy.dev"
+
+
+@pytest.mark.parametrize(
+    ("readable", "missing"),
+    [
+        (f"pods,configmaps,{RESOURCES}", "nodes"),
+        ("nodes,pods,configmaps,inferencemodels.argosy.dev,servingpools.argosy.dev", "ensembles"),
+    ],
+)
+async def test_without_what_is_needed_nothing_is_decided(
+    cluster: Cluster, declared: Declared, namespace: str, readable: str, missing: str
+) -> None:
+    name = grant(cluster, namespace, "blind", readable)
     async with Connection.open(cluster.service_account_kubeconfig(namespace, name)) as connection:
-        with pytest.raises(ForbiddenError, match="nodes"):
+        with pytest.raises(ForbiddenError, match=missing):
             async with watching(connection, namespace):
                 pass
 

@@ -1,13 +1,14 @@
 """Pods in words and numbers."""
 
+from collections.abc import Collection
 from typing import Any
 
 import pytest
 
 from argosy.cluster.details import Desired, State
-from argosy.cluster.inventory import Owned
+from argosy.cluster.inventory import Owned, PoolLabel
 from argosy.cluster.ownership import Owner, stranger
-from argosy.cluster.pods import gpus_of, pod_view
+from argosy.cluster.pods import ServerPods, gpus_of, pod_view
 from argosy.cluster.podtrouble import deployment_trouble, pod_trouble
 from argosy.cluster.poolview import pool_view
 from argosy.cluster.routing import routes_of, routes_patch
@@ -113,6 +114,41 @@ def test_a_pod_that_is_not_ready_takes_no_requests_and_still_has_its_routes(read
     objects = [Owned("1", 1, True, None, "pool", "pool-0", False, b"", detail) for detail in details]
     (report,) = pool_view(objects, [pod]).reports
     assert (report.takes_requests, report.routes) == (ready, {"embedder"})
+
+
+POOL = ("n", "p")
+
+
+def server_pod(version: int, routes: Collection[str] = (), uid: str = "u", **more: Any) -> dict[str, Any]:
+    """A Pod as an API server has it; `more` goes into its metadata."""
+    labels = {"argosy.dev/pool": "p", "argosy.dev/server": "p-0", **{f"serves.argosy.dev/{r}": "true" for r in routes}}
+    metadata = {"namespace": "n", "name": "x", "uid": uid, "resourceVersion": str(version), "labels": labels, **more}
+    return {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z", **metadata}, "status": {}}
+
+
+def test_what_an_answer_brings_of_a_pod_is_told_unless_we_wrote_it() -> None:
+    told: list[PoolLabel] = []
+    pods = ServerPods(told.append)
+    pods.seen(server_pod(1))
+    told.clear()
+    pods.learned(server_pod(2, ["m"]))
+    assert told == []
+    pods.learned(server_pod(4, ["m", "n"], deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert told == [POOL]
+    pods.seen(server_pod(3, ["m"], deletionTimestamp="2026-01-01T00:00:00Z"))
+    assert [(pod.routes, pod.terminating) for pod in pods.of_pool(POOL)] == [({"m", "n"}, True)]
+
+
+def test_an_answer_of_a_pod_that_is_gone_does_not_bring_it_back() -> None:
+    told: list[PoolLabel] = []
+    pods = ServerPods(told.append)
+    pods.learned(server_pod(1))
+    assert pods.of_pool(POOL) == []
+    pods.seen(server_pod(5, uid="new"))
+    told.clear()
+    pods.learned(server_pod(4, ["m"], uid="old"))
+    assert [pod.uid for pod in pods.of_pool(POOL)] == ["new"]
+    assert told == []
 
 
 OURS, OTHER = Owner("ServingPool", "pool", "1"), Owner("ServingPool", "pool", "2")

@@ -77,6 +77,8 @@ def test_an_event_concerns_the_pool_it_names_and_the_one_it_named() -> None:
     assert [each.name for each in resources.of_pool("n/p").resources] == ["p"]
     assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
     assert resources.pools == {"n/p", "n/q"}
+    assert resources.put(model(generation=3, poolRef="p")) == {"n/p", "n/q"}
+    assert resources.pools == {"n/p"}
 
 
 def test_what_we_wrote_ourselves_is_no_news() -> None:
@@ -115,6 +117,26 @@ def test_a_wrong_spec_leaves_the_last_valid_form() -> None:
     assert resources.of_pool("n/p").problems == ()
 
 
+def test_a_wrong_spec_that_names_another_pool_does_not_move_what_is_served() -> None:
+    resources = Resources()
+    for body in (pool("p"), pool("q"), model()):
+        resources.put(body)
+    assert resources.put(model(generation=2, poolRef="q", version="nonsense")) == {"n/p"}
+    assert [each.name for each in resources.of_pool("n/p").members] == ["m"]
+    assert [problem.resource for problem in resources.of_pool("n/p").problems] == ["InferenceModel n/m"]
+    assert resources.of_pool("n/q").members == ()
+    assert resources.of_pool("n/q").problems == ()
+    assert resources.put(model(generation=3, poolRef="q")) == {"n/p", "n/q"}
+    assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
+
+
+def test_a_pool_that_nobody_asks_for_any_more_is_forgotten() -> None:
+    resources = Resources()
+    resources.put(model())
+    resources.put(model(generation=2, poolRef="q"))
+    assert resources.pools == {"n/q"}
+
+
 @pytest.mark.parametrize("spec", [{"version": "two"}, {"storageUri": "ftp://x"}, {"poolRef": 7}])
 def test_a_spec_that_never_was_valid_has_a_name_and_its_problems(spec: dict[str, Any]) -> None:
     resources = Resources()
@@ -143,6 +165,17 @@ def test_an_old_deletion_does_not_drop_a_namesake_made_anew() -> None:
     assert resources.drop(model(uid="new")) == {"n/p"}
     assert resources.pools == frozenset()
     assert resources.count == 0
+
+
+def test_a_late_word_does_not_bring_back_what_is_gone() -> None:
+    resources = Resources()
+    resources.put(model())
+    assert resources.end("InferenceModel n/m", "uid-m") == {"n/p"}
+    assert resources.put(model(generation=2)) == frozenset()
+    assert resources.count == 0
+    assert resources.put(model(uid="new")) == {"n/p"}
+    assert resources.has("InferenceModel n/m", "new")
+    assert not resources.has("InferenceModel n/m", "uid-m")
 
 
 def test_a_status_that_cannot_be_read_counts_as_none() -> None:

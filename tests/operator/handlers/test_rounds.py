@@ -11,7 +11,7 @@ from tests.operator.handlers.test_resources import STATUS, model, pool, with_sta
 
 from argosy.api import Resource
 from argosy.cluster.apply import Applied, Applier
-from argosy.cluster.errors import UnreachableError
+from argosy.cluster.errors import ApiError, ForbiddenError, UnreachableError
 from argosy.cluster.observe import Observer
 from argosy.cluster.pods import PodView
 from argosy.cluster.poolview import PoolView
@@ -19,7 +19,7 @@ from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
 from argosy.fleet.status import Status
 from argosy.handlers.announce import Announcer
 from argosy.handlers.resources import Resources
-from argosy.handlers.rounds import ELSEWHERE_AGAIN_S, Rounds
+from argosy.handlers.rounds import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Rounds
 from argosy.reconcile import DRAIN
 from argosy.render.workloads import Cluster, Images, KubernetesObject, object_identity
 from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
@@ -49,22 +49,27 @@ class Observed:
 
 @dataclass
 class Writes:
-    """What was written; `applied` is what becomes of the objects."""
+    """What was written; `applied` is what becomes of the objects, `wrong` what is refused, by Pod or resource."""
 
     applied: Applied = field(default_factory=Applied)
     objects: set[str] = field(default_factory=set)
     keep: set[str] = field(default_factory=set)
     routes: dict[str, frozenset[str]] = field(default_factory=dict)
     statuses: dict[str, Status] = field(default_factory=dict)
+    wrong: dict[str, ApiError] = field(default_factory=dict)
 
     async def apply(self, key: str, objects: Sequence[KubernetesObject], _: Any, keep: Collection[str]) -> Applied:
         self.objects, self.keep = {object_identity(each) for each in objects}, set(keep)
         return self.applied
 
     async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
+        if pod.name in self.wrong:
+            raise self.wrong[pod.name]
         self.routes[pod.name] = routes
 
     async def status(self, resource: Resource, status: Status) -> bool:
+        if resource.identity in self.wrong:
+            raise self.wrong[resource.identity]
         self.statuses[resource.identity] = status
         return True
 
@@ -114,7 +119,7 @@ def serving(server: str) -> PoolView:
         (CurrentServer(server, "a", ()),),
         (ServerReport(server, True, loaded, settled=True, takes_requests=True, routes=routes),),
         (RenderedRepository(server, (RenderedModel("m", 'name: "m"', {1: VersionSource("s3://bucket/m")}),)),),
-        (PodView(server, server, server, True, True, False, routes, True, "", NOW),),
+        pods=(PodView(server, server, server, True, True, False, routes, True, "", NOW),),
     )
 
 
@@ -160,3 +165,37 @@ async def test_a_service_is_made_by_the_pool_that_serves() -> None:
     assert "Service n/m" in writes.objects
     await run.once("n/q")
     assert "Service n/m" not in writes.objects
+
+
+def pod(name: str) -> PodView:
+    """A Pod that may be asked for what it no longer has."""
+    return PodView(name, name, "p-0", True, True, False, frozenset({"old"}), False, "", NOW)
+
+
+async def test_what_is_refused_of_one_object_holds_up_no_other() -> None:
+    denied, later = ForbiddenError(403, "Forbidden", "labels are fixed"), UnreachableError(500, "", "try later")
+    refusal = Refusal("InferenceModel n/m", "Service n/m", "exists")
+    writes = Writes(Applied((refusal,)), wrong={"a": denied, "ServingPool n/p": later})
+    run = rounds(writes, observed=Observed({KEY: PoolView(pods=(pod("a"), pod("b")))}))
+    with pytest.raises(ForbiddenError, match="labels are fixed"):
+        await run.once(KEY)
+    assert writes.routes.keys() == {"b"}
+    assert writes.statuses.keys() == {"InferenceModel n/m"}
+    with pytest.raises(ForbiddenError):
+        await run.once(KEY)
+    assert writes.statuses["InferenceModel n/m"].conditions[0].reason.value == "NotApplied"
+    writes.wrong.pop("a")
+    with pytest.raises(UnreachableError, match="try later"):
+        await run.once(KEY)
+
+
+async def test_a_refusal_in_other_words_is_no_new_one() -> None:
+    def refused(words: str) -> Applied:
+        return Applied((Refusal("InferenceModel n/m", "Service n/m", words),))
+
+    writes = Writes(refused("read tcp 10.0.0.5:48712: connection reset"))
+    run = rounds(writes)
+    first = await run.once(KEY)
+    writes.applied = refused("read tcp 10.0.0.5:48999: connection reset")
+    second = await run.once(KEY)
+    assert (first, second) == (NOW, NOW + timedelta(seconds=REFUSED_AGAIN_S))

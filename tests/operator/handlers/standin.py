@@ -1,0 +1,177 @@
+"""A stand-in for an API server: lists, watches and a lease, which break as a test tells it."""
+
+import asyncio
+import itertools
+import json
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+GROUP = "/apis/argosy.dev/v1alpha1"
+KINDS = {"inferencemodels": "InferenceModel", "ensembles": "Ensemble", "servingpools": "ServingPool"}
+
+
+def resources(api_version: str, kinds: Mapping[str, str], namespaced: bool) -> dict[str, Any]:
+    """What discovery says of a group."""
+    verbs = ["get", "list", "watch", "patch"]
+    entries = [
+        {"name": plural, "kind": kind, "singularName": kind.lower(), "namespaced": namespaced, "verbs": verbs}
+        for plural, kind in kinds.items()
+    ]
+    return {"kind": "APIResourceList", "groupVersion": api_version, "resources": entries}
+
+
+VERSION = {"groupVersion": "argosy.dev/v1alpha1", "version": "v1alpha1"}
+FIXED: Mapping[str, dict[str, Any]] = {
+    "/version": {"major": "1", "minor": "30", "gitVersion": "v1.30.0"},
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/api/v1": resources("v1", {"namespaces": "Namespace"}, namespaced=False),
+    "/apis": {
+        "kind": "APIGroupList",
+        "groups": [{"name": "argosy.dev", "versions": [VERSION], "preferredVersion": VERSION}],
+    },
+    GROUP: resources("argosy.dev/v1alpha1", KINDS, namespaced=True),
+    "/apis/policy/v1": {"resources": [{"name": "poddisruptionbudgets"}]},
+}
+
+
+class StandIn:
+    """Objects by plural. `refused` is answered instead, by how a path ends; `asked` is verb, path and what accepted."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, dict[str, Any]]] = {}
+        self.refused: dict[str, web.Response] = {}
+        self.asked: list[tuple[str, str, str]] = []
+        self.lease: dict[str, Any] = {}
+        self.url = ""
+        self._versions = itertools.count(100)
+        self._watches: dict[str, list[asyncio.Queue[dict[str, Any]]]] = {}
+
+    def put(self, plural: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """An object is made or changed, and watches are told."""
+        found: dict[str, Any] = json.loads(json.dumps(body))
+        metadata = {"creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": str(next(self._versions))}
+        found["metadata"] |= metadata
+        known = self.objects.setdefault(plural, {})
+        self._tell(plural, {"type": "MODIFIED" if body["metadata"]["name"] in known else "ADDED", "object": found})
+        known[body["metadata"]["name"]] = found
+        return found
+
+    def delete(self, plural: str, name: str, untold: bool = False) -> None:
+        """An object goes; `untold`: without a word to those that watch."""
+        body = self.objects[plural].pop(name)
+        body["metadata"]["resourceVersion"] = str(next(self._versions))
+        if not untold:
+            self._tell(plural, {"type": "DELETED", "object": body})
+
+    def fail(self, plural: str, code: int) -> None:
+        """Every watch of a kind ends with an error."""
+        self._tell(plural, {"type": "ERROR", "object": {"kind": "Status", "code": code, "message": "it broke"}})
+
+    def watched(self, plural: str) -> int:
+        """How many watch a kind."""
+        return len(self._watches.get(plural, ()))
+
+    def accepted(self, verb: str, plural: str) -> list[str]:
+        """What those accepted that asked for a kind."""
+        return [accept for asked, path, accept in self.asked if asked == verb and path.endswith(f"/{plural}")]
+
+    def _tell(self, plural: str, event: dict[str, Any]) -> None:
+        for queue in self._watches.get(plural, ()):
+            queue.put_nowait(event)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Any request."""
+        verb = "watch" if request.query.get("watch") else request.method
+        self.asked.append((verb, request.path, request.headers.get("Accept", "")))
+        for end, response in self.refused.items():
+            if request.path.endswith(end):
+                return web.Response(status=response.status, body=response.body, content_type=response.content_type)
+        if request.path in FIXED:
+            return web.json_response(FIXED[request.path])
+        if "/customresourcedefinitions/" in request.path:
+            return status(403, "not for you")
+        if "/leases" in request.path:
+            return await self._lease(request)
+        plural = request.path.rpartition("/")[2]
+        return await self._watch(request, plural) if verb == "watch" else self._list(request, plural)
+
+    async def _lease(self, request: web.Request) -> web.StreamResponse:
+        if request.method in ("POST", "PUT"):
+            self.lease = await request.json()
+            self.lease["metadata"]["resourceVersion"] = str(next(self._versions))
+        return web.json_response(self.lease) if self.lease else status(404, "none")
+
+    def _list(self, request: web.Request, plural: str) -> web.Response:
+        items = [_seen(request, body) for body in self.objects.get(plural, {}).values()]
+        version = {"resourceVersion": str(next(self._versions))}
+        return web.json_response({"kind": "List", "metadata": version, "items": items})
+
+    async def _watch(self, request: web.Request, plural: str) -> web.StreamResponse:
+        stream = web.StreamResponse()
+        await stream.prepare(request)
+        mine = asyncio.Queue[dict[str, Any]]()
+        self._watches.setdefault(plural, []).append(mine)
+        try:
+            while True:
+                event = await mine.get()
+                shown = event if event["type"] == "ERROR" else {**event, "object": _seen(request, event["object"])}
+                await stream.write(json.dumps(shown).encode() + b"\n")
+                if event["type"] == "ERROR":
+                    return stream
+        finally:
+            self._watches[plural].remove(mine)
+
+
+def status(code: int, message: str) -> web.Response:
+    """An API server's refusal."""
+    return web.json_response({"kind": "Status", "code": code, "message": message}, status=code)
+
+
+def _seen(request: web.Request, body: dict[str, Any]) -> dict[str, Any]:
+    if "PartialObjectMetadata" not in request.headers.get("Accept", ""):
+        return body
+    return {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": body["metadata"]}
+
+
+@asynccontextmanager
+async def standing_in() -> AsyncIterator[StandIn]:
+    """A stand-in that listens."""
+    server = StandIn()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", server.answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0]
+    server.url = f"http://{host}:{port}"
+    try:
+        yield server
+    finally:
+        await runner.cleanup()
+
+
+def kubeconfig(server: StandIn, folder: Path) -> Path:
+    """A kubeconfig that leads there."""
+    place = folder / "kubeconfig"
+    named = {
+        "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "there", "context": {"cluster": "c", "user": "u"}}],
+    }
+    place.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "there", **named}))
+    return place
+
+
+async def operator(config: Path, log: Path, more: Collection[str] = ()) -> Process:
+    """The operator's process."""
+    flags = (f"--kubeconfig={config}", "--host=127.0.0.1", "--port=0", *more)
+    with log.open("w") as out:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "argosy.cli", "operator", *flags, stdout=out, stderr=asyncio.subprocess.STDOUT
+        )

@@ -1,0 +1,116 @@
+"""The operator's process: what it waits for, and how it ends."""
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from tests.operator.handlers.standin import StandIn, kubeconfig, operator, standing_in, status
+from tests.operator.handlers.test_events import until
+from tests.operator.handlers.test_resources import model, pool
+
+from argosy.cluster import asking
+from argosy.handlers.process import Operator, Options
+from argosy.render.workloads import Images
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[StandIn]:
+    """An API server with a pool and a model."""
+    async with standing_in() as found:
+        found.put("servingpools", pool())
+        found.put("inferencemodels", model())
+        yield found
+
+
+def options(server: StandIn, folder: Path, *namespaces: str) -> Options:
+    """An operator of that API server."""
+    images = Images("a", "b", "c")
+    return Options(images, namespaces, host="127.0.0.1", port=0, kubeconfig=kubeconfig(server, folder))
+
+
+def said(caplog: pytest.LogCaptureFixture) -> str:
+    """What the log says."""
+    return "\n".join(record.getMessage() for record in caplog.records)
+
+
+async def test_sigterm_ends_it_at_once_and_gives_the_lease_up(server: StandIn, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    process = await operator(kubeconfig(server, tmp_path), log)
+    try:
+        await until(lambda: "everything is listed: 2 resources" in log.read_text())
+        assert server.lease["spec"]["holderIdentity"]
+        await asyncio.sleep(0.5)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(20):
+            assert await process.wait() == 0
+        assert time.monotonic() - began < 4
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert server.lease["spec"]["holderIdentity"] == ""
+    assert server.asked[-1][:2] == ("PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/argosy-operator")
+
+
+@pytest.mark.parametrize(
+    ("refused", "namespaces", "named"),
+    [
+        ("/api/v1/nodes", (), "nodes"),
+        ("/api/v1/configmaps", (), "configmaps"),
+        ("/namespaces/b/ensembles", ("a", "b"), "ensembles"),
+    ],
+)
+async def test_it_ends_where_it_may_not_read_what_it_needs(
+    server: StandIn,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    refused: str,
+    namespaces: tuple[str, ...],
+    named: str,
+) -> None:
+    server.refused[refused] = status(403, f"{named} is forbidden")
+    async with asyncio.timeout(20):
+        assert await Operator(options(server, tmp_path, *namespaces)).run() == 1
+    assert f"the operator cannot go on: {named} is forbidden" in said(caplog)
+    assert not [record for record in caplog.records if record.name == "argosy.handlers.process" and record.exc_info]
+    assert server.lease["spec"]["holderIdentity"] == ""
+
+
+async def test_an_error_of_its_own_ends_it_with_a_trace(
+    server: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> None:
+        raise KeyError("a bug")
+
+    running = Operator(options(server, tmp_path))
+    monkeypatch.setattr(running, "_mark", broken)
+    server.put("nodes", {"metadata": {"name": "x"}, "status": {"capacity": {"memory": "1Gi"}}})
+    async with asyncio.timeout(20):
+        assert await running.run() == 1
+    (record,) = [each for each in caplog.records if "cannot go on" in each.getMessage()]
+    assert record.exc_info is not None
+    assert "a bug" in record.getMessage()
+
+
+@pytest.mark.parametrize("path", ["/apis/policy/v1", "/api/v1/configmaps", "/api/v1/nodes"])
+async def test_what_does_not_answer_is_asked_again(
+    server: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(asking, "AGAIN_S", 0.05)
+    server.refused[path] = web.Response(text="<html>a proxy</html>")
+    running = asyncio.create_task(Operator(options(server, tmp_path)).run())
+    await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 1)
+    server.refused[path] = status(500, "etcdserver: request timed out")
+    await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 3)
+    assert not running.done()
+    assert "everything is listed" not in said(caplog)
+    server.refused.clear()
+    await until(lambda: "everything is listed: 2 resources" in said(caplog))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
