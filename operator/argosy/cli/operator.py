@@ -27,11 +27,12 @@ def operator(
 ) -> None:
     """Reconcile Argosy's resources in a Kubernetes cluster until stopped.
 
-    Of several replicas one acts and the others stand by. Exit status: 0 when it was stopped, 1 when the lease was lost
-    or the API server cannot be used at all.
+    Of several replicas one acts and the others stand by. Exit status: 0 when it was stopped, 1 when the lease was lost,
+    when the API server cannot be used at all, or when what is needed may not be read.
     """
     try:
-        from argosy.handlers.process import Operator, Options
+        from argosy.cluster.credentials import CredentialsError
+        from argosy.handlers.process import Operator, Options, StartError
     except ModuleNotFoundError as missing:
         typer.echo(f"argosy operator needs {missing.name}: pip install 'argosy[operator]'", err=True)
         raise typer.Exit(1) from None
@@ -44,4 +45,9 @@ def operator(
         raise typer.BadParameter(f"{lease!r} must be NAMESPACE/NAME", param_hint="--lease")
     images = Images(argosy_image, triton_image, agent_image or argosy_image, pull_policy)
     options = Options(images, tuple(namespace or ()), (space, name), host, port, resync, kubeconfig)
-    raise typer.Exit(asyncio.run(Operator(options).run()))
+    try:
+        code = asyncio.run(Operator(options).run())
+    except (CredentialsError, StartError) as error:
+        typer.echo(str(error), err=True)
+        code = 1
+    raise typer.Exit(code)

@@ -5,6 +5,7 @@ Nothing is sent for an object that stands as it was applied. Nothing is done to 
 
 import asyncio
 import logging
+import re
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ MANAGER, STATUS_MANAGER, ROUTES_MANAGER = "argosy", "argosy-status", "argosy-rou
 ATTEMPTS = 5
 AGAIN_S = 0.05
 """The first pause after a conflict; each is twice the one before."""
+_UID = re.compile(r"\buid\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ def _is_made_by_us(owned: Owned) -> bool:
 
 def _is_another(error: ApiError) -> bool:
     """Whether the object that was meant, by its uid, is no longer there under its name."""
-    said = isinstance(error, ConflictError | InvalidError) and "uid" in error.message.lower()
+    said = isinstance(error, ConflictError | InvalidError) and _UID.search(error.message) is not None
     return isinstance(error, NotFoundError) or said
 
 

@@ -73,10 +73,10 @@ class Connection:
         """Whom it talks to, and as whom: for other clients in the same process."""
         return self._transport.credentials
 
-    async def get(self, path: str, *, metadata_only: bool = False) -> dict[str, Any]:
-        """One object; `metadata_only` leaves out all but its metadata."""
+    async def get(self, path: str, *, metadata_only: bool = False, urgent: bool = False) -> dict[str, Any]:
+        """One object; `metadata_only` leaves out all but its metadata. An `urgent` one does not wait behind others."""
         accept = METADATA_ONLY if metadata_only else transport.JSON
-        return await self._transport.send(Call("get", path, accept=accept))
+        return await self._transport.send(Call("get", path, accept=accept, urgent=urgent))
 
     async def pages(
         self, path: str, params: Mapping[str, str] = NOTHING, *, metadata_only: bool = False

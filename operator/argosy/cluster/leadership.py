@@ -77,7 +77,7 @@ class Leadership:
 
     async def _look(self) -> None:
         try:
-            self._saw(await self._connection.get(LEASE.path(self._namespace, self._name)))
+            self._saw(await self._connection.get(LEASE.path(self._namespace, self._name), urgent=True))
         except NotFoundError:
             self._sighting = None
 
@@ -121,8 +121,7 @@ class Leadership:
 
     async def _renew(self) -> None:
         """Write the Lease anew, or find that it is lost."""
-        left = self._renewed + self._deadline_s - _now()
-        began = _now()
+        began, left = _now(), self._left()
         try:
             if self._sighting is None or left <= 0:
                 raise TimeoutError
@@ -130,21 +129,30 @@ class Leadership:
                 await self._write(self._claim(self._sighting.record), left)
             self._renewed = began
         except ConflictError:
-            await self._dispute(left)
+            await self._dispute()
         except (ApiError, TimeoutError) as error:
-            log.warning("the lease %s/%s is not renewed: %s", self._namespace, self._name, error or "no answer")
-            if _now() + self._renew_s >= self._renewed + self._deadline_s:
-                self.held = False
+            self._unsure(error)
 
-    async def _dispute(self, left: float) -> None:
+    async def _dispute(self) -> None:
         """Somebody wrote the Lease: another holder, or only its labels."""
         try:
-            async with asyncio.timeout(max(left, 0)):
+            async with asyncio.timeout(max(self._left(), 0)):
                 await self._look()
-        except (ApiError, TimeoutError):
+        except (ApiError, TimeoutError) as error:
+            self._unsure(error)
             return
         if self._sighting is not None and self._sighting.record.holder != self._identity:
             self.held = False
+
+    def _unsure(self, error: Exception) -> None:
+        """Whether the Lease is held is not known; it counts as lost before another may take it."""
+        log.warning("the lease %s/%s is not renewed: %s", self._namespace, self._name, error or "no answer")
+        if self._left() <= self._renew_s:
+            self.held = False
+
+    def _left(self) -> float:
+        """Seconds until this replica has to give up."""
+        return self._renewed + self._deadline_s - _now()
 
     def _claim(self, former: Record | None) -> dict[str, Any]:
         return lease.claim(former, self._identity, self._duration_s, datetime.now(UTC))

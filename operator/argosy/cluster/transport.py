@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from .credentials import Credentials
+from .credentials import Credentials, CredentialsError
 from .errors import UnreachableError, of_status, translated
 
 OnRequest = Callable[[str, str, int, float], None]
@@ -71,7 +71,12 @@ class Transport:
 
     async def __aenter__(self) -> Self:
         # No limit of connections: watches would take the places of calls, which the semaphore bounds.
-        connector = aiohttp.TCPConnector(limit=0, ssl=self.credentials.tls() or True)
+        try:
+            tls = self.credentials.tls()
+        except OSError as error:
+            files = self.credentials.authority_file, self.credentials.certificate_file
+            raise CredentialsError(f"{' and '.join(filter(None, files))} cannot be used: {error}") from error
+        connector = aiohttp.TCPConnector(limit=0, ssl=tls or True)
         self._session = aiohttp.ClientSession(connector=connector, trust_env=True, headers={"User-Agent": "argosy"})
         return self
 

@@ -34,6 +34,10 @@ UNTOLD_S, UNTOLD_AGAIN_S = 60.0, 0.05
 """How long kopf may say nothing new while resources are missing, and how often that is looked at."""
 
 
+class StartError(Exception):
+    """It cannot begin; the message says why."""
+
+
 class UntoldError(Exception):
     """kopf does not tell of resources that there are."""
 
@@ -64,16 +68,22 @@ class Operator:
         self._trouble = "starting"
 
     async def run(self) -> int:
-        """Act until a signal comes or leadership is lost. The exit code."""
+        """Act until a signal comes or leadership is lost. The exit code. Raises StartError, CredentialsError."""
         self._listen_to_signals()
         health = Health(self._metrics, lambda: self._trouble, self._notes)
-        port = await health.start(self._options.host, self._options.port)
-        log.info("listening on port %d: /healthz /readyz /metrics", port)
         try:
+            log.info("listening on port %d: /healthz /readyz /metrics", await self._listen(health))
             async with Connection.open(self._options.kubeconfig, on_request=self._metrics.request) as connection:
                 return await self._serve(connection, self._stop)
         finally:
             await health.stop()
+
+    async def _listen(self, health: Health) -> int:
+        host, port = self._options.host, self._options.port
+        try:
+            return await health.start(host, port)
+        except OSError as error:
+            raise StartError(f"{host}:{port} cannot be listened on: {error.strerror}; choose another --port") from error
 
     async def _serve(self, connection: Connection, stop: asyncio.Event) -> int:
         leadership = Leadership(connection, *self._options.lease, _identity())

@@ -20,7 +20,17 @@ from tests.operator.cluster.scene import (
     watching,
 )  # fmt: skip
 
-from argosy.cluster.connection import NOTHING, Connection, ForbiddenError, UnreachableError
+from argosy.cluster.apply import _is_another
+from argosy.cluster.connection import (
+    NOTHING,
+    ApiError,
+    ConflictError,
+    Connection,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    UnreachableError,
+)  # fmt: skip
 from argosy.cluster.credentials import find
 from argosy.cluster.lookup import MANY
 from argosy.cluster.transport import Transport
@@ -355,6 +365,20 @@ async def watches_again(cluster: Cluster, watched: Watched, declared: Declared) 
     await watched.quiet()
     cluster.kubectl("-n", declared.pool.namespace, "delete", "deployment/pool-1")
     await until("a deletion is seen", lambda: declared.key in watched.changes)
+
+
+@pytest.mark.parametrize(
+    ("error", "another"),
+    [
+        (NotFoundError(404, "NotFound", "pods"), True),
+        (ConflictError(409, "Conflict", "Precondition failed: UID in precondition: 1, UID in object meta: 2"), True),
+        (InvalidError(422, "Invalid", "metadata.uid: Invalid value: field is immutable"), True),
+        (InvalidError(422, "Invalid", 'InferenceModel.argosy.dev "guide" is invalid: spec.a: Required value'), False),
+        (ConflictError(409, "Conflict", "the object has been modified"), False),
+    ],
+)
+def test_another_object_is_told_by_its_uid(error: ApiError, another: bool) -> None:
+    assert _is_another(error) is another
 
 
 def versions(cluster: Cluster, namespace: str) -> dict[str, str]:

@@ -1,15 +1,16 @@
 """One replica leads at a time, on a real Lease."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
 from tests.operator.cluster.scene import Requests
 
 from argosy.cluster import kinds
-from argosy.cluster.connection import Connection
+from argosy.cluster.connection import ConflictError, Connection, NotFoundError
 from argosy.cluster.leadership import Leadership
 
 Contender = Callable[[str], Leadership]
@@ -121,3 +122,36 @@ async def test_one_that_waits_asks_nothing_while_the_leader_lives(
     await asyncio.gather(holding, waiting, return_exceptions=True)
     body = await connection.get(kinds.LEASE.path(namespace, "operator"))
     assert body["spec"]["holderIdentity"] == "one"
+
+
+class Disputed(Connection):
+    """A Lease that others write all the time, behind an API server that says no more of it."""
+
+    def __init__(self) -> None:
+        self.urgent: list[bool] = []
+
+    async def get(self, path: str, *, metadata_only: bool = False, urgent: bool = False) -> dict[str, Any]:
+        self.urgent.append(urgent)
+        if len(self.urgent) == 1:
+            raise NotFoundError(404, "NotFound", "none yet")
+        await asyncio.sleep(60)
+        return {}
+
+    async def create(self, path: str, body: Mapping[str, Any], *, manager: str) -> dict[str, Any]:
+        return {**body, "metadata": {"resourceVersion": "1"}}
+
+    async def update(self, path: str, body: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+        await asyncio.sleep(0.3)
+        raise ConflictError(409, "Conflict", "changed")
+
+
+async def test_a_dispute_takes_no_longer_than_the_lease() -> None:
+    disputed = Disputed()
+    leader = Leadership(disputed, "n", "operator", "one", duration_s=1, renew_s=0.1)
+    await leader.acquire()
+    began = asyncio.get_running_loop().time()
+    async with asyncio.timeout(10):
+        await leader.hold()
+    assert not leader.held
+    assert asyncio.get_running_loop().time() - began < 0.9  # others wait for a second
+    assert disputed.urgent == [True, True]

@@ -114,3 +114,21 @@ async def test_what_does_not_answer_is_asked_again(
     await until(lambda: "everything is listed: 2 resources" in said(caplog))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+@pytest.mark.parametrize("wrong", ["kubeconfig", "authority", "port"])
+async def test_what_keeps_it_from_starting_is_one_line(server: StandIn, tmp_path: Path, wrong: str) -> None:
+    config, log = kubeconfig(server, tmp_path), tmp_path / "log"
+    taken = server.url.rpartition(":")[2]
+    if wrong == "kubeconfig":
+        config.write_text("x: y")
+    elif wrong == "authority":
+        place = f'"server": "https://127.0.0.1:{taken}", "certificate-authority": "{config}"'
+        config.write_text(config.read_text().replace(f'"server": "{server.url}"', place))
+    process = await operator(config, log, (f"--port={taken}",) if wrong == "port" else ())
+    async with asyncio.timeout(20):
+        assert await process.wait() == 1
+    lines = [line for line in log.read_text().splitlines() if "listening on port" not in line]
+    assert len(lines) == 1
+    named = f"127.0.0.1:{taken}" if wrong == "port" else str(config)
+    assert named in lines[0]
