@@ -10,19 +10,17 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from pathlib import Path
 
 from .contract import FailureKind, LoadState, RenderedModel, RenderedRepository, in_load_order
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
-from .ledger import RETRY_FIRST_S, Ledger
+from .fetching import Fetching
+from .ledger import LOADING, RETRY_FIRST_S, Ledger
 from .reasons import load_failure
-from .repository import RepositoryFolder, Target
-from .storage import DigestMismatchError, Storage, StorageError, StorageStoppedError
+from .repository import Change, RepositoryFolder, Target
+from .storage import DigestMismatchError, Storage, StorageError, StorageStoppedError, UnusableError
 
 LOG = logging.getLogger(__name__)
 LOADS_AT_ONCE = 4
-FETCHES_AT_ONCE = 4
-"""Each takes a thread of those that also look after the rest: never all of them."""
 DRAIN_POLL_S = 0.1
 SLOW_ANSWERS = 3
 """After this many indexes in a row that did not come in time, a server counts as one that does not answer."""
@@ -48,7 +46,7 @@ class Agent:
         self.ledger = Ledger(folder.applied())
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(LOADS_AT_ONCE)
-        self._fetches = asyncio.Semaphore(FETCHES_AT_ONCE)
+        self._fetching = Fetching(folder, storage)
 
     @property
     def busy(self) -> bool:
@@ -90,8 +88,8 @@ class Agent:
     def converge(self) -> None:
         """Start what brings the server nearer to what is desired. Call after `observe` and `aim`."""
         for model in in_load_order(self.ledger.desired):
-            target = self.ledger.targets.get(model.name)
-            if target is not None and self.ledger.is_due(target, self._clock()):
+            target = self.ledger.due(model.name, self._clock())
+            if target is not None:
                 self._start(model.name, self._bring(target))
         for name in self.ledger.unwanted(self._folder.names()):
             self._start(name, self._drop(name))
@@ -109,6 +107,8 @@ class Agent:
                 keys = await asyncio.to_thread(self._keys, model)
             except StorageError as error:
                 self.ledger.without_files(model.name, str(error), self._clock())
+            except Exception as error:  # a fault of ours, in what one model says, holds up no other
+                self.ledger.without_files(model.name, f"{type(error).__name__}: {error}", self._clock())
             else:
                 targets[model.name] = Target(model, keys)
         return targets
@@ -132,52 +132,69 @@ class Agent:
 
     async def _bring(self, target: Target) -> None:
         try:
-            await self._load(target)
-            self.ledger.failures.pop(target.model.name, None)
+            await self._load_what_can_be(target)
+            self.ledger.brought(target)
         except StorageStoppedError:
             pass  # something else is wanted by now
         except (StorageError, ControlError, OSError) as error:
-            alone = isinstance(error, UnreachableError)
-            self.ledger.failed(target, str(error), _kind(error), self._clock(), alone)
+            alone = isinstance(error, UnreachableError) and not isinstance(error, SlowError)
+            costly = isinstance(error, UnusableError)
+            self.ledger.failed(target, str(error), _kind(error), self._clock(), alone=alone, costly=costly)
         except Exception as error:  # a fault of ours: like any other it is told, and tried again after a pause
             LOG.exception("model %s", target.model.name)
             self.ledger.failed(target, f"{type(error).__name__}: {error}", FailureKind.LOAD, self._clock())
 
-    async def _load(self, target: Target) -> None:
+    async def _load_what_can_be(self, target: Target) -> None:
+        """Load it; where it cannot be and nothing is served yet, have what can be served of it before that is raised.
+
+        Servers load all of a model's versions or none.
+        """
+        wanted, name = self.ledger.targets.get(target.model.name), target.model.name
+        try:
+            await self._load(target, wanted)
+        except StorageStoppedError:
+            raise
+        except (RefusedError, StorageError):
+            while name not in self.ledger.applied and len(target.model.versions) > 1:
+                target = target.without_newest()
+                with suppress(RefusedError, StorageError):
+                    await self._load(target, wanted)
+            raise
+
+    async def _load(self, target: Target, wanted: Target | None) -> None:
+        """Have it served. `wanted` is what should be while this is of any use."""
         name = target.model.name
-        files = await self._fetch(target)
+
+        def tell(words: str) -> None:
+            if self.ledger.targets.get(name) != wanted:
+                raise StorageStoppedError(f"{name} is wanted otherwise by now")
+            self.ledger.doing[name] = words
+
         before = self.ledger.applied.get(name)
+        files = await self._fetching.files(target, before, tell)
         change = await asyncio.to_thread(self._folder.stage, target, before, files)
         try:
             async with self._slots:
-                self.ledger.doing[name] = "loading"
+                self.ledger.doing[name] = LOADING
                 await self._ask_to_load(target)
         except BaseException as error:
             change.revert()
-            if before is not None and isinstance(error, RefusedError):
+            if before not in (None, target) and isinstance(error, RefusedError):
                 await self._restore(before)
             raise
-        await asyncio.to_thread(change.accept)
-        self.ledger.applied[name] = target
-        if before is not None:
-            await self._drained(name, set(before.model.versions) - set(target.model.versions))
-        await asyncio.to_thread(change.tidy)
+        await self._accept(change)
 
-    async def _fetch(self, target: Target) -> dict[int, Path]:
-        files: dict[int, Path] = {}
-        name = target.model.name
-        for version, source in target.model.versions.items():
-            if not source.uri:
-                continue
-
-            def tell(done: int, total: int, version: int = version) -> None:
-                if self.ledger.targets.get(name) != target:
-                    raise StorageStoppedError(f"{name} is wanted otherwise by now")
-                self.ledger.doing[name] = f"fetching version {version}: {_mebibytes(done, total)}"
-
-            async with self._fetches:
-                files[version] = await asyncio.to_thread(self._storage.fetch, source.uri, source.digest, tell)
-        return files
+    async def _accept(self, change: Change) -> None:
+        """It serves. A disk that fails from now on takes nothing of that back; the next change clears up first."""
+        target, before = change.target, change.before
+        self.ledger.applied[target.model.name] = target
+        try:
+            await asyncio.to_thread(change.accept)
+            if before is not None:
+                await self._drained(target.model.name, set(before.model.versions) - set(target.model.versions))
+            await asyncio.to_thread(change.tidy)
+        except OSError as error:
+            LOG.warning("model %s is loaded, and its folder is not tidied up: %s", target.model.name, error)
 
     async def _ask_to_load(self, target: Target) -> None:
         """Load, and see that every version is ready. Raises RefusedError with what the index says of the first that
@@ -231,19 +248,23 @@ class Agent:
             self.ledger.dropped(name)
 
     async def _drained(self, name: str, versions: set[int]) -> None:
-        """Wait until the server has answered the last request of each version and dropped it."""
+        """Wait until the server has answered the last request of each version and dropped it, or is gone."""
         while True:
-            self.ledger.index = await self._control.index()
-            if not self.ledger.holds(name, versions):
+            try:
+                if not await self._holds(name, versions):
+                    return
+            except SlowError:
+                pass
+            except ControlError:
                 return
             await asyncio.sleep(DRAIN_POLL_S)
+
+    async def _holds(self, name: str, versions: set[int]) -> bool:
+        self.ledger.index = await self._control.index()
+        return self.ledger.holds(name, versions)
 
 
 def _kind(error: Exception) -> FailureKind:
     if isinstance(error, DigestMismatchError):
         return FailureKind.DIGEST
     return FailureKind.LOAD if isinstance(error, ControlError) else FailureKind.DOWNLOAD
-
-
-def _mebibytes(done: int, total: int) -> str:
-    return f"{done / 2**20:.0f} of {total / 2**20:.0f} MiB" if total else f"{done / 2**20:.0f} MiB"

@@ -74,7 +74,6 @@ class Beside:
     async def _follow(self, source: DesiredSource) -> None:
         async for text in source.texts():
             self._take(text)
-            self._publisher.again()
             self._wake.set()
 
     async def _wake_on(self, stop: asyncio.Event) -> None:

@@ -9,6 +9,7 @@ A server's model repository as values, before anyone writes it:
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from heapq import heapify, heappop, heappush
 
 
 class LoadState(StrEnum):
@@ -89,13 +90,27 @@ class RenderedRepository:
 
 def in_load_order(models: tuple[RenderedModel, ...]) -> tuple[RenderedModel, ...]:
     """Models by name, then the ensembles, each behind the ensembles it uses."""
-    waiting = sorted(models, key=lambda model: (model.is_ensemble, model.name))
-    names = {model.name for model in models}
+    found = {model.name: model for model in models}
+    waits = {model.name: model.steps.keys() & found.keys() for model in models}
+    users: dict[str, list[str]] = {}
+    for name, steps in waits.items():
+        for step in steps:
+            users.setdefault(step, []).append(name)
+    ready = [_rank(found[name]) for name, steps in waits.items() if not steps]
+    heapify(ready)
     ordered: list[RenderedModel] = []
-    while waiting:
-        done = {model.name for model in ordered}
-        ready = [model for model in waiting if all(step in done or step not in names for step in model.steps)]
-        ready = ready or waiting  # a cycle is refused before it gets here; never loop on one
-        ordered.append(ready[0])
-        waiting.remove(ready[0])
+    while waits:
+        # A cycle is refused before it gets here; never loop on one.
+        _, name = heappop(ready) if ready else min(_rank(found[each]) for each in waits)
+        ordered.append(found[name])
+        del waits[name]
+        for user in users.get(name, ()):
+            if user in waits:
+                waits[user] = waits[user] - {name}
+                if not waits[user]:
+                    heappush(ready, _rank(found[user]))
     return tuple(ordered)
+
+
+def _rank(model: RenderedModel) -> tuple[bool, str]:
+    return model.is_ensemble, model.name

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
-from .fields import DocumentError, Fields, as_fields, file_name, number
+from .fields import DocumentError, Fields, as_fields, file_name, number, unicode_text, uri
 
 DESIRED_KEY = "repository.json"
 """The key of a server's ConfigMap under which its `repository_text` stands."""
@@ -105,7 +105,7 @@ def to_model(fields: Fields) -> RenderedModel:
         name=name,
         config_text=fields.text("config"),
         versions={number(key, versions.at(key)): _source(versions.mapping(key)) for key in versions.values},
-        steps={name: steps.number(name) for name in steps.values},
+        steps={unicode_text(name, steps.path): steps.number(name) for name in steps.values},
     )
 
 
@@ -131,7 +131,7 @@ def _source(fields: Fields) -> VersionSource:
     filename = fields.text("filename", "")
     if filename:
         file_name(filename, fields.at("filename"))
-    return VersionSource(fields.text("uri", ""), fields.text("digest", ""), filename)
+    return VersionSource(uri(fields.text("uri", ""), fields.at("uri")), fields.text("digest", ""), filename)
 
 
 def _of_loaded(loaded: LoadedModel) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 _REQUIRED: Any = object()
 NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
@@ -28,7 +29,7 @@ class Fields:
 
     def text(self, key: str, default: str = _REQUIRED) -> str:
         """A string."""
-        return str(self._value(key, default, str, "a string"))
+        return unicode_text(self._value(key, default, str, "a string"), self.at(key))
 
     def flag(self, key: str, default: bool = _REQUIRED) -> bool:
         """True or false."""
@@ -76,6 +77,26 @@ def number(value: str | int, path: str) -> int:
     if not NUMBER.fullmatch(words):
         raise DocumentError(f"{path} must be a whole number that is not negative, not {words!r:.80}")
     return int(words)
+
+
+def unicode_text(value: str, path: str) -> str:
+    """A text that can be written: JSON's escapes also make halves of characters. Raises DocumentError."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise DocumentError(f"{path} is no Unicode text: {error.reason}") from error
+    return value
+
+
+def uri(value: str, path: str) -> str:
+    """A URI whose parts can be told, or nothing. Raises DocumentError without it: it may hold a password."""
+    try:
+        urlsplit(value)
+    except ValueError as error:
+        raise DocumentError(f"{path} is no URI") from error
+    if "\0" in value:
+        raise DocumentError(f"{path} is no URI: it holds a null character")
+    return value
 
 
 def file_name(name: str, path: str) -> str:

@@ -10,6 +10,10 @@ from .contract import FailureKind, LoadedModel, LoadState, RenderedModel, Render
 from .repository import Target
 
 RETRY_FIRST_S, RETRY_MOST_S = 2.0, 60.0
+COSTLY_FIRST_S, COSTLY_MOST_S = 60.0, 1800.0
+"""The pauses where another try would fetch all of a model once more, to the same end."""
+LOADING = "loading"
+"""What is said of a model while the server is asked to load it."""
 HELD = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 """States in which a server still has a version."""
 
@@ -18,7 +22,7 @@ HELD = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 class Failure:
     """Why a target is not served, at which step it failed, and when it is tried again.
 
-    `alone`: the server ended while it loaded this.
+    `alone`: the server ended while it loaded this, so it waits while another is loaded.
     """
 
     target: Target | None
@@ -36,6 +40,7 @@ class Ledger:
         self.applied = applied
         self.targets: dict[str, Target] = {}
         self.failures: dict[str, Failure] = {}
+        self._relapses: dict[str, Failure] = {}
         self.doing: dict[str, str] = {}
         self.index: tuple[LoadedModel, ...] = ()
         self.desired: tuple[RenderedModel, ...] = ()
@@ -49,13 +54,24 @@ class Ledger:
         """What should be served; `targets` are those whose files can be had."""
         self.desired, self.targets = desired.models, targets
 
-    def failed(self, target: Target, reason: str, kind: FailureKind, now: float, alone: bool = False) -> None:
+    def failed(
+        self, target: Target, reason: str, kind: FailureKind, now: float, *, alone: bool = False, costly: bool = False
+    ) -> None:
         """A target could not be brought; it is tried again after a pause that grows."""
         name = target.model.name
-        before = self.failures.get(name)
+        failures = self._relapses if target == self._former(name) else self.failures
+        before = failures.get(name)
         attempts = before.attempts + 1 if before and before.target == target else 1
-        wait = min(RETRY_FIRST_S * 2 ** (attempts - 1), RETRY_MOST_S)
-        self.failures[name] = Failure(target, reason, kind, attempts, now + wait, alone)
+        first, most = (COSTLY_FIRST_S, COSTLY_MOST_S) if costly else (RETRY_FIRST_S, RETRY_MOST_S)
+        wait = min(first * 2 ** min(attempts - 1, 10), most)
+        failures[name] = Failure(target, reason, kind, attempts, now + wait, alone)
+
+    def brought(self, target: Target) -> None:
+        """A target was brought."""
+        name = target.model.name
+        self._relapses.pop(name, None)
+        if target == self.targets.get(name):
+            self.failures.pop(name, None)
 
     def without_files(self, name: str, reason: str, now: float) -> None:
         """A model's files cannot be had; that is looked at every round."""
@@ -65,6 +81,7 @@ class Ledger:
         """A model is no longer here."""
         self.applied.pop(name, None)
         self.failures.pop(name, None)
+        self._relapses.pop(name, None)
 
     def copies(self) -> set[str]:
         """The copies of model files that are served or being loaded."""
@@ -96,17 +113,22 @@ class Ledger:
         """Whether the server still has any of these versions."""
         return any(self.state(name, version) in HELD for version in versions)
 
-    def is_due(self, target: Target, now: float) -> bool:
-        """Whether a target is to be brought now."""
-        name, failure = target.model.name, self.failures.get(target.model.name)
+    def due(self, name: str, now: float) -> Target | None:
+        """What of a model is to be brought now.
+
+        What served and got lost goes first: it stands in the folder, while what should be served may not be had. Once
+        it fails it goes last, for it may be what the other mends.
+        """
+        target = self.targets.get(name)
         if name in self.doing or name in self._unsettled:
-            return False
-        if self.is_served(target):
+            return None
+        if target is not None and self.is_served(target):
             self.failures.pop(name, None)
-            return False
-        if failure and failure.target == target and (now < failure.retry_at or (failure.alone and self.doing)):
-            return False
-        return not self._missing_steps(target.model)
+            return None
+        order = [self._lost(name), target]
+        if name in self._relapses:
+            order.reverse()
+        return next((each for each in order if each is not None and self._may_be_brought(each, now)), None)
 
     def unwanted(self, folders: set[str]) -> list[str]:
         """What is here, or has a folder here, and should not be."""
@@ -130,6 +152,25 @@ class Ledger:
         """Whether a model is served as it should be, has failed, or waits for a step that will not come by itself."""
         target = self.targets.get(name)
         return (target is not None and self.is_served(target)) or self._is_stuck(name, frozenset())
+
+    def _former(self, name: str) -> Target | None:
+        """What was last loaded and stands whole in the folder, where something else should be served."""
+        before = self.applied.get(name)
+        if before is None or before == self.targets.get(name) or before.keys.keys() != before.model.versions.keys():
+            return None
+        return before
+
+    def _lost(self, name: str) -> Target | None:
+        former = self._former(name)
+        return None if former is None or self.is_ready(former.model) else former
+
+    def _may_be_brought(self, target: Target, now: float) -> bool:
+        name = target.model.name
+        failures = [self.failures.get(name), self._relapses.get(name)]
+        failure = next((each for each in failures if each is not None and each.target == target), None)
+        if failure is not None and (now < failure.retry_at or (failure.alone and LOADING in self.doing.values())):
+            return False
+        return not self._missing_steps(target.model)
 
     def _is_stuck(self, name: str, users: frozenset[str]) -> bool:
         model = next((each for each in self.desired if each.name == name), None)

@@ -1,4 +1,4 @@
-"""When a state is written: what changes in kind at once, how far a download is only now and then."""
+"""When a state is written: what changes in kind at once, how far a download is now and then, and all of it again."""
 
 import asyncio
 import logging
@@ -14,6 +14,8 @@ from .exchange import PublishError, StateSink
 LOG = logging.getLogger(__name__)
 PROGRESS_S = 2.0
 """The least time between two writes that tell of nothing but progress."""
+RENEWED_S = 30.0
+"""After this an unchanged state is written again: somebody may have deleted it, and nothing is routed without it."""
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 0.5, 5.0
 
 
@@ -37,11 +39,6 @@ class Publisher:
             self._newest = state
             self._offered.set()
 
-    def again(self) -> None:
-        """Write the state even if it is what was written last: someone may have changed it."""
-        self._written = None
-        self._offered.set()
-
     async def run(self) -> None:
         """Write, until cancelled."""
         backoff = Backoff(BACKOFF_FIRST_S, BACKOFF_MOST_S)
@@ -55,7 +52,6 @@ class Publisher:
             except PublishError as error:
                 self._say(logging.WARNING, f"the state cannot be written, and is tried again: {error}")
                 await asyncio.sleep(backoff.next())
-                self._offered.set()
             else:
                 backoff.reset()
                 self._written, self._written_at = state, self._clock()
@@ -63,20 +59,18 @@ class Publisher:
 
     async def _due(self) -> None:
         """Wait until there is a state to write, and it is time for it."""
-        while True:
-            await self._offered.wait()
+        while (wait := self._wait_s()) > 0:
             self._offered.clear()
-            while (wait := self._wait_s()) > 0:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._offered.wait(), wait)
-                self._offered.clear()
-            if self._newest != self._written:
-                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._offered.wait(), wait)
 
     def _wait_s(self) -> float:
-        if self._newest is None or self._written is None or in_kind(self._newest) != in_kind(self._written):
+        if self._newest is None:
+            return RENEWED_S
+        if self._written is None or in_kind(self._newest) != in_kind(self._written):
             return 0.0
-        return self._written_at + PROGRESS_S - self._clock()
+        pause = RENEWED_S if self._newest == self._written else PROGRESS_S
+        return self._written_at + pause - self._clock()
 
     def _say(self, level: int, words: str) -> None:
         if words != self._said:

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from .storage import shown
+
 WAY_OUT = "mend its files or the manifest and it is loaded again by itself"
 NAMES_SHOWN = 8
 ANSWER = re.compile(r"^load failed for model '[^']*': version \d+ is at UNAVAILABLE state: ")
@@ -22,7 +24,7 @@ def load_failure(words: str, folder: Path, uris: Mapping[int, str], log: str) ->
     line = " ".join(words.split()).rstrip(";. ")
     for path in dict.fromkeys(missing):
         version = int(Path(path).relative_to(folder).parts[0])
-        line += f"; {uris.get(version, folder)} holds {_listing(folder / str(version))}"
+        line += f"; {shown(uris.get(version, str(folder)))} holds {_listing(folder / str(version))}"
     return f"{line}; {WAY_OUT} (the server's log{f': {log}' if log else ' may say more'})"
 
 

@@ -13,7 +13,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from .fields import DocumentError, Fields, number
 from .jsonfiles import read_json, write_json, write_text
 
 CONFIG = "config.pbtxt"
+BESIDE = ("staging", "replaced")
 MODEL_FOLDERS = ("warmup", "initial_state")
 """Folders that config.pbtxt reads from beside the versions; a version's files may bring them."""
 LONGEST_RECORD = 200
@@ -36,6 +37,18 @@ class Target:
     model: RenderedModel
     keys: Mapping[int, str]
 
+    def has_same_files(self, other: "Target", version: int) -> bool:
+        """Whether a version's folder looks the same in both."""
+        source, others = self.model.versions[version], other.model.versions.get(version)
+        same_name = others is not None and source.filename == others.filename
+        return same_name and self.keys[version] == other.keys.get(version)
+
+    def without_newest(self) -> "Target":
+        """Without its newest version. Its config may still name that: servers leave out what has no folder."""
+        kept = sorted(self.model.versions)[:-1]
+        model = replace(self.model, versions={version: self.model.versions[version] for version in kept})
+        return Target(model, {version: self.keys[version] for version in kept})
+
 
 class RepositoryFolder:
     """One server's folder. It blocks; one change per model at a time. `log` says where the server's log is."""
@@ -46,7 +59,7 @@ class RepositoryFolder:
         self.log = log
         for folder in (self.root, server / "applied"):
             folder.mkdir(parents=True, exist_ok=True)
-        for left in ("staging", "replaced"):
+        for left in BESIDE:
             shutil.rmtree(server / left, ignore_errors=True)
 
     def applied(self) -> dict[str, Target]:
@@ -61,12 +74,20 @@ class RepositoryFolder:
         """The models that have a folder."""
         return {path.name for path in self.root.iterdir() if path.is_dir()}
 
+    def standing(self, target: Target, before: Target | None) -> dict[int, Path]:
+        """The folders of a target's versions that hold what they should, since `before` was loaded."""
+        if before is None:
+            return {}
+        entries = {version: self.root / target.model.name / str(version) for version in target.model.versions}
+        return {v: entry for v, entry in entries.items() if target.has_same_files(before, v) and entry.is_dir()}
+
     def stage(self, target: Target, before: Target | None, files: Mapping[int, Path]) -> "Change":
         """Put a model's new files and config in place.
 
         What they replace is kept until the change is committed.
         """
         change = Change(self, target, before)
+        self.clear(target.model.name)  # an earlier change may not have come to it
         self._record(Target(before.model if before else target.model, {}))
         try:
             self._stage(change, files)
@@ -80,14 +101,16 @@ class RepositoryFolder:
         self._record_path(name).unlink(missing_ok=True)
         shutil.rmtree(self.root / name, ignore_errors=True)
 
+    def clear(self, name: str) -> None:
+        """Drop what a change of this model keeps beside. Raises OSError."""
+        for kind in BESIDE:
+            _remove(self._server / kind / name)
+
     def _stage(self, change: "Change", files: Mapping[int, Path]) -> None:
         target, folder = change.target, self.root / change.target.model.name
         folder.mkdir(exist_ok=True)
-        known = change.before.keys if change.before else {}
-        for version in sorted(target.model.versions):
-            entry = folder / str(version)
-            if not entry.is_dir() or known.get(version) != target.keys[version]:
-                change.put(entry, files.get(version), target.model.versions[version].filename)
+        for version in sorted(target.model.versions.keys() - self.standing(target, change.before).keys()):
+            change.put(folder / str(version), files.get(version), target.model.versions[version].filename)
         for extra in _beside_versions(target.model, files):
             change.put(folder / extra.name, extra)
         write_text(folder / CONFIG, target.model.config_text)
@@ -134,15 +157,17 @@ class Change:
 
     def tidy(self) -> None:
         """Drop what an accepted change replaced, and versions that are not served any more."""
-        folder = self._folder.root / self.target.model.name
-        for entry in self._put:
-            _remove(self._folder._beside("replaced", entry))
-        for path in folder.iterdir():
+        self._folder.clear(self.target.model.name)
+        for path in (self._folder.root / self.target.model.name).iterdir():
             if path.name.isdigit() and int(path.name) not in self.target.model.versions:
                 _remove(path)
 
     def revert(self) -> None:
         """The change cannot be loaded: put back what was served, or nothing."""
+        self._put_back()
+        self._folder.clear(self.target.model.name)
+
+    def _put_back(self) -> None:
         if self.before is None:
             self._folder.remove(self.target.model.name)
             return

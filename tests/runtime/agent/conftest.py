@@ -44,12 +44,14 @@ class FakeControl:
         found: dict[int, str] = {}
         for version in config.version_policy.specific.versions:
             if not (folder / str(version)).is_dir():
-                raise RefusedError(f"version {version} has no folder")
+                continue  # as Triton and our server do
             if (folder / str(version) / "broken").exists():
                 raise RefusedError(f"failed to load '{name}': version {version} is broken")
             found[version] = "".join(
                 path.read_text() for path in sorted((folder / str(version)).iterdir()) if path.is_file()
             )
+        if not found:
+            raise RefusedError(f"at least one version must be available under the version policy of model '{name}'")
         self.loaded[name] = found
 
     async def unload(self, name: str) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import errno
 import shutil
 import threading
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,10 @@ from tests.acceptance.running import wait_for
 
 from argosy_runtime.agent.agent import SLOW_ANSWERS, Agent
 from argosy_runtime.agent.contract import FailureKind, LoadState, RenderedModel, RenderedRepository, VersionSource
-from argosy_runtime.agent.control import SlowError
-from argosy_runtime.agent.repository import RepositoryFolder, Target
+from argosy_runtime.agent.control import ControlError, RefusedError, SlowError, UnreachableError
+from argosy_runtime.agent.fetching import FETCHES_AT_ONCE
+from argosy_runtime.agent.reasons import load_failure
+from argosy_runtime.agent.repository import Change, RepositoryFolder, Target
 from argosy_runtime.agent.storage import Storage
 
 
@@ -180,6 +184,141 @@ async def test_a_server_that_lost_everything_gets_it_again(bench: Bench) -> None
     assert bench.fake.loaded == {"m": {1: "one"}}
 
 
+@pytest.mark.parametrize("uri", ["pvc://nowhere/x", "foo://nowhere/x"])
+async def test_a_restarted_server_gets_back_what_served_where_the_next_version_cannot_be_had(
+    bench: Bench, uri: str
+) -> None:
+    first = bench.source("a", "one")
+    await bench.settle(bench.model("m", v1=first))
+    wanted = bench.model("m", v1=first, v2=VersionSource(uri))
+    await bench.settle(wanted)
+    bench.fake.loaded.clear()
+    await bench.settle(wanted)
+    assert bench.fake.loaded == {"m": {1: "one"}}
+    assert bench.states()["m", 2] is LoadState.UNAVAILABLE
+    (served,) = [each for each in bench.agent.ledger.loaded() if each.version == 1]
+    assert served.answers
+
+
+async def test_a_restarted_server_gets_back_what_served_where_its_source_is_gone(bench: Bench) -> None:
+    model = bench.model("m", v1=bench.source("a", "one"))
+    await bench.settle(model)
+    shutil.rmtree(bench.root / "sources" / "a")
+    bench.agent = bench.new_agent()
+    bench.fake.loaded.clear()
+    await bench.settle(model)
+    assert bench.fake.loaded == {"m": {1: "one"}}
+    assert bench.agent.ledger.loaded()[0].former
+
+
+async def test_what_got_lost_comes_back_at_once_and_then_what_should_be_served(bench: Bench) -> None:
+    first = bench.source("a", "one")
+    await bench.settle(bench.model("m", v1=first))
+    wanted = bench.model("m", v1=first, v2=bench.source("b", "two", broken=True))
+    await bench.settle(wanted)
+    bench.fake.loaded.clear()
+    await bench.settle(wanted)  # within the pause after the failure
+    assert bench.fake.loaded == {"m": {1: "one"}}
+    bench.fake.loaded.clear()
+    wanted = bench.model("m", v1=first, v2=bench.source("b", "two"))
+    await bench.settle(wanted)
+    assert bench.fake.loaded == {"m": {1: "one", 2: "two"}}
+    assert bench.states() == {("m", 1): LoadState.READY, ("m", 2): LoadState.READY}
+
+
+async def test_what_got_lost_and_is_refused_now_keeps_nothing_from_its_place(bench: Bench) -> None:
+    await bench.settle(bench.model("m", v1=bench.source("a", "one")))
+    bench.fake.loaded.clear()
+    (bench.root / "server/repository/m/1/broken").touch()
+    await bench.settle(bench.model("m", v2=bench.source("b", "two")))
+    assert bench.fake.loaded == {"m": {2: "two"}}
+    assert bench.fake.calls == ["load m"] * 3
+
+
+async def test_a_server_that_ends_with_what_got_lost_is_given_what_should_be_served(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ends(name: str) -> None:
+        if (bench.root / "server/repository" / name / "1").exists():
+            raise UnreachableError("the server ended")
+        await load(name)
+
+    await bench.settle(bench.model("m", v1=bench.source("a", "one")))
+    bench.fake.loaded.clear()
+    load = bench.fake.load
+    monkeypatch.setattr(bench.fake, "load", ends)
+    wanted = bench.model("m", v1=bench.source("b", "two"))
+    tried: list[str] = []
+    stage = RepositoryFolder.stage
+
+    def noted(self: RepositoryFolder, target: Target, *rest: Any) -> Any:
+        tried.append(target.model.versions[1].uri.rpartition("/")[2])
+        return stage(self, target, *rest)
+
+    monkeypatch.setattr(RepositoryFolder, "stage", noted)
+    await bench.settle(wanted)
+    assert tried == ["a", "b"]
+    bench.now = 3.0
+    await bench.settle(wanted)
+    assert tried == ["a", "b", "b", "a"]
+
+
+async def test_files_that_stand_in_the_folder_are_not_fetched_again(bench: Bench) -> None:
+    first = bench.source("a", "one")
+    await bench.settle(bench.model("m", v1=first))
+    shutil.rmtree(bench.root / "cache")
+    (bench.root / "cache").mkdir()
+    await bench.settle(bench.model("m", v1=first, v2=bench.source("b", "two")))
+    assert bench.fake.loaded == {"m": {1: "one", 2: "two"}}
+    assert len(list((bench.root / "cache").glob("file-*"))) == 1
+
+
+async def test_labels_follow_the_newest_version_back(bench: Bench) -> None:
+    def labelled(name: str, label: str) -> VersionSource:
+        source = bench.source(name, name)
+        (bench.root / "sources" / name / "labels.txt").write_text(label)
+        return source
+
+    def model(**versions: VersionSource) -> RenderedModel:
+        made = bench.model("m", **versions)
+        return replace(made, config_text=made.config_text + 'output { name: "Y" label_filename: "labels.txt" }\n')
+
+    first = labelled("a", "cat")
+    await bench.settle(model(v1=first))
+    await bench.settle(model(v1=first, v2=labelled("b", "dog")))
+    assert (bench.root / "server/repository/m/labels.txt").read_text() == "dog"
+    await bench.settle(model(v1=first))
+    assert (bench.root / "server/repository/m/labels.txt").read_text() == "cat"
+
+
+@pytest.mark.parametrize("fault", ["refused", "not there"])
+async def test_on_a_fresh_server_what_can_be_served_is_where_the_newest_version_fails(bench: Bench, fault: str) -> None:
+    first = bench.source("a", "one")
+    second = bench.source("b", "two", broken=True) if fault == "refused" else VersionSource("foo://nowhere/x")
+    wanted = bench.model("m", v1=first, v2=second)
+    await bench.settle(wanted)
+    assert bench.fake.loaded == {"m": {1: "one"}}
+    assert bench.states() == {("m", 1): LoadState.READY, ("m", 2): LoadState.UNAVAILABLE}
+    assert bench.agent.ledger.has_been_tried("m")
+    shutil.rmtree(bench.root / "sources" / "b", ignore_errors=True)
+    wanted = bench.model("m", v1=first, v2=bench.source("b", "two"))
+    await bench.settle(wanted)
+    assert bench.fake.loaded == {"m": {1: "one", 2: "two"}}
+    assert bench.agent.ledger.failures == {}
+
+
+async def test_the_whole_target_is_tried_again_beside_what_serves_of_it(bench: Bench) -> None:
+    wanted = bench.model("m", v1=bench.source("a", "one"), v2=bench.source("b", "two", broken=True))
+    await bench.settle(wanted)
+    calls = len(bench.fake.calls)
+    bench.now = 3.0
+    await bench.settle(wanted)
+    assert len(bench.fake.calls) == calls + 1
+    assert bench.fake.loaded == {"m": {1: "one"}}
+    assert bench.agent.ledger.failures["m"].attempts == 2
+    assert bench.entries("m") == {"1", "config.pbtxt"}
+
+
 async def test_a_server_that_ends_while_it_loads_makes_the_model_a_suspect(bench: Bench) -> None:
     good, bad = bench.model("good", v1=bench.source("a", "one")), bench.model("bad", v1=bench.source("b", "two"))
     bench.fake.gone = True
@@ -280,6 +419,82 @@ async def test_a_disk_that_is_full_counts_as_a_failed_download(bench: Bench, mon
     assert bench.fake.loaded == {"m": {1: "one"}}
 
 
+async def test_a_copy_that_broke_off_halfway_is_made_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: str, target: str) -> None:
+        Path(target).write_text("ha")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    model = bench.model("m", v1=bench.source("a", "one"))
+    with monkeypatch.context() as patched:
+        patched.setattr("argosy_runtime.agent.repository._link_or_copy", full)
+        await bench.settle(model)
+    assert not (bench.root / "server" / "staging" / "m").exists()
+    bench.now = 60.0
+    await bench.settle(model)
+    assert bench.fake.loaded == {"m": {1: "one"}}
+
+
+async def test_what_an_earlier_change_left_behind_is_in_no_ones_way(bench: Bench) -> None:
+    await bench.settle(bench.model("m", v1=bench.source("a", "one")))
+    for kind in ("staging", "replaced"):
+        (bench.root / "server" / kind / "m" / "1").mkdir(parents=True, exist_ok=True)
+        (bench.root / "server" / kind / "m" / "1" / "stale").touch()
+    await bench.settle(bench.model("m", v1=bench.source("a", "another")))
+    assert bench.fake.loaded == {"m": {1: "another"}}
+    await bench.settle(bench.model("m", v1=bench.source("a", "a third", broken=True)))
+    assert (bench.root / "server/repository/m/1/weights").read_text() == "another"
+
+
+@pytest.mark.parametrize("error", [SlowError("slow"), UnreachableError("gone"), RefusedError("no")])
+async def test_what_is_loaded_counts_although_the_server_does_not_say_that_it_drained(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, error: ControlError
+) -> None:
+    await bench.settle(bench.model("m", v1=bench.source("a", "one")))
+    load, index = bench.fake.load, bench.fake.index
+    answers: list[ControlError | None] = []
+
+    async def loads(name: str) -> None:
+        await load(name)
+        answers[:] = [None, error]
+
+    async def answering() -> Any:
+        if answers and (failing := answers.pop(0)) is not None:
+            raise failing
+        return await index()
+
+    monkeypatch.setattr(bench.fake, "load", loads)
+    monkeypatch.setattr(bench.fake, "index", answering)
+    await bench.settle(bench.model("m", v2=bench.source("b", "two")))
+    assert bench.agent.ledger.failures == {}
+    assert bench.fake.loaded == {"m": {2: "two"}}
+    assert bench.entries("m") == {"2", "config.pbtxt"}
+
+
+@pytest.mark.parametrize("step", ["accept", "tidy"])
+async def test_what_is_loaded_counts_although_the_disk_fails_afterwards(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def full(change: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    first = bench.source("a", "one")
+    with monkeypatch.context() as patched:
+        patched.setattr(Change, step, full)
+        await bench.settle(bench.model("m", v1=first))
+    assert bench.agent.ledger.failures == {}
+    assert bench.states() == {("m", 1): LoadState.READY}
+    await bench.settle(bench.model("m", v1=first, v2=bench.source("b", "two")))
+    assert bench.fake.loaded == {"m": {1: "one", 2: "two"}}
+
+
+async def test_a_changed_file_name_takes_effect(bench: Bench) -> None:
+    file = bench.root / "classifier-v7.onnx"
+    file.write_text("onnx")
+    for name in ("model.onnx", "net.onnx"):
+        await bench.settle(bench.model("m", v1=VersionSource(file.as_uri(), "", name)))
+        assert [path.name for path in (bench.root / "server/repository/m/1").iterdir()] == [name]
+
+
 async def test_a_fault_of_ours_is_told_and_tried_again_after_a_pause(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +506,49 @@ async def test_a_fault_of_ours_is_told_and_tried_again_after_a_pause(
     (told,) = bench.agent.ledger.loaded()
     assert told.reason == "KeyError: 'nobody thought of it'"
     assert bench.agent.ledger.failures["m"].attempts == 1
+
+
+@pytest.mark.parametrize("uri", ["https://[x/y", "file:///a\0b"])
+async def test_a_uri_that_is_none_holds_up_no_other_model(bench: Bench, uri: str) -> None:
+    await bench.settle(bench.model("bad", v1=VersionSource(uri)), bench.model("good", v1=bench.source("a", "one")))
+    assert bench.fake.loaded == {"good": {1: "one"}}
+    (told,) = [each for each in bench.agent.ledger.loaded() if each.model == "bad"]
+    assert (told.state, told.failure) == (LoadState.UNAVAILABLE, FailureKind.DOWNLOAD)
+    assert told.reason
+
+
+async def test_files_that_came_whole_and_are_wrong_are_seldom_fetched_again(bench: Bench) -> None:
+    wrong = bench.model("digest", v1=VersionSource(bench.source("a", "one").uri, "sha256:" + "0" * 64))
+    torn = bench.model("torn", v1=bench.source("b", "no archive"))
+    (bench.root / "sources" / "b" / "weights").rename(bench.root / "sources" / "b" / "weights.zip")
+    models = {"digest": wrong, "torn": torn}
+    await bench.settle(*models.values())
+    tried = {}
+    for _ in range(12):
+        failures = bench.agent.ledger.failures
+        tried = {name: failures[name].retry_at - bench.now for name in models}
+        bench.now += max(tried.values())
+        await bench.settle(*models.values())
+    assert tried == {"digest": 1800.0, "torn": 1800.0}
+    assert {bench.agent.ledger.failures[name].attempts for name in models} == {13}
+    right = bench.model("digest", v1=bench.source("a", "one"))
+    await bench.settle(right)
+    assert bench.fake.loaded == {"digest": {1: "one"}}
+
+
+async def test_what_fails_for_days_is_still_tried_once_a_minute(bench: Bench) -> None:
+    await bench.settle(bench.model("m", v1=bench.source("a", "one", broken=True)))
+    ledger = bench.agent.ledger
+    for _ in range(2000):
+        ledger.failed(ledger.targets["m"], "broken", FailureKind.LOAD, 0.0)
+    assert ledger.failures["m"].retry_at == 60.0
+
+
+def test_no_password_is_told(bench: Bench) -> None:
+    folder = bench.root / "server/repository/m"
+    said = f"failed: {folder}/1/model.onnx is not there"
+    assert "hunter2" not in load_failure(said, folder, {1: "https://me:hunter2@host/x.zip?sig=abc"}, "")
+    assert "https://host/x.zip" in load_failure(said, folder, {1: "https://me:hunter2@host/x.zip?sig=abc"}, "")
 
 
 async def test_a_new_version_is_told_ready_while_the_old_one_still_answers(bench: Bench) -> None:
@@ -341,6 +599,59 @@ async def test_downloads_that_take_long_hold_up_no_round(bench: Bench, monkeypat
         go.set()
     await bench.settle(*models)
     assert len(bench.fake.loaded) == 40
+
+
+@pytest.fixture
+def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Fetches of sources called `big…` wait for this."""
+    go, fetch = threading.Event(), Storage.fetch
+
+    def slow(self: Storage, uri: str, digest: str = "", progress: Any = None) -> Path:
+        assert "/sources/big" not in uri or go.wait(60)
+        return fetch(self, uri, digest, progress)
+
+    monkeypatch.setattr(Storage, "fetch", slow)
+    yield go
+    go.set()
+
+
+async def test_downloads_that_take_long_hold_up_no_model_that_is_whole_in_the_cache(
+    bench: Bench, held_up: threading.Event
+) -> None:
+    good = bench.model("good", v1=bench.source("a", "one"))
+    await bench.settle(good)
+    shutil.rmtree(bench.root / "server")
+    bench.fake.loaded.clear()
+    bench.agent = bench.new_agent()
+    big = [bench.model(f"big{n}", v1=bench.source(f"big{n}", "x")) for n in range(FETCHES_AT_ONCE)]
+    await bench.agent.observe()
+    await bench.converge(RenderedRepository("server", (*big, good)))
+    await until(lambda: "good" in bench.fake.loaded)
+    held_up.set()
+    await until(lambda: not bench.agent.busy)
+
+
+async def test_a_suspect_waits_for_loads_and_not_for_downloads(bench: Bench, held_up: threading.Event) -> None:
+    suspect, big = bench.model("suspect", v1=bench.source("a", "one")), bench.model("big", v1=bench.source("big", "x"))
+    bench.fake.gone = True
+    await bench.settle(suspect)
+    bench.fake.gone, bench.now = False, 3.0
+    await bench.agent.observe()
+    await bench.converge(RenderedRepository("server", (big,)))
+    await bench.converge(RenderedRepository("server", (big, suspect)))
+    await until(lambda: "suspect" in bench.fake.loaded)
+    assert bench.agent.busy
+    held_up.set()
+    await until(lambda: not bench.agent.busy)
+
+
+async def test_a_server_that_is_only_slow_makes_no_suspect(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def slow(name: str) -> None:
+        raise SlowError("no answer within 10 s")
+
+    monkeypatch.setattr(bench.fake, "load", slow)
+    await bench.settle(bench.model("m", v1=bench.source("a", "one")))
+    assert not bench.agent.ledger.failures["m"].alone
 
 
 async def test_a_download_that_nobody_wants_any_more_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

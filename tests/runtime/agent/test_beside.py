@@ -25,7 +25,6 @@ class Offers:
     """In place of a publisher: the states that it was offered."""
 
     states: list[AgentState] = field(default_factory=list)
-    renewed: int = 0
     came: asyncio.Event = field(default_factory=asyncio.Event)
 
     def offer(self, state: AgentState) -> None:
@@ -39,10 +38,6 @@ class Offers:
             self.came.clear()
             await self.came.wait()
         return self.states[-1]
-
-    def again(self) -> None:
-        """Count it."""
-        self.renewed += 1
 
     async def run(self) -> None:
         """Nothing to do."""
@@ -204,7 +199,6 @@ async def test_a_new_text_the_end_of_a_load_and_the_end_itself_wake_the_loop(
     running = asyncio.create_task(bench.beside.run(source, stop))
     await source.queue.put(bench.want(bench.model("m")))
     await bench.offers.until(lambda state: state.settled)
-    assert bench.offers.renewed == 1
     await source.queue.put("no document")
     state = await bench.offers.until(lambda state: state.problem)
     assert state.desired == fingerprint(bench.want(bench.model("m")))

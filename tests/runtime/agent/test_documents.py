@@ -29,7 +29,8 @@ NUMBERS = st.integers(0, 2**63)
 NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs",)), min_size=1, max_size=60).filter(
     lambda name: not name.startswith(".")
 )
-SOURCES = st.builds(VersionSource, st.text(), st.text(), st.just("") | NAMES)
+URIS = st.text().filter(lambda text: not set(text) & set("[]\0") and text.isascii())
+SOURCES = st.builds(VersionSource, URIS, st.text(), st.just("") | NAMES)
 MODELS = st.builds(
     RenderedModel,
     NAMES,
@@ -144,6 +145,10 @@ def changed(path: str, to: Any = MISSING) -> str:
         (changed("models/0/name", "x" * 256), "cannot be a file's name"),
         (changed("models/0/versions/1/filename", "a/b"), "versions.1.filename: 'a/b' cannot be a file's name"),
         (changed("models/0/versions/1/uri", 5), "versions.1.uri must be a string, not 5"),
+        (changed("models/0/versions/1/uri", "https://[x/y"), "repository.json.models[0].versions.1.uri is no URI"),
+        (changed("models/0/versions/1/uri", "file:///a\0b"), "versions.1.uri is no URI: it holds a null character"),
+        (changed("models/0/name", "\ud800"), "repository.json.models[0].name is no Unicode text"),
+        (changed("models/1/steps/\ud800", 1), "repository.json.models[1].steps is no Unicode text"),
         (changed("models/0/versions/-1", {}), "versions.-1 must be a whole number that is not negative"),
         (changed("models/0/versions/01", {}), "versions.01 must be a whole number"),
         (changed("models/0/versions/1.5", {}), "versions.1.5 must be a whole number"),

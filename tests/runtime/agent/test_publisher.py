@@ -43,15 +43,18 @@ def state(kind: LoadState, reason: str = "") -> AgentState:
 
 
 class Time:
-    """A clock that waiting for it moves on: seconds."""
+    """A clock that waiting for it moves on: seconds. Waits longer than `patience` do not come to their end."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
+        self.patience = publishing.PROGRESS_S
         self.waits: list[float] = []
         real = asyncio.wait_for
 
         async def wait_for(awaitable: Any, seconds: float) -> Any:
             """Wait for no real time at all."""
+            if seconds > self.patience:
+                return await awaitable
             self.waits.append(seconds)
             self.now += seconds
             return await real(awaitable, 0)
@@ -84,7 +87,7 @@ async def test_what_changes_in_kind_is_written_at_once_and_progress_waits(time: 
     task.cancel()
 
 
-async def test_nothing_new_is_not_written_unless_asked_for(time: Time) -> None:
+async def test_nothing_new_is_not_written(time: Time) -> None:
     sink = Sink()
     publisher = Publisher(sink, lambda: time.now)
     task = asyncio.create_task(publisher.run())
@@ -94,9 +97,23 @@ async def test_nothing_new_is_not_written_unless_asked_for(time: Time) -> None:
     for _ in range(10):
         await asyncio.sleep(0)
     assert len(sink.written) == 1
-    publisher.again()
+    task.cancel()
+
+
+async def test_an_unchanged_state_is_renewed_now_and_then(time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publishing, "BACKOFF_FIRST_S", 0.001)
+    time.patience = publishing.RENEWED_S
+    sink = Sink()
+    publisher = Publisher(sink, lambda: time.now)
+    publisher.offer(state(LoadState.READY))
+    task = asyncio.create_task(publisher.run())
     await sink.next()
-    assert sink.written == [state(LoadState.READY)] * 2
+    first = time.now
+    sink.failures = 1
+    await sink.next()
+    await sink.next()
+    assert time.now - first == 2 * publishing.RENEWED_S <= 60
+    assert sink.written[:3] == [state(LoadState.READY)] * 3
     task.cancel()
 
 

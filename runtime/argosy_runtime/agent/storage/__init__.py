@@ -11,8 +11,17 @@ One module per kind of storage (`local`, `objects`, `web`, `hub`, `registry`), o
 `owners`). Nothing here knows what a model is, or a server.
 """
 
-from .errors import DigestMismatchError, StorageError, StorageStoppedError
+from .errors import DigestMismatchError, StorageError, StorageStoppedError, UnusableError, shown
 from .flow import Progress, Retry
 from .storage import Storage
 
-__all__ = ["Storage", "StorageError", "DigestMismatchError", "StorageStoppedError", "Progress", "Retry"]
+__all__ = [
+    "Storage",
+    "StorageError",
+    "DigestMismatchError",
+    "StorageStoppedError",
+    "UnusableError",
+    "Progress",
+    "Retry",
+    "shown",
+]

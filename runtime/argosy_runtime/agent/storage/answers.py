@@ -2,7 +2,7 @@
 
 import http
 
-from .errors import StorageError, TransientError, shown
+from .errors import StorageError, TransientError, UnauthorizedError, shown
 
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 SECRET = "the Secret of spec.storage.secretName"
@@ -26,7 +26,8 @@ def answered(uri: str, status: int, said: str = "", after: float = 0.0) -> Stora
     if status in TRANSIENT or status >= 500:
         return TransientError(words, after)
     if status in (401, 403):
-        return StorageError(f"{words}: {RIGHTS.get(scheme, 'it may not be read')}")
+        kind = UnauthorizedError if status == 401 else StorageError
+        return kind(f"{words}: {RIGHTS.get(scheme, 'it may not be read')}")
     if status in (404, 410):
         return StorageError(f"{words}: nothing is there; {MISSING}")
     return StorageError(words)

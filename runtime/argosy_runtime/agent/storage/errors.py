@@ -1,8 +1,10 @@
 """What goes wrong with storage.
 
 StorageError
-├── DigestMismatchError   the files are not those that were declared
+├── UnusableError         the files came whole and are of no use: the same would come again
+│   └── DigestMismatchError   they are not those that were declared
 ├── StorageStoppedError   `Storage.stop` was called
+├── UnauthorizedError     the server wants other credentials, or newer ones
 ├── TransientError        another try may bring it: a cut connection, an overloaded server
 └── ChangedError          the source is not any more what its listing said
 """
@@ -17,12 +19,20 @@ class StorageError(Exception):
     """The files cannot be had; the message names the URI, the reason and the way out."""
 
 
-class DigestMismatchError(StorageError):
+class UnusableError(StorageError):
+    """The files came whole and are of no use; until somebody mends them the same would come again."""
+
+
+class DigestMismatchError(UnusableError):
     """The files are not those that were declared; the message names both digests."""
 
 
 class StorageStoppedError(StorageError):
     """`Storage.stop` was called while a copy was under way."""
+
+
+class UnauthorizedError(StorageError):
+    """The server wants other credentials, or newer ones."""
 
 
 class TransientError(StorageError):

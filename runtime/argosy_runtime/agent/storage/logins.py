@@ -41,18 +41,27 @@ class Login:
     def begin(self) -> None:
         """Ask the registry what it wants, and get it. Raises StorageError."""
         with self._lock:
-            response = self._get(f"{self.url}/v2/")
-            challenge = response.headers.get("WWW-Authenticate", "")
-            scheme = challenge.partition(" ")[0].lower()
-            if response.status_code == 401 and scheme == "bearer":
-                self._authorization = f"Bearer {self._token(dict(CHALLENGE.findall(challenge)))}"
-            elif response.status_code == 401 and scheme == "basic" and self._credentials is not None:
-                user, password = self._credentials
-                self._authorization = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+            self._begin()
+
+    def renew(self, used: Mapping[str, str]) -> None:
+        """Begin anew where the headers `used` are still those that go with a request: once for many readers."""
+        with self._lock:
+            if self.headers() == used:
+                self._begin()
 
     def close(self) -> None:
         """Let connections go."""
         self._client.close()
+
+    def _begin(self) -> None:
+        response = self._get(f"{self.url}/v2/")
+        challenge = response.headers.get("WWW-Authenticate", "")
+        scheme = challenge.partition(" ")[0].lower()
+        if response.status_code == 401 and scheme == "bearer":
+            self._authorization = f"Bearer {self._token(dict(CHALLENGE.findall(challenge)))}"
+        elif response.status_code == 401 and scheme == "basic" and self._credentials is not None:
+            user, password = self._credentials
+            self._authorization = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
     def _token(self, challenge: Mapping[str, str]) -> str:
         if "realm" not in challenge:

@@ -8,18 +8,16 @@ import hashlib
 import json
 import platform
 import re
-import shutil
-import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from argosy_runtime.agent.digest import digest_of_file
-from argosy_runtime.tarballs import extract
 
 from .answers import nothing_there
-from .errors import DigestMismatchError, StorageError
+from .errors import DigestMismatchError, StorageError, UnauthorizedError
+from .layers import lay
 from .logins import Login
 from .ranged import RangedClient
 from .source import Source, StoredFile, safe_name
@@ -50,6 +48,7 @@ class RegistrySource(Source):
         self._layers: list[str] = []
 
     def files(self) -> list[StoredFile]:
+        self.digest = ""  # a tag may have moved since the last listing
         manifest = self._manifest(self._reference)
         layers = manifest.get("layers", [])
         files = [self._file(number, layer) for number, layer in enumerate(layers)]
@@ -61,7 +60,12 @@ class RegistrySource(Source):
         return [replace(file, ranges=ranges) for file in {file.name: file for file in files}.values()]
 
     def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:
-        return self._client.read(file, file.place, start, end, pinned=True)
+        used = self._login.headers()
+        try:
+            yield from self._client.read(file, file.place, start, end, pinned=True)
+        except UnauthorizedError:  # a token lasts for minutes, a pull for hours
+            self._login.renew(used)
+            yield from self._client.read(file, file.place, start, end, pinned=True)
 
     def check(self, file: StoredFile, path: Path) -> None:
         if (found := digest_of_file(path)) != file.mark:
@@ -69,7 +73,8 @@ class RegistrySource(Source):
 
     def assemble(self, folder: Path) -> None:
         for name in self._layers:
-            _unpack(folder / name, folder)
+            lay(folder / name, folder)
+            (folder / name).unlink()
 
     def close(self) -> None:
         self._client.close()
@@ -124,22 +129,3 @@ def _for_this_machine(manifests: Sequence[Mapping[str, Any]], uri: str) -> str:
         if len(manifests) == 1 or each.get("platform", {}).get("architecture") == machine:
             return str(each["digest"])
     raise StorageError(f"{uri} holds no image for {machine}")
-
-
-def _unpack(layer: Path, folder: Path) -> None:
-    """Unpack one layer over those before. A name that begins with `.wh.` takes away what an earlier one brought."""
-    with tarfile.open(layer) as tarred:
-        for member in tarred:
-            path = PurePosixPath(member.name)
-            if path.name.startswith(".wh."):
-                _remove(folder / safe_name(path.with_name(path.name.removeprefix(".wh.")).as_posix()))
-            else:
-                extract(tarred, member, folder)
-    layer.unlink()
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from .errors import (
     StorageError,
     StorageStoppedError,
     TransientError,
+    UnusableError,
     is_full,
     reason,
     shown,
@@ -76,6 +77,10 @@ class Storage:
         if local:
             parts += [f"{each.name}\0{each.size}\0{each.changed_ns}" for each in found(uri, self._pvc_root)]
         return f"{'file' if local else 'remote'}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:32]}"
+
+    def whole(self, key: str) -> Path | None:
+        """A copy that is here whole, by its key; nothing is waited for. None where it is not. Raises OSError."""
+        return self._cache.take(key)
 
     def fetch(self, uri: str, digest: str = "", progress: Progress = lambda done, total: None) -> Path:
         """The folder with the files of `uri`, fetched if it is not here yet.
@@ -139,7 +144,7 @@ class Storage:
                 _verify(partial.files, source, wish)
                 unpack(partial.files)
             except BROKEN as error:
-                raise StorageError(f"{shown(wish.uri)} cannot be unpacked: {reason(error)}") from error
+                raise UnusableError(f"{shown(wish.uri)} cannot be unpacked: {reason(error)}") from error
         size = sum(path.stat().st_size for path in partial.files.rglob("*") if path.is_file())
         self._cache.make_room(wish.key, size, size, shown(wish.uri))
         if self.key(wish.uri, wish.digest) != wish.key:

@@ -114,6 +114,58 @@ def test_a_manifest_that_is_another(registry: Any, storage: Storage) -> None:
         storage.fetch(uri(registry, f"@{digest}"))
 
 
+def test_a_tag_that_moves_between_two_tries_is_checked_by_what_it_names_last(registry: Any, storage: Storage) -> None:
+    declared = push(registry, [titled("weights", WEIGHTS)])
+    left = [1]
+
+    def moves(path: str, headers: Any) -> Any:
+        if "/blobs/" in path and left:
+            left.pop()
+            push(registry, [titled("weights", WEIGHTS[::-1])])
+            return 503, {}, b""
+        return None
+
+    registry.guard = moves
+    with pytest.raises(DigestMismatchError, match=f"not the declared {declared}"):
+        storage.fetch(uri(registry), declared)
+
+
+def test_a_token_that_expires_is_renewed(site: Any, storage: Storage) -> None:
+    push(site, [titled("weights", WEIGHTS)])
+    tokens, used = [0], [0]
+    challenge = f'Bearer realm="{site.url}/token",service="here"'
+
+    def guard(path: str, headers: Any) -> Any:
+        if path == "/token":
+            tokens[0] += 1
+            return 200, {}, json.dumps({"token": f"t{tokens[0]}", "expires_in": 60}).encode()
+        used[0] += 1
+        right = headers.get("Authorization") == f"Bearer t{tokens[0]}" and (tokens[0] > 1 or used[0] < 9)
+        return None if right and path != "/v2/" else (401, {"WWW-Authenticate": challenge}, b"")
+
+    site.guard = guard
+    assert (storage.fetch(uri(site)) / "weights").read_bytes() == WEIGHTS
+    assert tokens[0] == 2
+
+
+def test_a_second_refusal_in_a_row_is_final(site: Any, storage: Storage) -> None:
+    push(site, [titled("weights", WEIGHTS)])
+    tokens = [0]
+    challenge = f'Bearer realm="{site.url}/token",service="here"'
+
+    def guard(path: str, headers: Any) -> Any:
+        if path == "/token":
+            tokens[0] += 1
+            return 200, {}, b'{"token": "abc"}'
+        a_part = "/blobs/" in path and headers.get("Range") != "bytes=0-0"
+        return (401, {"WWW-Authenticate": challenge}, b"") if path == "/v2/" or a_part else None
+
+    site.guard = guard
+    with pytest.raises(StorageError, match=r"401 Unauthorized.*\.dockerconfigjson"):
+        storage.fetch(uri(site))
+    assert 1 < tokens[0] < 10
+
+
 @pytest.mark.parametrize("bearer", [True, False])
 def test_credentials_of_the_secret(site: Any, storage: Storage, tmp_path: Path, bearer: bool) -> None:
     push(site, [titled("weights", WEIGHTS)])
