@@ -25,7 +25,7 @@ from argosy.fleet.selection import closed
 from argosy.fleet.sharing import pack_fleet
 from argosy.fleet.standing import next_change, standing
 from argosy.fleet.status import Situation, Status, statuses
-from argosy.render.steps import ServerStep, behind_on, server_steps
+from argosy.render.steps import ServerStep, behind_on, next_forms, server_steps
 from argosy_runtime.agent.contract import RenderedRepository
 
 __all__ = ["DRAIN", "Outcome", "Previous", "Refusal", "ServerStep", "reconcile"]
@@ -107,7 +107,8 @@ def reconcile(
     here = standing(nodes, now)
     pools = [each for each in accepted.valid if isinstance(each, ServingPool)]
     current = {each.key: _running(each, nodes, reports, previous) for each in pools}
-    plan = retained(pack_fleet(fleet_facts(accepted.valid, here, current, previous.servers)), current)
+    facts = fleet_facts(accepted.valid, here, current, previous.servers, previous.repositories)
+    plan = retained(pack_fleet(facts), current)
     suspended = {each.key for each in pools if each.spec.suspend}
     members = {each.pool: _members(each.pool, accepted, faulty, elsewhere or {}) for each in plan.pools}
     scenes = {each.pool: _scene(each, members[each.pool], here, reports, current, previous) for each in plan.pools}
@@ -176,13 +177,15 @@ def _scene(
     observed = Observed.of(
         reports.get(plan.pool, ()), previous.repositories.get(plan.pool, ()), previous.served.get(plan.pool, ())
     )
+    observed = replace(observed, behind=behind_on(plan.servers, members, places, observed))
     return Scene(
         plan=plan,
         members=members,
         places=places,
-        observed=replace(observed, behind=behind_on(plan.servers, members, places, observed)),
+        observed=observed,
         current=current.get(plan.pool, ()),
         nodes={node.name: node for node in nodes if node.ready},
+        forms=next_forms(plan, members, places, observed),
     )
 
 

@@ -238,7 +238,7 @@ def test_what_needs_the_memory_of_something_that_leaves_waits_for_it() -> None:
     assert "it waits until old has left this server" in message(cluster, "InferenceModel default/new")
     for _ in range(40):
         cluster.tick(resources)
-        assert cluster.overcommitted({"old": 60 * GIB, "new": 60 * GIB}) == []
+        assert cluster.overcommitted({("old", 1): 60 * GIB, ("new", 1): 60 * GIB}) == []
     assert cluster.serving() == {"new": {"p-0"}}
 
 
@@ -330,7 +330,7 @@ def test_a_version_that_does_not_fit_beside_the_old_one_takes_its_place_replica_
         before = cluster.routed()
         cluster.tick(new)
         assert before["m"] & cluster.routed()["m"]
-        assert cluster.overcommitted({"m": 50 * GIB}) == []
+        assert cluster.overcommitted({("m", 1): 50 * GIB, ("m", 2): 50 * GIB}) == []
     assert {tuple(server.loaded["m"].versions) for server in cluster.servers.values()} == {(2,)}
 
 

@@ -19,26 +19,36 @@ class Manifests:
     """What people declare, and how they change it."""
 
     zone: str = ""
-    models: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # version, GiB, replicas
+    limit: int | None = None  # servers
+    models: dict[str, tuple[int, int, int]] = field(default_factory=dict)  # version, replicas, batch
+    sizes: dict[tuple[str, int], int] = field(default_factory=dict)  # GiB of each version
     pipe: tuple[str, ...] = ()
 
     def resources(self) -> list[Resource]:
         """All of it."""
-        found = [pool(nodeSelector={"zone": self.zone} if self.zone else {})]
-        for name, (version, size, replicas) in self.models.items():
-            found.append(model(name, version, size, minReplicas=replicas))
+        limit = {"maxServers": self.limit} if self.limit else {}
+        found = [pool(nodeSelector={"zone": self.zone} if self.zone else {}, **limit)]
+        for name, (version, replicas, batch) in self.models.items():
+            size = self.sizes[name, version]
+            found.append(model(name, version, size, minReplicas=replicas, maxBatchSize=batch))
         if self.pipe and set(self.pipe) <= self.models.keys():
             found.append(ensemble("pipe", *self.pipe))
         return found
 
-    def sizes(self) -> dict[str, int]:
-        """Bytes of each model."""
-        return {name: size * GIB for name, (_, size, _) in self.models.items()}
+    def declare(self, name: str, version: int, size: int, replicas: int, batch: int = 0) -> None:
+        """A model in this version, which has this size unless it had one before."""
+        self.sizes.setdefault((name, version), size)
+        self.models[name] = (version, replicas, batch)
+
+    def memory(self) -> dict[tuple[str, int], int]:
+        """Bytes of each version."""
+        return {version: size * GIB for version, size in self.sizes.items()}
 
 
 EDITS = st.one_of(
     st.tuples(st.just("declare"), st.sampled_from(NAMES), st.sampled_from(SIZES), st.integers(1, 2)),
-    st.tuples(st.just("version"), st.sampled_from(NAMES), st.integers(1, 4), st.just(0)),
+    st.tuples(st.just("version"), st.sampled_from(NAMES), st.integers(1, 4), st.sampled_from(SIZES)),
+    st.tuples(st.just("batch"), st.sampled_from(NAMES), st.integers(0, 2), st.just(0)),
     st.tuples(st.just("replicas"), st.sampled_from(NAMES), st.integers(1, 3), st.just(0)),
     st.tuples(st.just("delete"), st.sampled_from(NAMES), st.just(0), st.just(0)),
     st.tuples(st.just("pipe"), st.sampled_from(NAMES), st.just(0), st.just(0)),
@@ -53,10 +63,12 @@ def edit(manifests: Manifests, cluster: Cluster, change: tuple[str, str, int, in
     what, name, number, more = change
     known = manifests.models.get(name)
     if what == "declare" and known is None:
-        manifests.models[name] = (1, number, more)
+        manifests.declare(name, 1, number, more)
     elif what == "version" and known is not None:
-        manifests.models[name] = (number, *known[1:])
+        manifests.declare(name, number, more, *known[1:])
     elif what == "replicas" and known is not None:
+        manifests.models[name] = (known[0], number, known[2])
+    elif what == "batch" and known is not None:
         manifests.models[name] = (*known[:2], number)
     elif what == "delete":
         manifests.models.pop(name, None)
@@ -77,6 +89,7 @@ def edit(manifests: Manifests, cluster: Cluster, change: tuple[str, str, int, in
     changes=st.lists(st.tuples(EDITS, st.integers(1, 30)), min_size=1, max_size=8),
     slow=st.integers(1, 6),
     refuses=st.frozensets(st.tuples(st.sampled_from(NAMES), st.integers(2, 4)), max_size=2),
+    limit=st.none() | st.integers(1, 2),
 )
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_that_serves_and_is_declared_is_ever_unreachable(
@@ -86,10 +99,13 @@ def test_nothing_that_serves_and_is_declared_is_ever_unreachable(
     changes: list[tuple[tuple[str, str, int, int], int]],
     slow: int,
     refuses: frozenset[tuple[str, int]],
+    limit: int | None,
 ) -> None:
     nodes = tuple(gpu_node(f"n{at}", 2, labels={"zone": zone}) for at, zone in enumerate(("x", "y", "y")))
     cluster = Cluster(nodes, timedelta(seconds=slow), refuses)
-    manifests = Manifests("x", {name: (1, size, replicas) for name, size in zip(NAMES, sizes, strict=False)})
+    manifests = Manifests("x", limit)
+    for name, size in zip(NAMES, sizes, strict=False):
+        manifests.declare(name, 1, size, replicas)
     manifests.pipe = NAMES[:2] if together else ()
     cluster.settle(manifests.resources())
     for change, seconds in changes:
@@ -103,7 +119,7 @@ def test_nothing_that_serves_and_is_declared_is_ever_unreachable(
             # Routes are changed in no order: only where some server keeps one, there is always an endpoint.
             lost = {name for name in before.keys() & names if not before[name] & after.get(name, set())}
             assert not {name for name in lost if not unavoidable(cluster, name, before[name])}, f"{lost} after {change}"
-            assert not cluster.overcommitted(manifests.sizes())
+            assert not cluster.overcommitted(manifests.memory())
     finally_settled(manifests, cluster)
 
 

@@ -1,6 +1,6 @@
 """Which of a model's versions are served."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -60,3 +60,15 @@ class VersionPolicy(ApiModel):
         ),
         Rule(("specific",), _listed_once),
     )
+
+
+def retained(version: int, policy: VersionPolicy | None, known: Collection[int]) -> set[int]:
+    """The versions of `known` that the policy serves when all is settled; `version` is always one of them."""
+    others = sorted(set(known) - {version}, reverse=True)
+    if policy is None:
+        return {version}
+    if policy.specific is not None:
+        return {version} | (set(others) & set(policy.specific.versions))
+    if policy.latest is not None:
+        return {version, *others[: policy.latest.num_versions - 1]}
+    return {version, *others}

@@ -1,11 +1,12 @@
 """Resources and nodes become the facts of each pool: what the solver is asked."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.fleet.facts import CurrentServer, Node, PoolFacts
-from argosy.fleet.grouping import groups_of
+from argosy.fleet.grouping import Loaded, groups_of
 from argosy.fleet.selection import selected
+from argosy_runtime.agent.contract import RenderedRepository
 
 
 def fleet_facts(
@@ -13,17 +14,21 @@ def fleet_facts(
     nodes: Sequence[Node],
     current: Mapping[str, Sequence[CurrentServer]] | None = None,
     former: Mapping[str, Sequence[CurrentServer]] | None = None,
+    repositories: Mapping[str, Sequence[RenderedRepository]] | None = None,
 ) -> tuple[PoolFacts, ...]:
     """The facts of every pool, by key (`namespace/name`).
 
     `current` maps a pool's key to the servers that run now, `former` to those there were, whose names are not given
-    again: a Pod of theirs may still be about to end.
+    again: a Pod of theirs may still be about to end. `repositories` maps it to what its servers have loaded.
     Resources are taken to be valid; a model or ensemble whose pool is not among them is left out.
     """
     known = list(resources)
     pools = sorted((each for each in known if isinstance(each, ServingPool)), key=lambda pool: pool.key)
-    now, before = current or {}, former or {}
-    return tuple(pool_facts(each, known, nodes, now.get(each.key, ()), before.get(each.key, ())) for each in pools)
+    now, before, loaded = current or {}, former or {}, repositories or {}
+    return tuple(
+        pool_facts(each, known, nodes, now.get(each.key, ()), before.get(each.key, ()), loaded.get(each.key, ()))
+        for each in pools
+    )
 
 
 def pool_facts(
@@ -32,6 +37,7 @@ def pool_facts(
     nodes: Sequence[Node],
     current: Sequence[CurrentServer] = (),
     former: Sequence[CurrentServer] = (),
+    repositories: Sequence[RenderedRepository] = (),
 ) -> PoolFacts:
     """The facts of one pool. Groups and models go by their bare names: a pool's are all in its namespace."""
     known = list(resources)
@@ -41,7 +47,7 @@ def pool_facts(
     return PoolFacts(
         pool=pool.key,
         nodes=selected(pool, nodes, {server.node for server in current}),
-        groups=groups_of(models, ensembles),
+        groups=groups_of(models, ensembles, _loaded(repositories)),
         headroom=spec.memory_headroom,
         gpus_per_server=spec.gpus_per_server,
         min_servers=spec.min_servers,
@@ -55,3 +61,11 @@ def pool_facts(
 def _belongs(member: InferenceModel | Ensemble, pool: ServingPool) -> bool:
     """Whether the model or ensemble asks for this pool."""
     return member.namespace == pool.namespace and member.spec.pool_ref == pool.name
+
+
+def _loaded(repositories: Sequence[RenderedRepository]) -> Loaded:
+    found: dict[str, list[Collection[int]]] = {}
+    for repository in repositories:
+        for model in repository.models:
+            found.setdefault(model.name, []).append(model.versions.keys())
+    return found

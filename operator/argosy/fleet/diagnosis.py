@@ -93,12 +93,13 @@ def _memory(terrain: Terrain, demand: Demand) -> Diagnosis | None:
     if need.memory <= largest[0]:
         return None
     headroom = terrain.facts.headroom
+    versions = ", the versions that versionPolicy keeps" if demand.versions > 1 else ""
     return Diagnosis(
         Reason.GPU_TOO_SMALL,
-        f"{demand.model} needs {gib(need.memory)} on one GPU; the largest usable is {gib(largest[0])} on "
+        f"{demand.model} needs {memory_text(demand)} on one GPU; the largest usable is {gib(largest[0])} on "
         f"node {largest[1]} (memoryHeadroom keeps {percent(headroom)} free), {gib(need.memory - largest[0])} "
-        "short. Lower memoryHeadroom, instances or the model's memory, spread it with parallelism.tensor, or "
-        "add larger GPUs.",
+        f"short. Lower memoryHeadroom, instances{versions} or the model's memory, spread it with parallelism.tensor, "
+        "or add larger GPUs.",
     )
 
 
@@ -251,9 +252,15 @@ def need_text(demand: Demand) -> str:
     """What a model needs, in words: `2 GPUs of 60 GiB`, `8 GiB and 20 % of a GPU`."""
     need = demand.footprint
     if need.whole:
-        size = f" of {gib(need.memory)}" if need.memory else ""
+        size = f" of {memory_text(demand)}" if need.memory else ""
         return counted(need.gpus, "GPU") + size
-    return f"{gib(need.memory)} and {percent(need.compute)} of a GPU"
+    return f"{memory_text(demand)} and {percent(need.compute)} of a GPU"
+
+
+def memory_text(demand: Demand) -> str:
+    """`60 GiB`; of several versions, `60 GiB for 3 versions`."""
+    of_several = f" for {counted(demand.versions, 'version')}" if demand.versions > 1 else ""
+    return gib(demand.footprint.memory) + of_several
 
 
 def _hardest(demands: list[Demand]) -> Demand:

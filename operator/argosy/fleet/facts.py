@@ -66,8 +66,8 @@ class Footprint:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One model to place: `replicas` copies on different servers, `instances` per device (already in
-    `footprint`).
+    """One model to place: `replicas` copies on different servers, `instances` per device and `versions` that stay
+    loaded (both already in `footprint`).
     """
 
     model: str
@@ -75,6 +75,7 @@ class Demand:
     footprint: Footprint
     replicas: int = 1
     instances: int = 1
+    versions: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,46 @@
 """What one replica of a model takes of a server, from what its resource declares."""
 
+from collections.abc import Collection, Iterable
+
 from argosy.api import InferenceModel
+from argosy.api.versions import retained
 from argosy.fleet.facts import Footprint
 
 
-def footprint_of(model: InferenceModel) -> Footprint:
-    """The footprint of one replica with all its instances.
+def footprint_of(model: InferenceModel, versions: int = 1) -> Footprint:
+    """The footprint of one replica with all its instances, of so many versions that stay loaded.
 
     - Whole GPUs: `footprint.gpus`, or else `parallelism.tensor x pipeline` where that is more than one. Each
       has `gpuMemory` for every instance; the share of compute means nothing, because nobody else is there.
     - A share of one GPU: `gpuMemory` and `compute`, each times `instances`. What is not declared counts as
       nothing: a model with `gpuMemory` alone is never kept from a GPU because of compute.
     - Nothing declared: the CPU.
+
+    Each version has memory of its own; the compute is shared, as a request goes to one of them.
     """
     spec = model.spec
-    memory = spec.footprint.gpu_memory * spec.instances
+    memory = spec.footprint.gpu_memory * spec.instances * versions
     if spec.gpus:
         return Footprint(memory=memory, gpus=spec.gpus)
     return Footprint(memory=memory, compute=spec.footprint.compute * spec.instances)
+
+
+def versions_kept(model: InferenceModel, named: Collection[int] = (), loaded: Iterable[Collection[int]] = ()) -> int:
+    """How many versions of a model stay loaded on a server: those its policy will come to, and no fewer than now.
+
+    `named` are those that ensembles ask for, `loaded` those that each server has.
+    """
+    version, policy = model.spec.version, model.spec.version_policy
+    known = ({version, *versions} for versions in loaded)
+    now = (len(retained(version, policy, each) | (set(named) & each)) for each in known)
+    return max(_to_come(model), *now, 1)
+
+
+def _to_come(model: InferenceModel) -> int:
+    """As many as the policy itself tells; with `all`, only storage knows."""
+    policy = model.spec.version_policy
+    if policy is None or policy.all is not None:
+        return 1
+    if policy.specific is not None:
+        return len({model.spec.version, *policy.specific.versions})
+    return policy.latest.num_versions if policy.latest is not None else 1

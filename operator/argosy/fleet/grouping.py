@@ -1,13 +1,18 @@
 """What must share a server: the models of an ensemble, and of every ensemble that shares a model with it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.fleet.facts import Demand, Group
-from argosy.fleet.footprint import footprint_of
+from argosy.fleet.footprint import footprint_of, versions_kept
+
+Loaded = Mapping[str, Sequence[Collection[int]]]
+"""The versions of each model that each server has loaded."""
 
 
-def groups_of(models: Sequence[InferenceModel], ensembles: Sequence[Ensemble]) -> tuple[Group, ...]:
+def groups_of(
+    models: Sequence[InferenceModel], ensembles: Sequence[Ensemble], loaded: Loaded | None = None
+) -> tuple[Group, ...]:
     """The groups of one pool, by name; models in the order of the steps that use them.
 
     A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
@@ -24,7 +29,7 @@ def groups_of(models: Sequence[InferenceModel], ensembles: Sequence[Ensemble]) -
     for name in _in_step_order(by_name, members):
         together.setdefault(_find(root, name), []).append(name)
     users = _users(ensembles, members)
-    groups = [_group([by_name[name] for name in names], users) for names in together.values()]
+    groups = [_group([by_name[name] for name in names], users, loaded or {}) for names in together.values()]
     return tuple(sorted(groups, key=lambda group: group.name))
 
 
@@ -80,19 +85,23 @@ def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -
     return users
 
 
-def _group(models: Sequence[InferenceModel], users: dict[str, list[Ensemble]]) -> Group:
-    demands = tuple(
-        Demand(
-            model=model.name,
-            version=model.spec.version,
-            footprint=footprint_of(model),
-            replicas=_replicas(model, users.get(model.name, ())),
-            instances=model.spec.instances,
-        )
-        for model in models
-    )
+def _group(models: Sequence[InferenceModel], users: dict[str, list[Ensemble]], loaded: Loaded) -> Group:
+    demands = tuple(_demand(each, users.get(each.name, ()), loaded.get(each.name, ())) for each in models)
     name = min((each.name for model in models for each in users.get(model.name, ())), default=models[0].name)
     return Group(name, demands, max(demand.replicas for demand in demands))
+
+
+def _demand(model: InferenceModel, users: Sequence[Ensemble], loaded: Sequence[Collection[int]]) -> Demand:
+    steps = (step for each in users for step in each.spec.steps if step.model == model.name)
+    versions = versions_kept(model, {step.version for step in steps if step.version is not None}, loaded)
+    return Demand(
+        model=model.name,
+        version=model.spec.version,
+        footprint=footprint_of(model, versions),
+        replicas=_replicas(model, users),
+        instances=model.spec.instances,
+        versions=versions,
+    )
 
 
 def _replicas(model: InferenceModel, users: Sequence[Ensemble]) -> int:

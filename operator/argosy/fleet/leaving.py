@@ -6,19 +6,22 @@ another pool. What nobody declares any more is drained at once. What is declared
 stays: what serves goes on serving, and others wait. Of those that wait for each other one has to go.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
-from argosy.fleet.beside import Successions, successions
+from argosy.fleet.beside import Successions, successions, with_users
+from argosy.fleet.changes import Present
 from argosy.fleet.cycles import find_cycle
 from argosy.fleet.facts import CurrentServer, Node
 from argosy.fleet.members import Members, Places
 from argosy.fleet.observed import Observed
-from argosy.fleet.occupancy import Occupant
+from argosy.fleet.occupancy import Occupant, memory_of, seats
 from argosy.fleet.plan import PoolPlan, ServerPlan
+from argosy.fleet.room import Room
 from argosy.fleet.waiting import Seat, Waits, waiting
+from argosy_runtime.agent.contract import RenderedModel
 
 
 class Fate(Enum):
@@ -39,7 +42,10 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """One pool as it is decided on. `current` are its servers as they are, `nodes` those that are up, by name."""
+    """One pool as it is decided on. `current` are its servers as they are, `nodes` those that are up, by name.
+
+    `forms`: by planned server and name, what it would hold next if there were room for all of it.
+    """
 
     plan: PoolPlan
     members: Members
@@ -47,6 +53,7 @@ class Scene:
     observed: Observed
     current: Sequence[CurrentServer]
     nodes: Mapping[str, Node]
+    forms: Mapping[str, Mapping[str, RenderedModel]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -75,35 +82,30 @@ def departures(scene: Scene, before: Mapping[str, datetime], now: datetime, drai
     leavers = _leavers(scene)
     extras = _extras(scene, leavers)
     occupants = _occupants(scene, extras)
-    begun = list(map(_seat, before))
-    changes = successions(
-        scene.plan.servers, scene.members, scene.places, scene.observed, scene.nodes, occupants, begun
-    )
+    rooms = _rooms(scene, occupants)
+    changes = successions(rooms, scene.members, scene.places, scene.observed, map(_seat, before))
     fates = {(server, name): _fate(scene, server, name) for server, names in extras.items() for name in names}
     fates.update(dict.fromkeys(changes.swaps, Fate.FOLLOWS))
-    for server, name in changes.swaps:
-        extras.setdefault(server, set()).add(name)
-    occupants, running = _occupants(scene, extras), {server.name for server in scene.current}
-    waits = waiting(scene.plan.servers, leavers, occupants, scene.nodes, scene.observed, changes.swaps, running)
+    waits = waiting(scene.plan.servers, leavers, occupants, rooms, {server.name for server in scene.current})
     found = Departures(notes={seat: Note(why, stuck=True) for seat, why in changes.held.items()})
-    _give_way(scene, fates, waits, found.notes)
+    _give_way(scene, fates, waits, changes, found.notes)
     for seat, fate in sorted(fates.items(), key=lambda each: each[0]):
         _schedule(scene, seat, fate, before.get("/".join(seat)), now, drain, found)
     _keep_steps(scene, found)
-    _withhold(changes, waits, found)
+    _withhold(scene, changes, waits, found)
     _settle_servers(scene, leavers, waits, found)
     return found
 
 
-def _withhold(changes: Successions, waits: Waits, found: Departures) -> None:
+def _withhold(scene: Scene, changes: Successions, waits: Waits, found: Departures) -> None:
     """What is not loaded yet, or stays in the form it has."""
-    for server, name in changes.held:
+    for server, name in (*changes.held, *changes.later):
         found.held.setdefault(server, set()).add(name)
-    for (server, name), awaited in waits.items():
+    for seat, awaited in changes.later.items():
+        found.notes.setdefault(seat, Note(_waits_for(scene, seat[0], awaited, changes.swaps)))
+    for (server, name), awaited in [*waits.items(), *((seat, frozenset({seat})) for seat in changes.swaps)]:
         found.withheld.setdefault(server, set()).add(name)
-        found.notes.setdefault((server, name), Note(_waits_for(server, awaited)))
-    for server, name in changes.swaps:
-        found.withheld.setdefault(server, set()).add(name)
+        found.notes.setdefault((server, name), Note(_waits_for(scene, server, awaited, changes.swaps)))
 
 
 def _leavers(scene: Scene) -> list[CurrentServer]:
@@ -125,9 +127,29 @@ def _extras(scene: Scene, leavers: Iterable[CurrentServer]) -> dict[str, set[str
 def _occupants(scene: Scene, extras: Mapping[str, Iterable[str]]) -> dict[str, list[Occupant]]:
     gpus = {server.name: server.gpus for server in scene.current}
     return {
-        server: [Occupant.of(scene.observed.held(server)[name], gpus[server], scene.members) for name in sorted(names)]
+        server: [_occupant(scene, server, name, gpus[server]) for name in sorted(names)]
         for server, names in extras.items()
     }
+
+
+def _occupant(scene: Scene, server: str, name: str, gpus: tuple[int, ...]) -> Occupant:
+    model = scene.observed.held(server)[name]
+    return Occupant.of(name, model.versions.values(), seats(model, gpus), scene.members)
+
+
+def _rooms(scene: Scene, occupants: Mapping[str, Sequence[Occupant]]) -> dict[str, Room]:
+    """Each planned server's memory. One that is restarted with other GPUs has nothing yet."""
+    running = {each.name: (each.node, each.gpus) for each in scene.current}
+    rooms: dict[str, Room] = {}
+    for server in scene.plan.servers:
+        if server.node in scene.nodes:
+            stays = running.get(server.name) == (server.node, server.gpus)
+            held = scene.observed.held(server.name) if stays else {}
+            present = Present.of(server, held, scene.forms[server.name], scene.members, scene.observed)
+            room = Room(server, memory_of(scene.nodes[server.node]), present, occupants.get(server.name, ()))
+            room.admit()
+            rooms[server.name] = room
+    return rooms
 
 
 def _fate(scene: Scene, server: str, name: str) -> Fate:
@@ -151,12 +173,20 @@ def _available(scene: Scene, server: str, name: str) -> bool:
     return ready and scene.observed.reachable(server, name)
 
 
-def _give_way(scene: Scene, fates: dict[Seat, Fate], waits: Waits, notes: dict[Seat, Note]) -> None:
-    """One leaves of those that wait for each other, until none do."""
-    while circle := find_cycle(_dependences(scene, fates, waits)):
-        seat = min(each for each in circle if fates.get(each) is Fate.STAYS)
-        fates[seat] = Fate.GOES
-        _note_early(scene, seat, notes)
+def _give_way(
+    scene: Scene, fates: dict[Seat, Fate], waits: Waits, changes: Successions, notes: dict[Seat, Note]
+) -> None:
+    """One leaves of those that wait for each other, until none do; if all are to stay, one is loaded anew."""
+    while circle := find_cycle(_dependences(scene, fates, waits, changes.later)):
+        leavers = [each for each in circle if fates.get(each) is Fate.STAYS]
+        server, name = min(leavers or [each for each in circle if each in changes.later])
+        together = {name} if leavers else with_users(name, scene.observed, server)
+        for seat in sorted((server, each) for each in together):
+            fates[seat] = Fate.GOES
+            _note_early(scene, seat, notes)
+            if not leavers:
+                changes.later.pop(seat, None)
+                changes.swaps.add(seat)
 
 
 def _note_early(scene: Scene, seat: Seat, notes: dict[Seat, Note]) -> None:
@@ -166,9 +196,9 @@ def _note_early(scene: Scene, seat: Seat, notes: dict[Seat, Note]) -> None:
         notes[place, seat[1]] = Note(message)
 
 
-def _dependences(scene: Scene, fates: Mapping[Seat, Fate], waits: Waits) -> dict[Seat, tuple[Seat, ...]]:
-    """A leaver needs its new places; a place that waits needs leavers."""
-    edges: dict[Seat, tuple[Seat, ...]] = {}
+def _dependences(scene: Scene, fates: Mapping[Seat, Fate], waits: Waits, later: Waits) -> dict[Seat, tuple[Seat, ...]]:
+    """A leaver needs its new places; a place that waits, and a new form of what is there, need others' room."""
+    edges = {seat: tuple(sorted(awaited)) for seat, awaited in sorted(later.items())}
     for server, name in sorted(seat for seat, fate in fates.items() if fate is Fate.STAYS):
         models = scene.members.runs.get(name, (name,))
         new = [(place, model) for place in scene.places.servers.get(name, ()) for model in models]
@@ -208,10 +238,12 @@ def _keep_steps(scene: Scene, found: Departures) -> None:
             names |= steps
 
 
-def _waits_for(server: str, leavers: Iterable[Seat]) -> str:
-    there = sorted(leavers)
+def _waits_for(scene: Scene, server: str, awaited: Iterable[Seat], swaps: Collection[Seat]) -> str:
+    there = sorted(awaited)
     names = ", ".join(name for _, name in there[:3]) + (" and others" if len(there) > 3 else "")
-    return f"it waits until {names} has left {there[0][0] if there[0][0] != server else 'this server'}"
+    stay = all(each[1] in scene.places.names.get(each[0], ()) and each not in swaps for each in there)
+    where = there[0][0] if there[0][0] != server else "this server"
+    return f"it waits until {names} has {'changed on' if stay else 'left'} {where}"
 
 
 def _settle_servers(scene: Scene, leavers: Iterable[CurrentServer], waits: Waits, found: Departures) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
+from argosy.fleet.footprint import footprint_of
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource, in_load_order
 
@@ -66,7 +67,7 @@ def behind(
         if name in loaded
     }
     declared |= {each.name: rendered_ensemble(each, pins[each.name]) for each in ensembles if each.name in pins}
-    return {name for name, form in declared.items() if name in loaded and loaded[name] != form}
+    return {name for name, form in declared.items() if name in loaded and not loaded[name].serves_like(form)}
 
 
 def _with_declared(model: InferenceModel, loaded: RenderedModel) -> dict[int, VersionSource]:
@@ -104,12 +105,11 @@ def _ensemble_text(ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...])
 
 
 def source_of(model: InferenceModel) -> VersionSource:
-    """Where the declared version's files come from, and the name of a lone file."""
-    spec = model.spec
+    """Where the declared version's files come from, the name of a lone file, and what the version takes of a GPU."""
+    spec, need = model.spec, footprint_of(model)
     name = str(spec.config.get("default_model_filename") or "")
-    return VersionSource(
-        spec.storage_uri, spec.digest or "", _file_name(spec.storage_uri, spec.model_format.backend, name)
-    )
+    filename = _file_name(spec.storage_uri, spec.model_format.backend, name)
+    return VersionSource(spec.storage_uri, spec.digest or "", filename, need.memory, need.whole)
 
 
 def local_devices(placement: Placement, server: ServerPlan) -> Devices:

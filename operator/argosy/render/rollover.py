@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.versions import VersionPolicy
+from argosy.api.versions import retained
 from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource
 
 
@@ -77,18 +77,6 @@ def versions_beside(
         kept |= set(own) if before else set(state.served.get(name, ())) & set(known)
         kept |= set(known) if state.unserved(name) else set()
     return {version: known[version] for version in sorted(kept)}
-
-
-def retained(version: int, policy: VersionPolicy | None, known: Collection[int]) -> set[int]:
-    """The versions of `known` that the policy serves when all is settled; `version` is always one of them."""
-    others = sorted(set(known) - {version}, reverse=True)
-    if policy is None:
-        return {version}
-    if policy.specific is not None:
-        return {version} | (set(others) & set(policy.specific.versions))
-    if policy.latest is not None:
-        return {version, *others[: policy.latest.num_versions - 1]}
-    return set(known)
 
 
 def settled_ensemble(

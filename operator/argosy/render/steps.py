@@ -7,9 +7,9 @@ from argosy.api.ensemble import Ensemble
 from argosy.fleet.leaving import Departures, Scene
 from argosy.fleet.members import Members, Places
 from argosy.fleet.observed import Observed
-from argosy.fleet.plan import ServerPlan
+from argosy.fleet.plan import PoolPlan, ServerPlan
 from argosy.fleet.routing import routes
-from argosy_runtime.agent.contract import LoadState, RenderedRepository
+from argosy_runtime.agent.contract import LoadState, RenderedModel, RenderedRepository
 
 from .repositories import behind, server_repository
 from .rollover import Exceptions, ServerState
@@ -38,6 +38,18 @@ def server_steps(scene: Scene, departures: Departures) -> tuple[ServerStep, ...]
         for servers, leaving in ((planned, False), (departures.servers, True))
         for server in servers
     )
+
+
+def next_forms(
+    plan: PoolPlan, members: Members, places: Places, observed: Observed
+) -> dict[str, dict[str, RenderedModel]]:
+    """By planned server and name: what it would hold next if there were room for all of it."""
+    found: dict[str, dict[str, RenderedModel]] = {}
+    for server in plan.servers:
+        ensembles = _ensembles(server.name, members, places)
+        repository = server_repository(server, members.models, ensembles, _state(server.name, observed))
+        found[server.name] = {model.name: model for model in repository.models}
+    return found
 
 
 def _step(server: ServerPlan, scene: Scene, departures: Departures, leaving: bool) -> ServerStep:

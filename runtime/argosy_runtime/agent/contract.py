@@ -53,12 +53,20 @@ class LoadedModel:
 class VersionSource:
     """Where one version's files come from. An ensemble's version has no files: `uri` is empty.
 
-    `filename` is what a lone file is called in the version's folder; empty keeps its own name.
+    `filename` is what a lone file is called in the version's folder; empty keeps its own name. `memory` is what the
+    version takes of each of its GPUs in bytes, 0 where that is not known; `whole`: nobody else may be there.
     """
 
     uri: str = ""
     digest: str = ""
     filename: str = ""
+    memory: int = 0
+    whole: bool = False
+
+    @property
+    def files(self) -> tuple[str, str, str]:
+        """What decides which files they are."""
+        return self.uri, self.digest, self.filename
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +82,12 @@ class RenderedModel:
     def is_ensemble(self) -> bool:
         """Whether it composes other models instead of holding one."""
         return bool(self.steps)
+
+    def serves_like(self, other: "RenderedModel") -> bool:
+        """Whether a server would load the same: what it takes of the GPUs is only said, and may be said anew."""
+        return (self.name, self.config_text, self.steps) == (other.name, other.config_text, other.steps) and {
+            version: source.files for version, source in self.versions.items()
+        } == {version: source.files for version, source in other.versions.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,8 +122,14 @@ def _repository(fields: Fields) -> RenderedRepository:
     return RenderedRepository(fields.text("server"), models)
 
 
-def _of_source(source: VersionSource) -> dict[str, str]:
-    values = {"uri": source.uri, "digest": source.digest, "filename": source.filename}
+def _of_source(source: VersionSource) -> dict[str, Any]:
+    values = {
+        "uri": source.uri,
+        "digest": source.digest,
+        "filename": source.filename,
+        "memory": source.memory,
+        "whole": source.whole,
+    }
     return {key: value for key, value in values.items() if value}
 
 
@@ -131,7 +137,13 @@ def _source(fields: Fields) -> VersionSource:
     filename = fields.text("filename", "")
     if filename:
         file_name(filename, fields.at("filename"))
-    return VersionSource(uri(fields.text("uri", ""), fields.at("uri")), fields.text("digest", ""), filename)
+    return VersionSource(
+        uri=uri(fields.text("uri", ""), fields.at("uri")),
+        digest=fields.text("digest", ""),
+        filename=filename,
+        memory=fields.number("memory", 0),
+        whole=fields.flag("whole", False),
+    )
 
 
 def _of_loaded(loaded: LoadedModel) -> dict[str, Any]:

@@ -35,9 +35,9 @@ class Fields:
         """True or false."""
         return bool(self._value(key, default, bool, "true or false"))
 
-    def number(self, key: str) -> int:
+    def number(self, key: str, default: int = _REQUIRED) -> int:
         """A whole number that is not negative."""
-        return number(self._value(key, _REQUIRED, int, "a whole number"), self.at(key))
+        return number(self._value(key, default, int, "a whole number"), self.at(key))
 
     def one_of(self, key: str, words: Iterable[str]) -> str:
         """One of these words."""

@@ -51,8 +51,12 @@ class Ledger:
         self.index, self._unsettled = index, set(self.doing)
 
     def wanted(self, desired: RenderedRepository, targets: dict[str, Target]) -> None:
-        """What should be served; `targets` are those whose files can be had."""
+        """What should be served; `targets` are those whose files can be had.
+
+        What a model takes of the GPUs may be said anew while it is loaded.
+        """
         self.desired, self.targets = desired.models, targets
+        self.applied.update({name: each for name, each in targets.items() if self.applied.get(name) == each})
 
     def failed(
         self, target: Target, reason: str, kind: FailureKind, now: float, *, alone: bool = False, costly: bool = False

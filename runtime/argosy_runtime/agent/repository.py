@@ -30,12 +30,18 @@ LONGEST_RECORD = 200
 """A record's name is the model's own up to this many bytes; a file's name has room for 255."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """One model as it should be, with the cache key of each version's files ("" for an ensemble's)."""
+    """One model as it should be, with the cache key of each version's files ("" for an ensemble's).
+
+    Two are equal that a server would load alike.
+    """
 
     model: RenderedModel
     keys: Mapping[int, str]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Target) and self.keys == other.keys and self.model.serves_like(other.model)
 
     def has_same_files(self, other: "Target", version: int) -> bool:
         """Whether a version's folder looks the same in both."""

@@ -171,7 +171,7 @@ async def test_crds_that_are_old_or_missing(connection: Connection, cluster: Clu
             assert await weak.crd_problems() == []  # it may not look; the API server serves the kinds
         cluster.kubectl("delete", "crd", "inferencemodels.argosy.dev")
         async with asyncio.timeout(30):
-            while not (found := await connection.crd_problems()):  # the API server offers the kind a little longer
+            while not (found := await connection.crd_problems()):  # noqa: ASYNC110 - the API server offers the kind a little longer
                 await asyncio.sleep(0.1)
         (problem,) = found
         assert "inferencemodels.argosy.dev is missing" in problem

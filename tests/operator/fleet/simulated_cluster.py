@@ -1,5 +1,6 @@
 """A cluster in virtual time: servers come up, agents load what they are told after a while, fail, and die."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -22,13 +23,17 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class SimulatedServer:
-    """One Pod: its place, what it has loaded, what it was told, what it is reached for, and since when it runs."""
+    """One Pod: its place, what it has loaded, what it was told, what it is reached for, and since when it runs.
+
+    `former` is what goes on serving until its other form is loaded, at `done_at`.
+    """
 
     step: ServerStep
     up_at: datetime
     loaded: dict[str, RenderedModel] = field(default_factory=dict)
     routes: frozenset[str] = frozenset()
     done_at: datetime = START
+    former: RenderedModel | None = None
 
     def place(self) -> tuple[str, tuple[int, ...]]:
         """Node and GPUs: a Pod with others is another Pod."""
@@ -123,17 +128,18 @@ class Cluster:
                     found.setdefault(model, set()).add(name)
         return found
 
-    def overcommitted(self, memory: Mapping[str, int]) -> list[str]:
-        """GPUs whose loaded models take more than there is, by what each of `memory` takes with each version."""
+    def overcommitted(self, memory: Mapping[tuple[str, int], int]) -> list[str]:
+        """GPUs whose loaded models take more than there is, by what each version takes."""
         found = []
         for name, server in self.servers.items():
             gpus = {
                 gpu.index: gpu.memory for node in self.nodes if node.name == server.step.plan.node for gpu in node.gpus
             }
             used: dict[int, int] = {}
-            for model in server.loaded.values():
+            both = [server.former] if server.former is not None and self.now < server.done_at else []
+            for model in [*server.loaded.values(), *both]:
                 for gpu in _gpus(model, server.step.plan.gpus):
-                    used[gpu] = used.get(gpu, 0) + memory.get(model.name, 0) * len(model.versions)
+                    used[gpu] = used.get(gpu, 0) + sum(memory.get((model.name, v), 0) for v in model.versions)
             found += [f"{name} GPU {gpu}" for gpu, size in used.items() if size > gpus.get(gpu, size)]
         return found
 
@@ -170,7 +176,11 @@ class Cluster:
                 step in server.loaded and version in server.loaded[step].versions
                 for step, version in model.steps.items()
             )
-            if server.loaded.get(model.name) != model and not refused and has_steps:
+            before = server.loaded.get(model.name)
+            if before is not None and before.serves_like(model):
+                server.loaded[model.name] = model  # at most another size, which is only said
+            elif not refused and has_steps:
+                server.former = _replaced(before, model)
                 server.loaded[model.name] = model
                 server.done_at = self.now + self.slow
                 return
@@ -211,6 +221,19 @@ class Cluster:
             name: (each.step.plan, each.step.repository, each.step.routes, each.step.leaving, dict(each.loaded))
             for name, each in self.servers.items()
         }
+
+
+def _replaced(before: RenderedModel | None, after: RenderedModel) -> RenderedModel | None:
+    """The versions of a former form that are loaded anew in another, and stay until they are."""
+    if before is None:
+        return None
+    forms = [re.sub(r"version_policy \{.*?\n\}\n", "", each.config_text, flags=re.DOTALL) for each in (before, after)]
+    again = {
+        version: source
+        for version, source in before.versions.items()
+        if version in after.versions and (forms[0] != forms[1] or source.files != after.versions[version].files)
+    }
+    return replace(before, versions=again)
 
 
 def _gpus(model: RenderedModel, gpus: tuple[int, ...]) -> list[int]:

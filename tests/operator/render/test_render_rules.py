@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.versions import VersionPolicy
+from argosy.api.versions import VersionPolicy, retained
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.render.configtext import config_text
 from argosy.render.model_config import Devices, model_config, overlay
 from argosy.render.repositories import local_devices, source_of
-from argosy.render.rollover import retained
 from argosy_runtime.agent.contract import RenderedModel, VersionSource, in_load_order
 
 

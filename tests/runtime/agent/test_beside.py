@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,19 @@ async def test_settled_when_all_are_ready_or_have_failed_once_and_it_stays_so(be
     bench.beside._take(bench.want(bench.model("other")))
     await bench.beside.round()
     assert bench.offers.states[-1].settled
+
+
+async def test_another_size_is_told_and_nothing_is_loaded_again(bench: Bench) -> None:
+    model = bench.model("m")
+    bench.beside._take(bench.want(model))
+    await bench.rounds()
+    bench.fake.calls.clear()
+    larger = replace(model, versions={1: replace(model.versions[1], memory=60, whole=True)})
+    bench.beside._take(bench.want(larger))
+    assert (await bench.rounds()).applied.models == (larger,)
+    bench.beside._take(bench.want(model))
+    assert (await bench.rounds()).applied.models == (model,)
+    assert bench.fake.calls == []
 
 
 async def test_an_ensemble_of_a_broken_step_does_not_hold_up_the_others(bench: Bench) -> None:

@@ -30,7 +30,7 @@ NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=("Cs"
     lambda name: not name.startswith(".")
 )
 URIS = st.text().filter(lambda text: not set(text) & set("[]\0") and text.isascii())
-SOURCES = st.builds(VersionSource, URIS, st.text(), st.just("") | NAMES)
+SOURCES = st.builds(VersionSource, URIS, st.text(), st.just("") | NAMES, NUMBERS, st.booleans())
 MODELS = st.builds(
     RenderedModel,
     NAMES,

@@ -1,0 +1,194 @@
+"""No GPU ever holds more than it has, whatever versions, forms and places of models change on it."""
+
+import pytest
+from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
+from tests.operator.fleet.simulated_cluster import Cluster
+
+from argosy.api import ConditionType, Resource
+from argosy.api.status import ServingPoolStatus
+
+Sizes = dict[tuple[str, int], int]
+
+
+def sizes(**versions: list[int]) -> Sizes:
+    """GiB of each model's versions, from the first."""
+    return {(name, at): size * GIB for name, known in versions.items() for at, size in enumerate(known, 1)}
+
+
+def message(cluster: Cluster, name: str, kind: ConditionType = ConditionType.LOADED) -> str:
+    assert cluster.outcome is not None
+    condition = cluster.outcome.statuses[f"InferenceModel default/{name}"].condition(kind)
+    assert condition is not None
+    return f"{condition.reason}: {condition.message}"
+
+
+def never_too_full(
+    cluster: Cluster, resources: list[Resource], memory: Sizes, routed: set[str], rounds: int = 60
+) -> None:
+    """Rounds in each of which no GPU has too much and all of `routed` are reached; then all comes to rest."""
+    for _ in range(rounds):
+        cluster.tick(resources)
+        assert cluster.overcommitted(memory) == []
+        assert routed <= cluster.routed().keys()
+    cluster.settle(resources)
+
+
+def loaded(cluster: Cluster, server: str = "p-0") -> dict[str, set[int]]:
+    return {name: set(found.versions) for name, found in cluster.servers[server].loaded.items()}
+
+
+def test_a_newcomer_waits_for_the_larger_former_version_of_another() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m", memory=60)])
+    smaller = [pool(), model("m", version=2, memory=20), model("a", memory=40)]
+    cluster.tick(smaller)
+    assert "it waits until m has changed on this server" in message(cluster, "a")
+    never_too_full(cluster, smaller, sizes(m=[60, 20], a=[40]), {"m"})
+    assert loaded(cluster) == {"m": {2}, "a": {1}}
+
+
+def test_a_larger_version_loads_beside_a_small_one() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m", memory=10)])
+    never_too_full(cluster, [pool(), model("m", version=2, memory=50)], sizes(m=[10, 50]), {"m"})
+    assert loaded(cluster) == {"m": {2}}
+
+
+def test_two_that_change_at_once_do_so_one_after_the_other() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m", memory=24), model("n", memory=24)])
+    new = [pool(), model("m", version=2, memory=24), model("n", version=2, memory=24)]
+    cluster.tick(new)
+    assert "it waits until m has changed on this server" in message(cluster, "n")
+    never_too_full(cluster, new, sizes(m=[24, 24], n=[24, 24]), {"m", "n"})
+    assert loaded(cluster) == {"m": {2}, "n": {2}}
+
+
+def test_another_size_of_what_is_loaded_counts_at_once_and_restarts_nothing() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    cluster.settle([pool(), model("m", memory=20)])
+    done_at = cluster.servers["p-0"].done_at
+    cluster.settle([pool(), model("m", memory=50)])
+    assert cluster.servers["p-0"].done_at == done_at
+    cluster.settle([pool(), model("m", version=2, memory=40)])
+    assert "it needs 40 GiB on GPU 0 of node a, where 30 GiB are free" in message(cluster, "m")
+
+
+def test_a_version_without_a_known_size_counts_as_what_is_declared() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m", memory=50)])
+    for found in cluster.servers["p-0"].loaded.values():
+        for source in found.versions.values():
+            object.__setattr__(source, "memory", 0)
+    cluster.tick([pool(), model("m", version=2, memory=50)])
+    assert "version 2 does not fit beside version 1" in message(cluster, "m")
+
+
+@pytest.mark.parametrize(
+    ("policy", "wanted"),
+    [({"latest": {"numVersions": 3}}, 60), ({"specific": {"versions": [1, 2, 3]}}, 60), ({"all": {}}, 60)],
+)
+def test_versions_that_stay_are_in_the_plan(policy: dict[str, object], wanted: int) -> None:
+    cluster = Cluster((gpu_node("a"),))
+    for version in (1, 2, 3):
+        cluster.settle([pool(), model("m", version=version, memory=20, versionPolicy=policy)])
+    resources = [pool(), model("m", version=3, memory=20, versionPolicy=policy), model("n", memory=40)]
+    never_too_full(cluster, resources, sizes(m=[20, 20, 20], n=[40]), {"m"})
+    assert loaded(cluster) == {"m": {1, 2, 3}}
+    assert message(cluster, "n", ConditionType.PLACED).startswith("NoRoom: ")
+    assert cluster.outcome is not None
+    status = cluster.outcome.statuses["ServingPool default/p"]
+    assert isinstance(status, ServingPoolStatus)
+    assert [each.memory_used for each in status.placement] == [wanted * GIB]
+
+
+def test_a_version_that_an_ensemble_holds_to_is_in_the_plan() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    policy = {"latest": {"numVersions": 2}}
+    held = ensemble("e", "m").spec.model_dump(by_alias=True)
+    step = {**held["steps"][0], "version": 1}
+    pinned = ensemble("e", "m", steps=[step])
+    for version in (1, 2, 3):
+        cluster.settle([pool(), model("m", version=version, memory=10, versionPolicy=policy), pinned])
+    assert loaded(cluster)["m"] == {1, 2, 3}
+    cluster.tick([pool(), model("m", version=3, memory=10, versionPolicy=policy), pinned])
+    assert cluster.outcome is not None
+    (server,) = cluster.outcome.plan.pools[0].servers
+    assert [each.memory for each in server.placements] == [30 * GIB]
+
+
+def test_too_many_versions_are_named() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m", memory=30, versionPolicy={"latest": {"numVersions": 3}})])
+    said = message(cluster, "m", ConditionType.PLACED)
+    assert "m needs 90 GiB for 3 versions on one GPU" in said
+    assert "the versions that versionPolicy keeps" in said
+
+
+def test_a_model_that_changes_its_gpu_waits_for_what_leaves_there() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    limited = pool(maxServers=1)
+    stays = [limited, model("m", memory=20), model("n", memory=40)]
+    cluster.settle([*stays, model("k", memory=60)])
+    before = dict(cluster.previous.servers["default/p"][0].placed)
+    resources = [*stays, model("o", memory=44), model("q", memory=24)]
+    cluster.tick(resources)
+    after = cluster.previous.servers["default/p"][0].placed
+    assert before["n"] != after["n"]
+    assert "it waits until k has left this server" in message(cluster, "n")
+    memory = sizes(m=[20], n=[40], k=[60], o=[44], q=[24])
+    never_too_full(cluster, resources, memory, {"m", "n"})
+    assert cluster.serving().keys() == {"m", "n", "o", "q"}
+
+
+def test_a_version_on_another_gpu_is_charged_where_it_is() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    limited = pool(maxServers=1)
+    cluster.settle([limited, model("m", memory=20), model("n", memory=40), model("k", memory=60)])
+    resources = [limited, model("m", version=2, memory=50), model("n", memory=40)]
+    never_too_full(cluster, resources, sizes(m=[20, 50], n=[40], k=[60]), {"m", "n"})
+    assert loaded(cluster) == {"m": {2}, "n": {1}}
+
+
+@pytest.mark.parametrize("edit", [{"maxBatchSize": 8}, {"storageUri": "s3://b/m/other"}, {"batching": {}}])
+def test_a_new_configuration_that_does_not_fit_beside_the_only_one_waits_and_says_so(edit: dict[str, object]) -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    cluster.settle([pool(), model("m", memory=60)])
+    form = cluster.servers["p-0"].loaded["m"]
+    base = {"maxBatchSize": 4, **edit} if "batching" in edit else edit
+    changed = [pool(), model("m", memory=60, **base)]
+    never_too_full(cluster, changed, sizes(m=[60]), {"m"}, rounds=10)
+    assert cluster.servers["p-0"].loaded["m"] == form
+    assert message(cluster, "m").startswith("NoRoom: ")
+    assert "the new configuration of version 1 does not fit beside the one that serves" in message(cluster, "m")
+    twice = [pool(), model("m", memory=60, minReplicas=2, **base)]
+    never_too_full(cluster, twice, sizes(m=[60]), {"m"}, rounds=120)
+    assert all(each.loaded["m"] != form for each in cluster.servers.values())
+    assert "does not fit" not in message(cluster, "m")
+
+
+def test_a_new_configuration_never_stands_beside_the_old_one_where_there_is_no_room() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    cluster.settle([pool(), model("m", memory=60, minReplicas=2)])
+    changed = [pool(), model("m", memory=60, minReplicas=2, maxBatchSize=8)]
+    for _ in range(120):
+        former = {name: dict(server.loaded) for name, server in cluster.servers.items()}
+        cluster.tick(changed)
+        assert "m" in cluster.routed()
+        for name, server in cluster.servers.items():
+            assert "m" not in server.loaded or former[name].get("m") in (None, server.loaded["m"])
+    assert "max_batch_size: 8" in cluster.servers["p-0"].loaded["m"].config_text
+
+
+def test_a_small_model_takes_a_new_configuration_beside_the_one_that_serves() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m", memory=20)])
+    never_too_full(cluster, [pool(), model("m", memory=20, maxBatchSize=8)], sizes(m=[20]), {"m"})
+    assert "max_batch_size: 8" in cluster.servers["p-0"].loaded["m"].config_text
+
+
+def test_a_policy_alone_needs_no_room() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m", memory=60)])
+    cluster.settle([pool(), model("m", memory=60, versionPolicy={"all": {}})])
+    assert message(cluster, "m").startswith("Loaded: ")
