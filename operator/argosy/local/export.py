@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from argosy_runtime.agent.contract import RenderedRepository
-from argosy_runtime.agent.repository import place_model
+from argosy_runtime.agent.placing import place_model
 from argosy_runtime.agent.storage import Storage
 
 MARKER = ".argosy-rendered"

@@ -10,9 +10,8 @@ sees nothing new.
 """
 
 import hashlib
-import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,9 @@ from .contract import RenderedModel
 from .documents import of_model, to_model
 from .fields import DocumentError, Fields, number
 from .jsonfiles import read_json, write_json, write_text
+from .placing import CONFIG, beside_versions, place
 
-CONFIG = "config.pbtxt"
 BESIDE = ("staging", "replaced")
-MODEL_FOLDERS = ("warmup", "initial_state")
-"""Folders that config.pbtxt reads from beside the versions; a version's files may bring them."""
 LONGEST_RECORD = 200
 """A record's name is the model's own up to this many bytes; a file's name has room for 255."""
 
@@ -117,7 +114,7 @@ class RepositoryFolder:
         folder.mkdir(exist_ok=True)
         for version in sorted(target.model.versions.keys() - self.standing(target, change.before).keys()):
             change.put(folder / str(version), files.get(version), target.model.versions[version].filename)
-        for extra in _beside_versions(target.model, files):
+        for extra in beside_versions(target.model, files):
             change.put(folder / extra.name, extra)
         write_text(folder / CONFIG, target.model.config_text)
 
@@ -186,71 +183,11 @@ class Change:
         self._folder._record(self.before)
 
 
-def place_model(model: RenderedModel, files: Mapping[int, Path], folder: Path) -> None:
-    """Write a model's whole folder where none is: its config, its versions and what they bring for beside them."""
-    folder.mkdir()
-    for version, source in model.versions.items():
-        place(files.get(version), folder / str(version), source.filename)
-    for extra in _beside_versions(model, files):
-        place(extra, folder / extra.name)
-    (folder / CONFIG).write_text(model.config_text)
-
-
-def place(source: Path | None, target: Path, filename: str = "") -> None:
-    """Make `target` the same file or folder as `source`, by hard links or, across disks, copies.
-
-    No source is an empty folder. Where `source` is a folder with one file, that is called `filename`, if one
-    is given.
-    """
-    if source is None:
-        target.mkdir()
-    elif source.is_dir():
-        shutil.copytree(source, target, copy_function=_link_or_copy)
-        files = list(target.iterdir())
-        if filename and len(files) == 1 and files[0].is_file():
-            files[0].rename(target / filename)
-    else:
-        _link_or_copy(str(source), str(target))
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-
-
 def _remove(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _beside_versions(model: RenderedModel, files: Mapping[int, Path]) -> Iterator[Path]:
-    """What the newest version's files bring for the model's own folder.
-
-    Labels, warm-up data, initial states.
-    """
-    newest = files.get(max(model.versions, default=0))
-    if newest is None:
-        return
-    names = _label_files(model.config_text) | set(MODEL_FOLDERS)
-    yield from (newest / name for name in sorted(names) if (newest / name).exists())
-
-
-def _label_files(config_text: str) -> set[str]:
-    if "label_filename" not in config_text:
-        return set()
-    # The schema brings grpc and numpy with it, tens of MiB that an agent beside a server seldom needs.
-    from google.protobuf import text_format
-    from tritonclient.grpc.model_config_pb2 import ModelConfig
-
-    try:
-        config = text_format.Parse(config_text, ModelConfig())
-    except text_format.ParseError:
-        return set()  # the server refuses it and says why
-    return {output.label_filename for output in config.output if output.label_filename}
 
 
 def _to_json(target: Target) -> dict[str, Any]:
