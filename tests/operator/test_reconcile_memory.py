@@ -1,5 +1,7 @@
 """No GPU ever holds more than it has, whatever versions, forms and places of models change on it."""
 
+from dataclasses import replace
+
 import pytest
 from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
 from tests.operator.fleet.simulated_cluster import Cluster
@@ -192,3 +194,27 @@ def test_a_policy_alone_needs_no_room() -> None:
     cluster.settle([pool(), model("m", memory=60)])
     cluster.settle([pool(), model("m", memory=60, versionPolicy={"all": {}})])
     assert message(cluster, "m").startswith("Loaded: ")
+
+
+def test_two_that_wait_for_each_others_gpu_are_not_left_waiting() -> None:
+    cluster = Cluster((gpu_node("a", 2),))
+    resources = [pool(maxServers=1), model("m", memory=50), model("n", memory=50)]
+    cluster.settle(resources)
+    (server,) = cluster.previous.servers["default/p"]
+    exchanged = {"m": server.placed["n"], "n": server.placed["m"]}
+    cluster.previous = replace(cluster.previous, servers={"default/p": [replace(server, placed=exchanged)]})
+    cluster.tick(resources)
+    assert "because others waited for its room" in message(cluster, "m")
+    never_too_full(cluster, resources, sizes(m=[50], n=[50]), {"n"})
+    assert cluster.previous.servers["default/p"][0].placed == exchanged
+    assert cluster.serving().keys() == {"m", "n"}
+
+
+def test_a_version_that_does_not_load_holds_up_nobody() -> None:
+    cluster = Cluster((gpu_node("a"),), refuses=frozenset({("m", 2)}))
+    cluster.settle([pool(), model("m", memory=30)])
+    bad = [pool(), model("m", version=2, memory=30)]
+    cluster.settle(bad)
+    assert message(cluster, "m").startswith("LoadFailed: ")
+    never_too_full(cluster, [*bad, model("n", memory=30)], sizes(m=[30, 30], n=[30]), {"m"})
+    assert cluster.routed().keys() == {"m", "n"}
