@@ -9,6 +9,7 @@ import pytest
 
 from e2e.builds import Images
 from e2e.cluster import Access
+from e2e.cluster.waiting import wait_for
 
 CHART = Path(__file__).parents[1] / "charts/argosy"
 NAMESPACE = "argosy-system"
@@ -51,7 +52,7 @@ def uninstall(access: Access) -> None:
     helm_sdkpy = _helm()
     config = helm_sdkpy.Configuration(NAMESPACE, str(access.kubeconfig))
     asyncio.run(helm_sdkpy.Uninstall(config).run(NAME, timeout=60))
-    access.kubectl("wait", "--for=delete", "pods", "--all", "-n", NAMESPACE, "--timeout=60s", timeout_s=70)
+    wait_for("the operator's Pods to end", lambda: not access.kubectl("get", "pods", "-n", NAMESPACE, "-o", "name"), 60)
 
 
 def leader(access: Access) -> str:
