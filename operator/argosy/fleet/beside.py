@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from argosy.fleet.amounts import gib
 from argosy.fleet.members import Members, Places
-from argosy.fleet.observed import Observed
+from argosy.fleet.observed import Observed, Seat
 from argosy.fleet.plan import ServerPlan
 from argosy.fleet.room import Blocked, Room, Shortage
-from argosy.fleet.waiting import Seat, Waits
+from argosy.fleet.waiting import Waits
 
 
 @dataclass(slots=True)

@@ -16,11 +16,11 @@ from argosy.fleet.changes import Present
 from argosy.fleet.cycles import find_cycle
 from argosy.fleet.facts import CurrentServer, Node
 from argosy.fleet.members import Members, Places
-from argosy.fleet.observed import Observed
+from argosy.fleet.observed import Observed, Seat
 from argosy.fleet.occupancy import Occupant, memory_of, seats
 from argosy.fleet.plan import PoolPlan, ServerPlan
 from argosy.fleet.room import Room
-from argosy.fleet.waiting import Seat, Waits, waiting
+from argosy.fleet.waiting import Waits, waiting
 from argosy_runtime.agent.contract import RenderedModel
 
 

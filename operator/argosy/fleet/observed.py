@@ -16,13 +16,15 @@ class Observed:
     """One pool. `said`: each model's versions, by model and server that answers.
 
     By server and name: `loaded`, what each server last loaded, and `served`, what it had ready when it was last heard
-    of. `behind`: where what is loaded is not what is declared by now, be it of the same version.
+    of. `known`: by model, every version that a server of the pool has or had, and where it comes from. `behind`: where
+    what is loaded is not what is declared by now, be it of the same version.
     """
 
     reports: Mapping[str, ServerReport] = field(default_factory=dict)
     said: Mapping[str, Mapping[str, Sequence[LoadedModel]]] = field(default_factory=dict)
     loaded: Mapping[str, Mapping[str, RenderedModel]] = field(default_factory=dict)
     served: Mapping[str, Mapping[str, RenderedModel]] = field(default_factory=dict)
+    known: Mapping[str, Mapping[int, VersionSource]] = field(default_factory=dict)
     behind: frozenset[Seat] = frozenset()
 
     @classmethod
@@ -38,7 +40,8 @@ class Observed:
         for report in by_server.values():
             for each in report.models if report.ready else ():
                 said.setdefault(each.model, {}).setdefault(report.name, []).append(each)
-        return cls(by_server, said, _by_server(loaded), _by_server(served))
+        had, has = tuple(served), tuple(loaded)
+        return cls(by_server, said, _by_server(has), _by_server(had), _sources((*had, *has)))
 
     def on(self, name: str) -> Mapping[str, Sequence[LoadedModel]]:
         """What each server that answers says of a model or ensemble."""
@@ -78,15 +81,15 @@ class Observed:
         """Whether no server answers for it."""
         return not any(each.answers for said in self.on(name).values() for each in said)
 
-    def known(self, name: str) -> dict[int, VersionSource]:
-        """Every version of a model that a server of the pool has or had, and where it comes from."""
-        found: dict[int, VersionSource] = {}
-        for repositories in (self.served, self.loaded):
-            for models in repositories.values():
-                if name in models:
-                    found |= models[name].versions
-        return found
-
 
 def _by_server(repositories: Iterable[RenderedRepository]) -> dict[str, dict[str, RenderedModel]]:
     return {each.server: {model.name: model for model in each.models} for each in repositories}
+
+
+def _sources(repositories: Iterable[RenderedRepository]) -> dict[str, dict[int, VersionSource]]:
+    """Each model's versions; of what several say the last counts."""
+    found: dict[str, dict[int, VersionSource]] = {}
+    for repository in repositories:
+        for model in repository.models:
+            found.setdefault(model.name, {}).update(model.versions)
+    return found

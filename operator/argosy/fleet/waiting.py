@@ -3,12 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from argosy.fleet.facts import CurrentServer
+from argosy.fleet.observed import Seat
 from argosy.fleet.occupancy import Occupant
 from argosy.fleet.plan import ServerPlan
 from argosy.fleet.room import Room
 
-Seat = tuple[str, str]
-"""A server and a model or ensemble on it."""
 Waits = dict[Seat, frozenset[Seat]]
 """What waits, and for what to leave."""
 

@@ -24,7 +24,7 @@ class ServerState:
 
     repository: RenderedRepository
     ready: Collection[tuple[str, int]] = ()
-    known: Callable[[str], Mapping[int, VersionSource]] = lambda _: {}
+    known: Mapping[str, Mapping[int, VersionSource]] = field(default_factory=dict)
     served: Mapping[str, Collection[int]] = field(default_factory=dict)
     unserved: Callable[[str], bool] = lambda _: False
 
@@ -70,7 +70,7 @@ def versions_beside(
     spec, name = model.spec, model.name
     before = state.repository.model(name)
     own = dict(before.versions) if before else {}
-    known = {**state.known(name), **own, spec.version: source}
+    known = {**state.known.get(name, {}), **own, spec.version: source}
     kept = retained(spec.version, spec.version_policy, known)
     kept |= (set(wanted) | state.pinned(name)) & set(known)
     if not state.serves(name, spec.version):

@@ -97,7 +97,7 @@ def _ready(server: str, observed: Observed) -> frozenset[tuple[str, int]]:
 
 
 def _of_others(name: str, observed: Observed) -> Collection[int]:
-    return observed.known(name) if observed.unserved(name) else ()
+    return observed.known.get(name, ()) if observed.unserved(name) else ()
 
 
 def _served(repository: RenderedRepository, observed: Observed) -> dict[str, tuple[int, ...]]:
