@@ -119,7 +119,3 @@ class FakeAgents:
             except ApiException as error:
                 if error.status != 404:
                     raise
-
-
-def _nobody(namespace: str, repository: RenderedRepository) -> None:
-    """Nobody wants to know."""

@@ -54,14 +54,21 @@ def next_forms(
 
 def _step(server: ServerPlan, scene: Scene, departures: Departures, leaving: bool) -> ServerStep:
     name = server.name
-    exceptions = Exceptions(
-        departures.withheld.get(name, ()), departures.kept.get(name, ()), departures.held.get(name, ())
-    )
-    models, ensembles = scene.members.models, _ensembles(name, scene.members, scene.places)
-    repository = server_repository(server, models, ensembles, _state(name, scene.observed), exceptions)
+    repository = _repository(server, scene, departures)
     names = [model.name for model in repository.models]
     reachable = routes(name, names, departures.unrouted.get(name, ()), scene.observed)
     return ServerStep(server, repository, reachable, leaving, _served(repository, scene.observed))
+
+
+def _repository(server: ServerPlan, scene: Scene, departures: Departures) -> RenderedRepository:
+    """What the server should hold next: where nothing is in the way, what it was found to hold next."""
+    name = server.name
+    withheld, kept, held = (found.get(name) for found in (departures.withheld, departures.kept, departures.held))
+    if name in scene.forms and not (withheld or kept or held):
+        return RenderedRepository(name, tuple(scene.forms[name].values()))
+    exceptions = Exceptions(withheld or (), kept or (), held or ())
+    ensembles = _ensembles(name, scene.members, scene.places)
+    return server_repository(server, scene.members.models, ensembles, _state(name, scene.observed), exceptions)
 
 
 def behind_on(
