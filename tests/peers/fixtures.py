@@ -11,6 +11,7 @@ from typing import NoReturn, Protocol
 
 import pytest
 from tests.peers import perf_analyzer as load
+from tests.peers import s3 as storage
 from tests.peers.argosy import argosy
 from tests.peers.cache import PeerUnavailableError
 from tests.peers.server import Server
@@ -72,3 +73,14 @@ def perf_analyzer() -> Callable[[Sequence[str]], list[load.Row]]:
     except PeerUnavailableError as reason:
         give_up(reason)
     return load.perf_analyzer
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[storage.S3]:
+    """A real S3 server."""
+    try:
+        storage.install()
+    except PeerUnavailableError as reason:
+        give_up(reason)
+    with storage.serving() as server:
+        yield server

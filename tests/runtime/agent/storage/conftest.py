@@ -10,8 +10,11 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from tests.peers.fixtures import s3
 
 from argosy_runtime.agent.storage import Retry, Storage
+
+__all__ = ["s3"]
 
 Answer = tuple[int, dict[str, str], bytes]
 QUICK = Retry(tries=4, first_s=0.01, most_s=0.02)

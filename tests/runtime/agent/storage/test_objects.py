@@ -1,43 +1,27 @@
 """Buckets: a real S3 server (moto), one that cuts and refuses, and one that speaks Google's XML."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from moto.server import ThreadedMotoServer
+from tests.peers.s3 import S3
 
 from argosy_runtime.agent.storage import Storage, StorageError
 
 BODY = bytes(range(256)) * 40
-KEYS = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
-
-
-@pytest.fixture(scope="module")
-def moto() -> Iterator[tuple[str, int]]:
-    """An S3 server's host and port."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    yield server.get_host_and_port()
-    server.stop()
 
 
 @pytest.fixture
-def bucket(moto: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """An S3 client with an empty bucket `models`, and the environment that the storage Secret would bring."""
-    host, port = moto
-    environment(monkeypatch, f"http://{host}:{port}")
-    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", **KEYS)
-    client.create_bucket(Bucket="models")
-    yield client
-    for each in client.list_objects_v2(Bucket="models").get("Contents", []):
-        client.delete_object(Bucket="models", Key=each["Key"])
-    client.delete_bucket(Bucket="models")
-    client.close()
+def bucket(s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
+    """The S3 server with an empty bucket `models`, and the environment that a storage Secret would bring."""
+    environment(monkeypatch, s3.url)
+    s3.reset()
+    s3.create_bucket("models")
+    return s3
 
 
 def environment(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
@@ -47,10 +31,10 @@ def environment(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
         monkeypatch.setenv(f"AWS_{name}", value)
 
 
-def put(bucket: Any, **files: bytes) -> None:
+def put(bucket: S3, **files: bytes) -> None:
     """Put objects; a double underscore in a key is a slash."""
     for key, body in files.items():
-        bucket.put_object(Bucket="models", Key=key.replace("__", "/"), Body=body)
+        bucket.put("models", key.replace("__", "/"), body)
 
 
 def listing(copy: Path) -> dict[str, bytes]:
@@ -58,23 +42,23 @@ def listing(copy: Path) -> dict[str, bytes]:
     return {str(path.relative_to(copy)): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
 
 
-def test_a_prefix_with_many_objects(bucket: Any, storage: Storage) -> None:
+def test_a_prefix_with_many_objects(bucket: S3, storage: Storage) -> None:
     put(bucket, m__config=b"{}", m__sub__weights=BODY, mother=b"no", **{f"m__shards__{n}": b"x" * n for n in range(30)})
-    bucket.put_object(Bucket="models", Key="m/", Body=b"")
-    bucket.put_object(Bucket="models", Key="m/sub/", Body=b"")
-    bucket.put_object(Bucket="models", Key="m/sub/a b%20+c", Body=b"odd")
+    bucket.put("models", "m/", b"")
+    bucket.put("models", "m/sub/", b"")
+    bucket.put("models", "m/sub/a b%20+c", b"odd")
     found = listing(storage.fetch("s3://models/m"))
     assert found["sub/weights"] == BODY
     assert found["sub/a b%20+c"] == b"odd"
     assert len(found) == 33
 
 
-def test_one_object(bucket: Any, storage: Storage) -> None:
+def test_one_object(bucket: S3, storage: Storage) -> None:
     put(bucket, m__model=BODY)
     assert listing(storage.fetch("s3://models/m/model")) == {"model": BODY}
 
 
-def test_nothing_there(bucket: Any, storage: Storage) -> None:
+def test_nothing_there(bucket: S3, storage: Storage) -> None:
     with pytest.raises(StorageError, match=r"s3://models/m: .*404 Not Found.*correct spec.storageUri"):
         storage.fetch("s3://models/m")
     with pytest.raises(StorageError, match=r"s3://nothing/m: the server answered 404"):
@@ -82,15 +66,14 @@ def test_nothing_there(bucket: Any, storage: Storage) -> None:
 
 
 def test_cut_connections_are_taken_up(
-    bucket: Any,
-    moto: tuple[str, int],
+    bucket: S3,
     cache: Path,
     proxied: Callable[[int], Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     body = BODY * 200
     put(bucket, m__model=body)
-    proxy = proxied(moto[1])
+    proxy = proxied(bucket.port)
     environment(monkeypatch, f"http://127.0.0.1:{proxy.port}")
     proxy.cuts = [100, 700_000, 10**6, 600_000, 500_000]
     copy = Storage(cache, part=600_000).fetch("s3://models/m/model")
@@ -98,7 +81,7 @@ def test_cut_connections_are_taken_up(
     assert proxy.cuts == []
 
 
-def test_another_process_goes_on(bucket: Any, cache: Path) -> None:
+def test_another_process_goes_on(bucket: S3, cache: Path) -> None:
     put(bucket, m__model=BODY * 10, m__other=b"y")
     first = Storage(cache, part=10_000)
     with pytest.raises(StorageError, match="stopped"):
@@ -109,7 +92,7 @@ def test_another_process_goes_on(bucket: Any, cache: Path) -> None:
     assert told[0] >= 50_000
 
 
-def test_an_object_that_changed_starts_afresh(bucket: Any, cache: Path) -> None:
+def test_an_object_that_changed_starts_afresh(bucket: S3, cache: Path) -> None:
     put(bucket, m__model=BODY * 10)
     first = Storage(cache, part=10_000)
     with pytest.raises(StorageError, match="stopped"):
@@ -134,7 +117,7 @@ def test_refusals(site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch, 
     assert len(site.asked) == (4 if status == 500 else 1)
 
 
-def test_errors_of_the_server_pass(bucket: Any, site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_server_pass(bucket: S3, site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     google(site, monkeypatch)
     site.statuses = [500, 503, 429]
     assert listing(storage.fetch("gs://models/m")) == {"config": b"{}", "sub/weights": BODY}
@@ -181,7 +164,7 @@ def test_a_service_account_of_google(
 
 
 def test_a_profile_of_the_shared_file(
-    bucket: Any, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bucket: S3, storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(bucket, m=BODY)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
