@@ -58,7 +58,7 @@ def model(name: str, version: int = 1) -> dict[str, Any]:
         "kind": "InferenceModel",
         "metadata": {"name": name},
         "spec": {
-            "poolRef": "fleet",
+            "poolRef": {"name": "fleet"},
             "modelFormat": {"name": "onnx"},
             "version": version,
             "storageUri": f"s3://models/{name}/{version}",

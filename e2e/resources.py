@@ -20,7 +20,7 @@ def version_model(name: str, pool: str, storage: str, version: int = 1, *, load_
         "InferenceModel",
         name,
         {
-            "poolRef": pool,
+            "poolRef": {"name": pool},
             "modelFormat": {"name": "python"},
             "version": version,
             # The same files under another address: what the agent keeps by address is fetched anew.
@@ -39,7 +39,7 @@ def pair(name: str, pool: str, first: str, second: str) -> Body:
         "Ensemble",
         name,
         {
-            "poolRef": pool,
+            "poolRef": {"name": pool},
             "inputs": [{"name": "X", "dataType": "TYPE_INT32", "dims": [1]}],
             "outputs": [
                 {"name": "FIRST", "dataType": "TYPE_INT32", "dims": [1]},

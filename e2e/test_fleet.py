@@ -68,7 +68,7 @@ def _model(number: int) -> Body:
         "kind": "InferenceModel",
         "metadata": {"name": f"model-{number}"},
         "spec": {
-            "poolRef": "fleet",
+            "poolRef": {"name": "fleet"},
             "modelFormat": {"name": "onnx"},
             "version": 1,
             "storageUri": f"s3://models/{number}",

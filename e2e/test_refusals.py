@@ -50,7 +50,7 @@ def test_a_name_that_another_pool_uses_is_refused(namespace: Namespace, client: 
         "kind": "Ensemble",
         "metadata": {"name": "good"},
         "spec": {
-            "poolRef": "two",
+            "poolRef": {"name": "two"},
             "inputs": [{"name": "X", "dataType": "TYPE_INT32", "dims": [1]}],
             "outputs": [{"name": "VERSION", "dataType": "TYPE_INT32", "dims": [1]}],
             "steps": [{"model": "other", "inputs": {"X": "X"}, "outputs": {"VERSION": "VERSION"}}],

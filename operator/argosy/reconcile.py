@@ -8,23 +8,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from argosy.acceptance import Accepted, accept
 from argosy.api.documents import Resource
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
-from argosy.fleet.demand import fleet_facts
+from argosy.fleet.demand.members import Members, Places
+from argosy.fleet.demand.pool_facts import fleet_facts
 from argosy.fleet.facts import CurrentServer, Node, Refusal, ServerReport
-from argosy.fleet.leaving import Departures, Scene, departures
-from argosy.fleet.members import Members, Places
-from argosy.fleet.observed import Observed
+from argosy.fleet.migration.drain import Departures, Scene, departures
+from argosy.fleet.migration.observed import Observed
+from argosy.fleet.nodes.readiness import next_change, standing
+from argosy.fleet.nodes.selection import closed
+from argosy.fleet.packing.pools import pack_fleet
+from argosy.fleet.packing.retained_gpus import retained
 from argosy.fleet.plan import FleetPlan, PoolPlan
-from argosy.fleet.retention import retained
-from argosy.fleet.selection import closed
-from argosy.fleet.sharing import pack_fleet
-from argosy.fleet.standing import next_change, standing
-from argosy.fleet.status import Situation, Status, statuses
+from argosy.fleet.status.statuses import Situation, Status, statuses
+from argosy.fleet.validation.accept import Accepted, accept
+from argosy.render.configrules import check_together
 from argosy.render.steps import ServerStep, behind_on, next_forms, server_steps
 from argosy_runtime.agent.contract import RenderedRepository
 
@@ -103,7 +104,7 @@ def reconcile(
     `refusals` are what could not be applied last time. `elsewhere`, by the pool's key: names that pools which take no
     part here are to serve by now, and whether requests reach them there.
     """
-    accepted = accept(resources, problems, previous.valid)
+    accepted = accept(resources, problems, previous.valid, check_together)
     here = standing(nodes, now)
     pools = [each for each in accepted.valid if isinstance(each, ServingPool)]
     current = {each.key: _running(each, nodes, reports, previous) for each in pools}
@@ -190,4 +191,4 @@ def _scene(
 
 
 def _asks_for(resource: Resource, pool: str) -> bool:
-    return not isinstance(resource, ServingPool) and f"{resource.namespace}/{resource.spec.pool_ref}" == pool
+    return not isinstance(resource, ServingPool) and resource.pool_key == pool

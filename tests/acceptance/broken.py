@@ -12,7 +12,7 @@ apiVersion: argosy.dev/v1alpha1
 kind: InferenceModel
 metadata: {{name: {name}}}
 spec:
-  poolRef: laptop
+  poolRef: {{name: laptop}}
   modelFormat: {{name: {format}}}
   version: 1
   storageUri: file:{source}

@@ -35,7 +35,7 @@ apiVersion: argosy.dev/v1alpha1
 kind: InferenceModel
 metadata: {name: NAME}
 spec:
-  poolRef: laptop
+  poolRef: {name: laptop}
   modelFormat: {name: python}
   version: VERSION
   storageUri: file:SOURCE
@@ -50,7 +50,7 @@ apiVersion: argosy.dev/v1alpha1
 kind: Ensemble
 metadata: {name: pipe}
 spec:
-  poolRef: laptop
+  poolRef: {name: laptop}
   maxBatchSize: 8
   inputs: [{name: A, dataType: TYPE_FP32, dims: [-1]}]
   outputs: [{name: C, dataType: TYPE_FP32, dims: [-1]}]

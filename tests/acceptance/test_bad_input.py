@@ -129,7 +129,7 @@ def test_a_port_that_another_program_has_is_named(workspace: Workspace, up: Star
 GOOD = model("good", 1, "double")
 TYPO = GOOD.replace("maxBatchSize", "maxBachSize")
 TWIN = model("twin", 1, "double") * 2
-LONER = model("loner", 1, "double").replace("poolRef: laptop", "poolRef: laptopp")
+LONER = model("loner", 1, "double").replace("poolRef: {name: laptop}", "poolRef: {name: laptopp}")
 RING = (PIPE.replace("one", "ring"), PIPE.replace("pipe", "ring").replace("one", "pipe"))
 CYCLE = "".join(RING).replace("two", "good")
 EDITS = {

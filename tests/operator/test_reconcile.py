@@ -24,18 +24,20 @@ apiVersion: argosy.dev/v1alpha1
 kind: InferenceModel
 metadata: {{name: one}}
 spec:
-  {{poolRef: pool, modelFormat: {{name: python}}, version: {one}, storageUri: "file:one/{one}", {tensors}, {policy}}}
+  {{poolRef: {{name: pool}}, modelFormat: {{name: python}}, version: {one}, storageUri: "file:one/{one}",
+  {tensors}, {policy}}}
 ---
 apiVersion: argosy.dev/v1alpha1
 kind: InferenceModel
 metadata: {{name: two}}
-spec: {{poolRef: pool, modelFormat: {{name: python}}, version: {two}, storageUri: "file:two/{two}", {tensors}}}
+spec:
+  {{poolRef: {{name: pool}}, modelFormat: {{name: python}}, version: {two}, storageUri: "file:two/{two}", {tensors}}}
 ---
 apiVersion: argosy.dev/v1alpha1
 kind: Ensemble
 metadata: {{name: pipe}}
 spec:
-  poolRef: pool
+  poolRef: {{name: pool}}
   inputs: [{{name: A, dataType: TYPE_FP32, dims: [1]}}]
   outputs: [{{name: C, dataType: TYPE_FP32, dims: [1]}}]
   steps:

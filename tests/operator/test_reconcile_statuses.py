@@ -8,11 +8,11 @@ import pytest
 from tests.operator.fleet.declared import ensemble, gpu_node, model, pool
 from tests.operator.fleet.simulated_cluster import POOL
 
-from argosy.acceptance import check_together
 from argosy.api import ConditionType, Problem, Resource
 from argosy.fleet.facts import Refusal, ServerReport
-from argosy.fleet.status import Status
+from argosy.fleet.status.statuses import Status
 from argosy.reconcile import Outcome, Previous, reconcile
+from argosy.render.configrules import check_together
 from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -118,8 +118,8 @@ def test_a_resource_that_is_being_deleted_takes_no_part() -> None:
 
 
 def test_a_wrong_pool_is_told_once() -> None:
-    problems = check_together([pool(), model("m"), model("n"), ensemble("e", "m", "n", poolRef="q")])
-    assert [(problem.resource, problem.path) for problem in problems] == [("Ensemble default/e", "spec.poolRef")]
+    problems = check_together([pool(), model("m"), model("n"), ensemble("e", "m", "n", poolRef={"name": "q"})])
+    assert [(problem.resource, problem.path) for problem in problems] == [("Ensemble default/e", "spec.poolRef.name")]
 
 
 @pytest.mark.parametrize(("ensemble_at", "loser"), [("10", "InferenceModel"), ("11", "Ensemble"), ("12", "Ensemble")])
@@ -128,8 +128,8 @@ def test_of_two_that_share_a_name_the_older_keeps_it_whatever_the_pools(ensemble
         stamp = {"creation_timestamp": f"2026-01-01T{hour}:00:00Z"}
         return resource.model_copy(update={"metadata": resource.metadata.model_copy(update=stamp)})
 
-    both = [at(model("m"), "11"), at(ensemble("m", "n", poolRef="q"), ensemble_at)]
-    problems = check_together([pool(), pool("q"), model("n", poolRef="q"), *both])
+    both = [at(model("m"), "11"), at(ensemble("m", "n", poolRef={"name": "q"}), ensemble_at)]
+    problems = check_together([pool(), pool("q"), model("n", poolRef={"name": "q"}), *both])
     assert [problem.resource for problem in problems] == [f"{loser} default/m"]
     keeper = "Ensemble" if loser == "InferenceModel" else "InferenceModel"
     assert f"rename this {loser}, or delete {keeper} default/m" in problems[0].message

@@ -45,7 +45,7 @@ def _condition(kind: str, field: str = "status") -> str:
 
 _READY = Column("Ready", _condition("Ready"), description="Whether it serves what the spec says.")
 _REASON = Column("Reason", _condition("Ready", "reason"), description="Why, or why not.")
-_POOL = Column("Pool", ".spec.poolRef", description="The pool that serves it.")
+_POOL = Column("Pool", ".spec.poolRef.name", description="The pool that serves it.")
 _URL = Column("URL", ".status.url", description="Where requests go.", priority=1)
 _MESSAGE = Column("Message", _condition("Ready", "message"), description="Why, in a sentence.", priority=1)
 _AGE = Column("Age", ".metadata.creationTimestamp", "date", "Time since its creation.")

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from argosy.api.base import ApiModel, Fault, Int, Rule
-from argosy.api.meta import ApiResource, Name
+from argosy.api.meta import Name, PoolMember, PoolReference
 from argosy.api.scale import replicas_in_order
 from argosy.api.status import EnsembleStatus
 from argosy.api.tensors import BY_NAME, MAX_TENSORS, InputTensor, OutputTensor, unique_names
@@ -47,7 +47,7 @@ def _plain_tensors(spec: "EnsembleSpec") -> Iterator[Fault]:
 class EnsembleSpec(ApiModel):
     """What is asked for."""
 
-    pool_ref: Name = Field(description="The ServingPool that serves it, by name, in the same namespace.")
+    pool_ref: PoolReference = Field(description="The ServingPool that serves it, in the same namespace.")
     version: Version = Field(
         default=1, description="The version to serve, 1 or more, of the ensemble as a whole. Default: 1."
     )
@@ -95,7 +95,7 @@ class EnsembleSpec(ApiModel):
         return self.min_replicas if self.max_replicas is None else self.max_replicas
 
 
-class Ensemble(ApiResource):
+class Ensemble(PoolMember):
     """A DAG of models that is placed on one server, and is versioned and answers as one."""
 
     api_version: Literal["argosy.dev/v1alpha1"] = Field(

@@ -10,7 +10,7 @@ from argosy.api.batching import Batching
 from argosy.api.configfields import check_config
 from argosy.api.engine import Engine
 from argosy.api.footprint import Footprint, Parallelism
-from argosy.api.meta import ApiResource, Name
+from argosy.api.meta import PoolMember, PoolReference
 from argosy.api.modelformat import ModelFormat
 from argosy.api.rollout import Rollout
 from argosy.api.scale import replicas_in_order
@@ -127,7 +127,7 @@ def _config_fields(spec: "InferenceModelSpec") -> Iterator[Fault]:
 class InferenceModelSpec(ApiModel):
     """What is asked for."""
 
-    pool_ref: Name = Field(description="The ServingPool that serves it, by name, in the same namespace.")
+    pool_ref: PoolReference = Field(description="The ServingPool that serves it, in the same namespace.")
     model_format: ModelFormat = Field(description="What the model is made of; it decides the backend.")
     version: Version = Field(description="The version to serve, 1 or more. Raise it to roll out new files.")
     storage_uri: StorageUri = Field(
@@ -260,7 +260,7 @@ class InferenceModelSpec(ApiModel):
         return self.min_replicas if self.max_replicas is None else self.max_replicas
 
 
-class InferenceModel(ApiResource):
+class InferenceModel(PoolMember):
     """A model to serve: what it is, what it needs and how it rolls out. In full: inferencemodels.argosy.dev."""
 
     api_version: Literal["argosy.dev/v1alpha1"] = Field(

@@ -69,3 +69,20 @@ class ApiResource(ApiModel):
     def identity(self) -> str:
         """`Kind namespace/name`, as problems give it."""
         return f"{type(self).__name__} {self.key}"
+
+
+class PoolReference(ApiModel):
+    """A ServingPool of the same namespace."""
+
+    name: Name = Field(description="The pool's name.")
+
+
+class PoolMember(ApiResource):
+    """What a pool serves: a model or an ensemble."""
+
+    spec: Any
+
+    @property
+    def pool_key(self) -> str:
+        """The key of the pool that it asks for, `namespace/name`."""
+        return f"{self.namespace}/{self.spec.pool_ref.name}"

@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy.api.yamltext import YamlTextError, read_documents
 from argosy.fleet.facts import Node
-from argosy.fleet.nodes import BadNodeError, node_of
+from argosy.fleet.nodes.parse import BadNodeError, node_of
 
 
 class NodesError(Exception):

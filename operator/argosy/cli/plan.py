@@ -11,13 +11,13 @@ import typer
 import yaml
 from rich.console import Console
 
-from argosy.acceptance import check_together
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.plandocument import plan_document
 from argosy.cli.plantable import plan_table
-from argosy.fleet.demand import fleet_facts
-from argosy.fleet.sharing import pack_fleet
+from argosy.fleet.demand.pool_facts import fleet_facts
+from argosy.fleet.packing.pools import pack_fleet
 from argosy.local.manifests import read_manifests
+from argosy.render.configrules import check_together
 
 UNPLACED = 2
 _PIPE_WIDTH = 140

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from argosy.fleet.bounds import lower_bound
-from argosy.fleet.devices import gpus_of
 from argosy.fleet.facts import PoolFacts
+from argosy.fleet.packing.capacity import gpus_of
+from argosy.fleet.packing.lower_bound import lower_bound
 from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 
 Document = dict[str, Any]

@@ -8,9 +8,9 @@ from rich.text import Text
 
 from argosy.cli.plandocument import gpus_total
 from argosy.fleet.amounts import counted, gib, percent
-from argosy.fleet.bounds import lower_bound
-from argosy.fleet.devices import FULL_COMPUTE, gpus_of
 from argosy.fleet.facts import Node, PoolFacts
+from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
+from argosy.fleet.packing.lower_bound import lower_bound
 from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 
 _BAR = 10

@@ -13,7 +13,7 @@ from typing import Any
 
 from argosy.api import Resource
 from argosy.fleet.facts import Refusal
-from argosy.fleet.status import Status
+from argosy.fleet.status.statuses import Status
 from argosy.render.workloads import SERVER_LABEL, KubernetesObject, object_identity
 
 from . import kinds

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from argosy.fleet.facts import Node
-from argosy.fleet.nodes import BadNodeError, node_of
+from argosy.fleet.nodes.parse import BadNodeError, node_of
 
 from .kinds import Key
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from argosy.api import API_VERSION, Resource
-from argosy.fleet.status import Status
+from argosy.fleet.status.statuses import Status
 
 
 def status_body(resource: Resource, status: Status) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from argosy.api import ConditionStatus, ConditionType, Resource
 from argosy.cluster.record import Recorder
-from argosy.fleet.status import Status
+from argosy.fleet.status.statuses import Status
 
 NORMAL, WARNING = "Normal", "Warning"
 

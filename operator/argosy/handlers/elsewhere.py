@@ -5,7 +5,7 @@ from functools import cache
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.cluster.observe import PoolView
-from argosy.fleet.observed import Observed
+from argosy.fleet.migration.observed import Observed
 from argosy.handlers.resources import Declared
 from argosy.render.names import service_name
 
@@ -27,5 +27,5 @@ def _reached(member: InferenceModel | Ensemble, observed: Callable[[str], Observ
     status = member.status
     if status is None or not status.ready or status.observed_generation != member.metadata.generation:
         return False
-    there = observed(f"{member.namespace}/{member.spec.pool_ref}")
+    there = observed(member.pool_key)
     return any(there.reachable(server, member.name) for server in there.reports)

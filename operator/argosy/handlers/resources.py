@@ -16,7 +16,8 @@ from argosy.api import (
     ServingPoolStatus,
 )
 from argosy.api.documents import KINDS, parse_body
-from argosy.fleet.status import Status
+from argosy.api.meta import PoolReference
+from argosy.fleet.status.statuses import Status
 
 KEPT = 2000
 """How many resources that are gone are remembered: of two that tell of resources, one is later."""
@@ -209,13 +210,14 @@ def _bare(body: Mapping[str, Any]) -> Resource:
 class _Asked:
     """What is left of a spec that cannot be read."""
 
-    pool_ref: str = ""
+    pool_ref: PoolReference | None = None
 
 
 def _asked(body: Mapping[str, Any]) -> _Asked:
     spec = body.get("spec")
     asked = spec.get("poolRef") if isinstance(spec, Mapping) else None
-    return _Asked(asked if isinstance(asked, str) else "")
+    name = asked.get("name") if isinstance(asked, Mapping) else None
+    return _Asked(PoolReference.model_construct(name=name) if isinstance(name, str) and name else None)
 
 
 def _status(body: Mapping[str, Any]) -> Status | None:
@@ -243,8 +245,7 @@ def _with_status(resource: Resource, status: Status | None) -> Resource:
 def _pool_key(resource: Resource) -> str:
     if isinstance(resource, ServingPool):
         return resource.key
-    asked = resource.spec.pool_ref
-    return f"{resource.namespace}/{asked}" if asked else ""
+    return resource.pool_key if resource.spec.pool_ref is not None else ""
 
 
 def _identity(body: Mapping[str, Any]) -> str:

@@ -14,10 +14,10 @@ from typing import Any
 from argosy.api import Problem, Resource, ServingPool
 from argosy.cluster.apply import Applier
 from argosy.cluster.observe import Observer, PodView, PoolView
-from argosy.fleet.admission import check_names
 from argosy.fleet.facts import CurrentServer, Node, Refusal
-from argosy.fleet.held import without
-from argosy.fleet.upgrades import ServerUpgrade, may_upgrade
+from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
+from argosy.fleet.nodes.reservations import without
+from argosy.fleet.validation.references import check_names
 from argosy.handlers.announce import Announcer
 from argosy.handlers.elsewhere import elsewhere, services_elsewhere
 from argosy.handlers.resources import Declared, Resources

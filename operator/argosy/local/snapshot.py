@@ -8,8 +8,8 @@ from argosy.api.conditions import ConditionType
 from argosy.api.documents import Resource, parse_body
 from argosy.api.servingpool import ServingPool
 from argosy.api.status import PlacementStatus
-from argosy.fleet.status import Status
-from argosy.fleet.transitions import timestamp
+from argosy.fleet.status.conditions import timestamp
+from argosy.fleet.status.statuses import Status
 
 from .view import Row
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
-from argosy.acceptance import check_together
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.fleet.facts import Node, ServerReport
-from argosy.fleet.status import Status
+from argosy.fleet.status.statuses import Status
 from argosy.reconcile import Outcome, Previous, reconcile
+from argosy.render.configrules import check_together
 
 from .fleet import LocalFleet
 from .manifests import (

@@ -1,8 +1,8 @@
 """Rendered configurations against the rules of a server, so that a resource says what a load would fail of."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from pydantic.alias_generators import to_camel
@@ -12,6 +12,7 @@ from argosy.api.documents import Resource
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
+from argosy.fleet.validation.references import check_set
 from argosy_runtime.modelconfig import ConfigError, Violation, check, check_steps, check_structure, normalize
 
 from .alike import Alike
@@ -31,6 +32,17 @@ _FIELDS = {
 }
 """Where the fields of a configuration come from, unless `spec.config` gives them."""
 _STEP = re.compile(r"ensemble_scheduling\.step\[(\d+)\](?:\.(input_map|output_map)\[\"(.*)\"\])?")
+
+
+def check_together(resources: Sequence[Resource], sources: Mapping[str, str] | None = None) -> list[Problem]:
+    """What is wrong between resources, and what a server would not load of those that are right so far.
+
+    `sources` gives a resource's file by its identity.
+    """
+    found = check_set(resources, sources)
+    wrong = {problem.resource for problem in found}
+    unloadable = check_rendered(each for each in resources if each.identity not in wrong)
+    return [*found, *(replace(each, file=(sources or {}).get(each.resource, "")) for each in unloadable)]
 
 
 def check_rendered(resources: Iterable[Resource]) -> list[Problem]:

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.fleet.footprint import footprint_of
+from argosy.fleet.demand.footprint import footprint_of
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource, in_load_order
 

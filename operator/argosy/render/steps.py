@@ -4,11 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from argosy.api.ensemble import Ensemble
-from argosy.fleet.leaving import Departures, Scene
-from argosy.fleet.members import Members, Places
-from argosy.fleet.observed import Observed
+from argosy.fleet.demand.members import Members, Places
+from argosy.fleet.migration.drain import Departures, Scene
+from argosy.fleet.migration.observed import Observed
+from argosy.fleet.migration.routing import routes
 from argosy.fleet.plan import PoolPlan, ServerPlan
-from argosy.fleet.routing import routes
 from argosy_runtime.agent.contract import LoadState, RenderedModel, RenderedRepository
 
 from .repositories import behind, server_repository

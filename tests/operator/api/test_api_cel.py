@@ -122,7 +122,7 @@ def test_rising_canary_steps_break_no_rule(body: Callable[..., Body], steps: int
 
 
 def test_a_smallest_body_breaks_no_rule() -> None:
-    spec = {"poolRef": "p", "modelFormat": {"name": "python"}, "version": 1, "storageUri": "file:m"}
+    spec = {"poolRef": {"name": "p"}, "modelFormat": {"name": "python"}, "version": 1, "storageUri": "file:m"}
     spec |= {"footprint": {}, "parallelism": {}, "batching": {}, "rollout": {}}
     assert broken(spec_schema("InferenceModel"), spec) == []
     assert broken(spec_schema("ServingPool"), {}) == []

@@ -106,7 +106,7 @@ def test_a_body_of_the_api_server_is_read_with_all_its_metadata() -> None:
             "managedFields": [{"manager": "kubectl"}],
             "selfLink": "/x",
         },
-        "spec": {"poolRef": "p", "modelFormat": {"name": "python"}, "version": 1, "storageUri": "file:m"},
+        "spec": {"poolRef": {"name": "p"}, "modelFormat": {"name": "python"}, "version": 1, "storageUri": "file:m"},
         "status": {
             "observedGeneration": 2,
             "conditions": [{"type": "Ready", "status": "True", "reason": "Serving", "message": ""}],

@@ -12,8 +12,8 @@ Case = tuple[dict[str, Any], str, str]
 
 MODEL: list[Case] = [
     ({"poolRef": ...}, "spec.poolRef", "is required"),
-    ({"poolRef": "Not_DNS"}, "spec.poolRef", "is not a DNS name"),
-    ({"poolRef": "a" * 254}, "spec.poolRef", "at most 253"),
+    ({"poolRef.name": "Not_DNS"}, "spec.poolRef.name", "is not a DNS name"),
+    ({"poolRef.name": "a" * 254}, "spec.poolRef.name", "at most 253"),
     ({"pool_ref": "gpus"}, "spec.pool_ref", "did you mean 'poolRef'?"),
     ({"modelFormat.name": "torch"}, "spec.modelFormat.name", "did you mean 'pytorch'?"),
     ({"modelFormat.name": "excel"}, "spec.modelFormat.name", "known: onnx, pytorch, python, huggingface"),

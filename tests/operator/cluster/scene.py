@@ -117,7 +117,7 @@ def model_body(namespace: str, name: str, pool: str = "pool") -> dict[str, Any]:
         "kind": "InferenceModel",
         "metadata": {"namespace": namespace, "name": name},
         "spec": {
-            "poolRef": pool,
+            "poolRef": {"name": pool},
             "modelFormat": {"name": "onnx"},
             "version": 1,
             "storageUri": "s3://models/one",

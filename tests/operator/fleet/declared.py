@@ -26,7 +26,7 @@ def pool(name: str = "p", **spec: Any) -> Resource:
 def model(name: str, version: int = 1, memory: int = 20, **spec: Any) -> Resource:
     """A model of so many GiB that maps X to Y; 0 GiB is on the CPU."""
     given = {
-        "poolRef": "p",
+        "poolRef": {"name": "p"},
         "modelFormat": {"name": "onnx"},
         "storageUri": f"s3://b/{name}/{version}",
         "inputs": [{"name": "X", **TENSOR}],
@@ -41,7 +41,7 @@ def ensemble(name: str, *steps: str, **spec: Any) -> Resource:
     """An ensemble that runs models one after the other."""
     chain = ["T0", *(f"T{at + 1}" for at in range(len(steps)))]
     given = {
-        "poolRef": "p",
+        "poolRef": {"name": "p"},
         "inputs": [{"name": chain[0], **TENSOR}],
         "outputs": [{"name": chain[-1], **TENSOR}],
         "steps": [

@@ -1,7 +1,7 @@
 """Rules that span resources."""
 
 from argosy.api import parse_documents
-from argosy.fleet.admission import check_set
+from argosy.fleet.validation.references import check_set
 
 HEAD = "apiVersion: argosy.dev/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n"
 
@@ -11,7 +11,7 @@ def pool(name: str, namespace: str = "n") -> str:
 
 
 def model(name: str, pool_ref: str = "p", namespace: str = "n") -> str:
-    spec = f"spec: {{poolRef: {pool_ref}, modelFormat: {{name: python}}, version: 1, storageUri: 'file:m'}}\n"
+    spec = f"spec: {{poolRef: {{name: {pool_ref}}}, modelFormat: {{name: python}}, version: 1, storageUri: 'file:m'}}\n"
     return HEAD % ("InferenceModel", name, namespace) + spec
 
 
@@ -19,7 +19,7 @@ def ensemble(name: str, step: str, namespace: str = "n", pool_ref: str = "p") ->
     tensor = "[{name: x, dataType: TYPE_FP32, dims: [1]}]"
     other = "[{name: y, dataType: TYPE_FP32, dims: [1]}]"
     steps = f"[{{model: {step}, inputs: {{x: x}}, outputs: {{y: y}}}}]"
-    spec = f"spec: {{poolRef: {pool_ref}, inputs: {tensor}, outputs: {other}, steps: {steps}}}\n"
+    spec = f"spec: {{poolRef: {{name: {pool_ref}}}, inputs: {tensor}, outputs: {other}, steps: {steps}}}\n"
     return HEAD % ("Ensemble", name, namespace) + spec
 
 
@@ -59,13 +59,16 @@ def test_a_model_and_an_ensemble_share_a_repository() -> None:
 
 def test_an_unknown_pool_is_named_with_the_nearest() -> None:
     assert said(pool("gpus"), model("m", "gpu")) == [
-        "f.yaml: InferenceModel n/m: spec.poolRef: there is no ServingPool 'gpu' in namespace 'n'; did you mean 'gpus'?"
+        (
+            "f.yaml: InferenceModel n/m: spec.poolRef.name: there is no ServingPool 'gpu' in namespace 'n'; "
+            "did you mean 'gpus'?"
+        )
     ]
 
 
 def test_a_pool_of_another_namespace_does_not_count() -> None:
     assert said(pool("p", "o"), model("m")) == [
-        "f.yaml: InferenceModel n/m: spec.poolRef: there is no ServingPool 'p' in namespace 'n'; add one"
+        "f.yaml: InferenceModel n/m: spec.poolRef.name: there is no ServingPool 'p' in namespace 'n'; add one"
     ]
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool, parse_body
-from argosy.fleet.demand import fleet_facts
+from argosy.fleet.demand.footprint import footprint_of
+from argosy.fleet.demand.grouping import models_of
+from argosy.fleet.demand.pool_facts import fleet_facts
 from argosy.fleet.facts import CurrentServer, Footprint, Gpu, Node, PoolFacts
-from argosy.fleet.footprint import footprint_of
-from argosy.fleet.grouping import models_of
 
 GIB = 1 << 30
 
@@ -26,7 +26,7 @@ def resource(kind: str, name: str, spec: dict[str, Any], namespace: str = "defau
 
 
 def model(name: str, pool: str = "p", namespace: str = "default", **spec: Any) -> InferenceModel:
-    given = {"poolRef": pool, "modelFormat": {"name": "onnx"}, "version": 1, "storageUri": "s3://b/m", **spec}
+    given = {"poolRef": {"name": pool}, "modelFormat": {"name": "onnx"}, "version": 1, "storageUri": "s3://b/m", **spec}
     found = resource("InferenceModel", name, given, namespace)
     assert isinstance(found, InferenceModel)
     return found
@@ -35,7 +35,7 @@ def model(name: str, pool: str = "p", namespace: str = "default", **spec: Any) -
 def ensemble(name: str, *steps: str, **spec: Any) -> Ensemble:
     tensor = {"name": "t", "dataType": "TYPE_FP32", "dims": [1]}
     given = {
-        "poolRef": "p",
+        "poolRef": {"name": "p"},
         "inputs": [tensor],
         "outputs": [tensor],
         "steps": [{"model": step, "inputs": {"a": "t"}, "outputs": {"b": "t"}} for step in steps],

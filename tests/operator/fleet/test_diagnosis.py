@@ -3,7 +3,7 @@
 import pytest
 
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
-from argosy.fleet.packing import pack
+from argosy.fleet.packing.solve import pack
 
 GIB = 1 << 30
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.problems import field_path
 from argosy.fleet.cycles import find_cycle
-from argosy.fleet.graphs import Served, check_graph, members, nesting_cycle, step_cycle
+from argosy.fleet.validation.graph import Served, check_graph, members, nesting_cycle, step_cycle
 
 Tensors = dict[str, tuple[str, list[int]]]
 
@@ -22,7 +22,7 @@ def model(name: str, inputs: Tensors, outputs: Tensors, **spec: Any) -> Inferenc
     optional = spec.pop("optional", ())
     given_inputs = [tensor | {"optional": tensor["name"] in optional} for tensor in tensors(inputs)]
     whole = {
-        "poolRef": "gpus",
+        "poolRef": {"name": "gpus"},
         "modelFormat": {"name": "onnx"},
         "version": 1,
         "storageUri": "file:m",
@@ -39,7 +39,7 @@ def step(name: str, inputs: dict[str, str], outputs: dict[str, str], **more: Any
 
 def ensemble(steps: list[dict[str, Any]], **spec: Any) -> Ensemble:
     whole = {
-        "poolRef": "gpus",
+        "poolRef": {"name": "gpus"},
         "maxBatchSize": 8,
         "inputs": tensors({"text": ("STRING", [1])}),
         "outputs": tensors({"vector": ("FP32", [4])}),
@@ -85,7 +85,7 @@ def test_a_model_with_errors_of_its_own_is_no_second_problem() -> None:
 
 
 def test_a_model_of_another_pool_is_refused() -> None:
-    other = model("embed", {"ids": ("INT64", [-1])}, {"vector": ("FP32", [4])}, poolRef="cpus")
+    other = model("embed", {"ids": ("INT64", [-1])}, {"vector": ("FP32", [4])}, poolRef={"name": "cpus"})
     assert faults(ensemble([FIRST, SECOND]), TOKENIZE, other) == [
         (
             "spec.steps[1].model",

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.operator.fleet.declared import gpu_node, pool
 
-from argosy.fleet.demand import fleet_facts
+from argosy.fleet.demand.pool_facts import fleet_facts
 from argosy.fleet.facts import CurrentServer, Node
-from argosy.fleet.held import without
-from argosy.fleet.standing import GRACE, next_change, standing
+from argosy.fleet.nodes.readiness import GRACE, next_change, standing
+from argosy.fleet.nodes.reservations import without
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.fleet.bounds import gpus_one_per_model, lower_bound
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
-from argosy.fleet.packing import pack
+from argosy.fleet.packing.lower_bound import gpus_one_per_model, lower_bound
+from argosy.fleet.packing.pools import pack_fleet
+from argosy.fleet.packing.solve import pack
 from argosy.fleet.plan import PoolPlan
-from argosy.fleet.sharing import pack_fleet
 
 GIB = 1 << 30
 

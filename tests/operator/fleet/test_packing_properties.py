@@ -7,9 +7,9 @@ from itertools import combinations, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.fleet.bounds import lower_bound
 from argosy.fleet.facts import Demand, Footprint, Gpu, Group, Node, PoolFacts
-from argosy.fleet.packing import pack
+from argosy.fleet.packing.lower_bound import lower_bound
+from argosy.fleet.packing.solve import pack
 from argosy.fleet.plan import PoolPlan
 
 GIB = 1 << 30

@@ -7,11 +7,11 @@ from typing import Any
 
 from argosy.api import Condition, ConditionType, Problem, Resource, parse_body
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, VersionState
-from argosy.fleet.demand import fleet_facts
+from argosy.fleet.demand.pool_facts import fleet_facts
 from argosy.fleet.facts import Gpu, Node, ServerReport
-from argosy.fleet.observed import Observed
-from argosy.fleet.sharing import pack_fleet
-from argosy.fleet.status import Situation, Status, statuses
+from argosy.fleet.migration.observed import Observed
+from argosy.fleet.packing.pools import pack_fleet
+from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy_runtime.agent.contract import LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -35,7 +35,7 @@ def pool(**spec: Any) -> Resource:
 
 
 def model(name: str = "m", version: int = 1, generation: int = 1, **spec: Any) -> Resource:
-    given = {"poolRef": "p", "modelFormat": {"name": "onnx"}, "storageUri": "s3://b/m", **spec}
+    given = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "storageUri": "s3://b/m", **spec}
     given.setdefault("footprint", {"gpuMemory": "4Gi", "compute": "10%"})
     return resource("InferenceModel", name, generation, version=version, **given)
 
@@ -43,7 +43,12 @@ def model(name: str = "m", version: int = 1, generation: int = 1, **spec: Any) -
 def ensemble(name: str, *steps: dict[str, Any], **spec: Any) -> Resource:
     tensor = {"name": "t", "dataType": "TYPE_FP32", "dims": [1]}
     ports = {"inputs": {"a": "t"}, "outputs": {"b": "t"}}
-    given = {"poolRef": "p", "inputs": [tensor], "outputs": [tensor], "steps": [{**s, **ports} for s in steps]}
+    given = {
+        "poolRef": {"name": "p"},
+        "inputs": [tensor],
+        "outputs": [tensor],
+        "steps": [{**s, **ports} for s in steps],
+    }
     return resource("Ensemble", name, **given, **spec)
 
 
@@ -290,7 +295,7 @@ def test_an_invalid_resource_says_so_and_keeps_what_serves() -> None:
 
 
 def test_a_model_without_its_pool_says_which() -> None:
-    lost = replace(situation([pool()]), resources=[model(poolRef="q")])
+    lost = replace(situation([pool()]), resources=[model(poolRef={"name": "q"})])
     status = of_model(statuses(lost, NOON))
     assert said(status, "Stalled") == ("True", "UnknownPool")
     assert "no ServingPool 'q' in namespace default" in condition_of(status, "Valid").message

@@ -2,7 +2,7 @@
 
 import pytest
 
-from argosy.fleet.upgrades import ServerUpgrade, may_upgrade
+from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
 
 OLD = ServerUpgrade("p-0", outdated=True, ready=True, settled=True)
 NEW = ServerUpgrade("p-1", outdated=False, ready=True, settled=True)

@@ -23,7 +23,7 @@ def model(name: str = "m", generation: int = 1, uid: str = "", **spec: Any) -> d
         "kind": "InferenceModel",
         "metadata": {"name": name, "namespace": "n", "uid": uid or f"uid-{name}", "generation": generation},
         "spec": {
-            "poolRef": "p",
+            "poolRef": {"name": "p"},
             "modelFormat": {"name": "python"},
             "version": 1,
             "storageUri": "s3://bucket/m",
@@ -41,7 +41,7 @@ def ensemble(name: str, pool_ref: str) -> dict[str, Any]:
         "kind": "Ensemble",
         "metadata": {"name": name, "namespace": "n", "uid": f"uid-e-{name}", "generation": 1},
         "spec": {
-            "poolRef": pool_ref,
+            "poolRef": {"name": pool_ref},
             "version": 1,
             "inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [1]}],
             "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [1]}],
@@ -73,11 +73,11 @@ def test_an_event_concerns_the_pool_it_names_and_the_one_it_named() -> None:
     resources = Resources()
     assert resources.put(pool()) == {"n/p"}
     assert resources.put(model()) == {"n/p"}
-    assert resources.put(model(generation=2, poolRef="q")) == {"n/p", "n/q"}
+    assert resources.put(model(generation=2, poolRef={"name": "q"})) == {"n/p", "n/q"}
     assert [each.name for each in resources.of_pool("n/p").resources] == ["p"]
     assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
     assert resources.pools == {"n/p", "n/q"}
-    assert resources.put(model(generation=3, poolRef="p")) == {"n/p", "n/q"}
+    assert resources.put(model(generation=3, poolRef={"name": "p"})) == {"n/p", "n/q"}
     assert resources.pools == {"n/p"}
 
 
@@ -121,19 +121,19 @@ def test_a_wrong_spec_that_names_another_pool_does_not_move_what_is_served() -> 
     resources = Resources()
     for body in (pool("p"), pool("q"), model()):
         resources.put(body)
-    assert resources.put(model(generation=2, poolRef="q", version="nonsense")) == {"n/p"}
+    assert resources.put(model(generation=2, poolRef={"name": "q"}, version="nonsense")) == {"n/p"}
     assert [each.name for each in resources.of_pool("n/p").members] == ["m"]
     assert [problem.resource for problem in resources.of_pool("n/p").problems] == ["InferenceModel n/m"]
     assert resources.of_pool("n/q").members == ()
     assert resources.of_pool("n/q").problems == ()
-    assert resources.put(model(generation=3, poolRef="q")) == {"n/p", "n/q"}
+    assert resources.put(model(generation=3, poolRef={"name": "q"})) == {"n/p", "n/q"}
     assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
 
 
 def test_a_pool_that_nobody_asks_for_any_more_is_forgotten() -> None:
     resources = Resources()
     resources.put(model())
-    resources.put(model(generation=2, poolRef="q"))
+    resources.put(model(generation=2, poolRef={"name": "q"}))
     assert resources.pools == {"n/q"}
 
 

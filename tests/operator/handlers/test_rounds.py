@@ -16,7 +16,7 @@ from argosy.cluster.observe import Observer
 from argosy.cluster.pods import PodView
 from argosy.cluster.poolview import PoolView
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
-from argosy.fleet.status import Status
+from argosy.fleet.status.statuses import Status
 from argosy.handlers.announce import Announcer
 from argosy.handlers.resources import Resources
 from argosy.handlers.rounds import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Rounds
@@ -125,7 +125,7 @@ def serving(server: str) -> PoolView:
 
 async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -> None:
     resources, observed, writes, now = Resources(), Observed({KEY: serving("p-0")}), Writes(), NOW
-    for body in (pool(), pool("q"), with_status(model(generation=2, poolRef="q"))):
+    for body in (pool(), pool("q"), with_status(model(generation=2, poolRef={"name": "q"}))):
         resources.put(body)
     run = rounds(writes, resources, observed, lambda: now)
     observed.views["n/q"] = serving("q-0")
@@ -147,7 +147,7 @@ async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -
 async def test_a_pool_that_is_gone_leaves_the_services_of_what_asks_for_another() -> None:
     resources, writes = Resources(), Writes()
     resources.put(pool("q"))
-    moved = model(poolRef="q")
+    moved = model(poolRef={"name": "q"})
     resources.put(moved)
     await rounds(writes, resources, Observed({KEY: serving("p-0")})).once(KEY)
     assert (writes.objects, writes.keep) == (set(), {"Service n/m"})
@@ -158,7 +158,7 @@ async def test_a_pool_that_is_gone_leaves_the_services_of_what_asks_for_another(
 
 async def test_a_service_is_made_by_the_pool_that_serves() -> None:
     resources, writes = Resources(), Writes()
-    for body in (pool(), pool("q"), model(), model(generation=2, poolRef="q", version="wrong")):
+    for body in (pool(), pool("q"), model(), model(generation=2, poolRef={"name": "q"}, version="wrong")):
         resources.put(body)
     run = rounds(writes, resources)
     await run.once(KEY)

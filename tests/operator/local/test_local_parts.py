@@ -73,7 +73,7 @@ def test_an_age_is_short(seconds: int) -> None:
 def test_columns_are_found_by_their_paths() -> None:
     document = {
         "metadata": {"name": "m", "creationTimestamp": "2026-01-01T00:00:00Z"},
-        "spec": {"poolRef": "p"},
+        "spec": {"poolRef": {"name": "p"}},
         "status": {"conditions": [{"type": "Ready", "status": "True"}], "replicas": 0},
     }
     assert find(document, '.status.conditions[?(@.type=="Ready")].status') == "True"

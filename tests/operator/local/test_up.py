@@ -140,7 +140,10 @@ def test_a_bad_manifest_or_a_bad_version_keeps_what_is_served(
     workspace.write(documents("one", 1, "double"))
     run = any_up()
     run.until_ready("one")
-    workspace.write(documents("one", 1, "double").replace("poolRef: laptop", "poolRef: laptap"), "  nonsense: true\n")
+    workspace.write(
+        documents("one", 1, "double").replace("poolRef: {name: laptop}", "poolRef: {name: laptap}"),
+        "  nonsense: true\n",
+    )
     run.until_says("nonsense")
     assert run.infer("one", 1.0) == 2.0
     workspace.write_model("bad", 3.0, body="raise ValueError('no weights here')")

@@ -19,7 +19,7 @@ from argosy_runtime.agent.contract import RenderedModel, VersionSource, in_load_
 
 def model(backend: str = "onnx", **spec: Any) -> InferenceModel:
     """A model with these fields."""
-    whole = {"poolRef": "p", "modelFormat": {"name": backend}, "version": 1, "storageUri": "s3://b/m", **spec}
+    whole = {"poolRef": {"name": "p"}, "modelFormat": {"name": backend}, "version": 1, "storageUri": "s3://b/m", **spec}
     return InferenceModel.model_validate({"metadata": {"name": "m"}, "spec": whole})
 
 

@@ -1,0 +1,119 @@
+"""What must share a server: the models of an ensemble, and of every ensemble that shares a model with it."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.fleet.demand.footprint import footprint_of, versions_kept
+from argosy.fleet.facts import Demand, Group
+
+Loaded = Mapping[str, Sequence[Collection[int]]]
+"""The versions of each model that each server has loaded."""
+
+
+def groups_of(
+    models: Sequence[InferenceModel], ensembles: Sequence[Ensemble], loaded: Loaded | None = None
+) -> tuple[Group, ...]:
+    """The groups of one pool, by name; models in the order of the steps that use them.
+
+    A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
+    after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
+    `ensembles` joins nothing.
+    """
+    by_name = {model.name: model for model in models}
+    members = _members(by_name, ensembles)
+    root = {name: name for name in by_name}
+    for names in members.values():
+        for name in names[1:]:
+            _join(root, names[0], name)
+    together: dict[str, list[str]] = {}
+    for name in _in_step_order(by_name, members):
+        together.setdefault(_find(root, name), []).append(name)
+    users = _users(ensembles, members)
+    groups = [_group([by_name[name] for name in names], users, loaded or {}) for names in together.values()]
+    return tuple(sorted(groups, key=lambda group: group.name))
+
+
+def models_of(ensemble: str, ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
+    """The models that an ensemble runs, those of its inner ensembles in their place, each once, in step
+    order.
+    """
+    return _run_by(ensemble, _steps(ensembles))
+
+
+def runs_of(ensembles: Iterable[Ensemble]) -> dict[str, tuple[str, ...]]:
+    """The models that each ensemble runs, as `models_of` gives them."""
+    steps = _steps(ensembles)
+    return {name: _run_by(name, steps) for name in sorted(steps)}
+
+
+def _steps(ensembles: Iterable[Ensemble]) -> dict[str, list[str]]:
+    return {each.name: [step.model for step in each.spec.steps] for each in ensembles}
+
+
+def _run_by(ensemble: str, steps: dict[str, list[str]]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    _collect(ensemble, steps, found, frozenset())
+    return tuple(found)
+
+
+def _collect(name: str, steps: dict[str, list[str]], found: dict[str, None], above: frozenset[str]) -> None:
+    if name in above:
+        return
+    if name not in steps:
+        found.setdefault(name)
+        return
+    for step in steps[name]:
+        _collect(step, steps, found, above | {name})
+
+
+def _members(models: Iterable[str], ensembles: Sequence[Ensemble]) -> dict[str, tuple[str, ...]]:
+    known = set(models)
+    return {name: names for name, names in runs_of(ensembles).items() if names and known >= set(names)}
+
+
+def _in_step_order(models: Iterable[str], members: dict[str, tuple[str, ...]]) -> dict[str, None]:
+    used = {name: None for names in members.values() for name in names}
+    return used | dict.fromkeys(sorted(models))
+
+
+def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -> dict[str, list[Ensemble]]:
+    """The ensembles that run each model."""
+    users: dict[str, list[Ensemble]] = {}
+    for ensemble in ensembles:
+        for name in members.get(ensemble.name, ()):
+            users.setdefault(name, []).append(ensemble)
+    return users
+
+
+def _group(models: Sequence[InferenceModel], users: dict[str, list[Ensemble]], loaded: Loaded) -> Group:
+    demands = tuple(_demand(each, users.get(each.name, ()), loaded.get(each.name, ())) for each in models)
+    name = min((each.name for model in models for each in users.get(model.name, ())), default=models[0].name)
+    return Group(name, demands, max(demand.replicas for demand in demands))
+
+
+def _demand(model: InferenceModel, users: Sequence[Ensemble], loaded: Sequence[Collection[int]]) -> Demand:
+    steps = (step for each in users for step in each.spec.steps if step.model == model.name)
+    versions = versions_kept(model, {step.version for step in steps if step.version is not None}, loaded)
+    return Demand(
+        model=model.name,
+        version=model.spec.version,
+        footprint=footprint_of(model, versions),
+        replicas=_replicas(model, users),
+        instances=model.spec.instances,
+        versions=versions,
+    )
+
+
+def _replicas(model: InferenceModel, users: Sequence[Ensemble]) -> int:
+    return max([model.spec.min_replicas, *(each.spec.min_replicas for each in users)])
+
+
+def _find(root: dict[str, str], name: str) -> str:
+    while root[name] != name:
+        name = root[name]
+    return name
+
+
+def _join(root: dict[str, str], one: str, other: str) -> None:
+    first, second = sorted((_find(root, one), _find(root, other)))
+    root[second] = first

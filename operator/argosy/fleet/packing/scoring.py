@@ -1,0 +1,152 @@
+"""Where a replica may go, best first. The order of preference of the packing is written here, once."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from argosy.fleet.packing.capacity import FULL_COMPUTE, Room
+from argosy.fleet.packing.gpu_assignment import Site, assignments
+from argosy.fleet.packing.layout import Assignment, Layout, Replica, Server, Tenant
+
+_TRIES_PER_SITE = 16
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cost:
+    """Why one place is better than another: fields in falling order of weight, less is better."""
+
+    beside: bool  # another replica of the group is on the same node
+    restarts: bool  # a running server would have to take another GPU, and interrupt all that it serves
+    new_gpus: int
+    displaces: bool  # takes a GPU of a server that runs, which has to leave first
+    shape: bool  # opens a server for nothing, or grows one that another would spare
+    stranded: int  # free GPUs left behind on the node
+    leftover: int  # unused thousandths (memory and compute) on the GPUs it touches
+    peak: int  # thousandths of the busiest GPU it touches
+    node: str
+    server: str
+    assignment: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place for one replica."""
+
+    server: str
+    node: str
+    assignment: Assignment
+    cost: Cost
+
+    def applied(self, layout: Layout, replica: Replica) -> Layout:
+        """The layout with the replica here."""
+        return layout.with_tenant(self.server, self.node, Tenant(replica, self.assignment))
+
+
+def best(layout: Layout, replica: Replica) -> Candidate | None:
+    """The best place, or None if the replica fits nowhere in this layout."""
+    return min(candidates(layout, replica), key=lambda candidate: candidate.cost, default=None)
+
+
+def candidates(layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE) -> Iterator[Candidate]:
+    """Every site that can take the replica, with at most `tries` seatings each."""
+    nodes = layout.nodes_with(replica.group.name) if replica.group.replicas > 1 else frozenset()
+    for name, node, server in _sites(layout, replica):
+        yield from seatings(layout, replica, name, node, server, {}, tries, beside=node in nodes)
+
+
+def seatings(
+    layout: Layout,
+    replica: Replica,
+    name: str,
+    node: str,
+    server: Server | None,
+    wanted: Mapping[str, tuple[int, ...]],
+    tries: int,
+    beside: bool = False,
+) -> Iterator[Candidate]:
+    """The replica on one server (`None`: a new one called `name`), at most `tries` ways."""
+    site = _site(layout, name, node, server)
+    for assignment in islice(assignments(site, replica.group.demands, wanted), tries):
+        yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, beside))
+
+
+def _sites(layout: Layout, replica: Replica) -> Iterator[tuple[str, str, Server | None]]:
+    nodes, several = layout.terrain.nodes, replica.group.replicas > 1
+    shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.whole]
+    memory, compute = sum(need.memory for need in shared), sum(need.compute for need in shared)
+    for server in layout.servers.values():
+        full = not layout.free[server.node] and (memory > server.memory or compute > server.compute)
+        if full and not layout.terrain.stand_in:
+            continue
+        if nodes[server.node].schedulable and not (several and server.hosts(replica.group.name)):
+            yield server.name, server.node, server
+    if layout.full:
+        return
+    name = layout.fresh_name()
+    busy = {server.node for server in layout.servers.values()}
+    seen: set[int] = set()
+    for node in nodes.values():
+        if not node.schedulable:
+            continue
+        kind = layout.terrain.kinds[node.name]
+        if node.name not in busy and kind in seen:
+            continue  # as good as an idle node already offered
+        if node.name not in busy:
+            seen.add(kind)
+        yield name, node.name, None
+
+
+def _site(layout: Layout, name: str, node: str, server: Server | None) -> Site:
+    terrain = layout.terrain
+    free = layout.free[node]
+    if not terrain.nodes[node].schedulable:
+        free = tuple(gpu for gpu in free if gpu in terrain.running.get(name, ()))
+    rooms: dict[int, Room] = dict(server.rooms) if server else {}
+    rooms.update({gpu: terrain.empty_room(node, gpu) for gpu in free})
+    held = frozenset(server.gpus) if server else frozenset()
+    limit = terrain.facts.gpus_per_server
+    growth = len(free) if limit is None else max(0, limit - len(held))
+    cpu_memory = layout.cpu_free(node) if terrain.stand_in else None
+    return Site(terrain.nodes[node], rooms, held, growth, cpu_memory, terrain.held.get(node, frozenset()))
+
+
+def _cost(
+    layout: Layout,
+    replica: Replica,
+    site: Site,
+    name: str,
+    server: Server | None,
+    assignment: Assignment,
+    beside: bool,
+) -> Cost:
+    touched = {gpu for gpus in assignment for gpu in gpus}
+    new = touched - site.held
+    limited = layout.terrain.facts.max_servers is not None
+    running = layout.terrain.running.get(name)
+    left = len(layout.free[site.node.name]) - len(new)
+    leftover, peak = _fit(layout, replica, site, assignment)
+    return Cost(
+        beside=beside,
+        restarts=server is not None and running is not None and not new <= running,
+        new_gpus=len(new),
+        displaces=bool((new - (running or frozenset())) & layout.terrain.held.get(site.node.name, frozenset())),
+        shape=server is None if limited or not new else server is not None,
+        stranded=(-left if limited else left) if new or server is None else 0,
+        leftover=leftover,
+        peak=peak,
+        node=site.node.name,
+        server=name,
+        assignment=assignment,
+    )
+
+
+def _fit(layout: Layout, replica: Replica, site: Site, assignment: Assignment) -> tuple[int, int]:
+    """Unused thousandths, and the busiest, of the GPUs that the shared models touch."""
+    rooms: dict[int, Room] = {}
+    for demand, gpus in zip(replica.group.demands, assignment, strict=True):
+        if not demand.footprint.whole:
+            for gpu in gpus:
+                rooms[gpu] = rooms.get(gpu, site.rooms[gpu]).less(demand.footprint)
+    usable = layout.terrain.usable[site.node.name]
+    unused = [(room.memory * FULL_COMPUTE // max(1, usable[gpu]), room.compute) for gpu, room in rooms.items()]
+    return sum(m + c for m, c in unused), FULL_COMPUTE - min((min(pair) for pair in unused), default=FULL_COMPUTE)

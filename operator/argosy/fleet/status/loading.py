@@ -1,0 +1,198 @@
+"""What servers report about one model or ensemble, held against what was planned."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from argosy.api import ConditionType, Reason
+from argosy.api.status import VersionState, VersionStatus
+from argosy.fleet.amounts import counted
+from argosy.fleet.migration.drain import Note
+from argosy.fleet.migration.observed import Observed
+from argosy.fleet.status.conditions import Finding
+from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
+
+
+@dataclass(frozen=True, slots=True)
+class Loading:
+    """One model's states. `servers` are those that are to hold `version`; `reported` has what each server, also one
+    that the model leaves, says of it. `behind` are those that have it in another form than the declared one. `notes`
+    say what a server waits for.
+    """
+
+    model: str
+    version: int
+    servers: tuple[str, ...]
+    reported: Mapping[str, Sequence[LoadedModel]]
+    urls: Mapping[str, str]
+    notes: Mapping[str, Note] = field(default_factory=dict)
+    behind: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        model: str,
+        version: int,
+        servers: Sequence[str],
+        observed: Observed,
+        notes: Mapping[tuple[str, str], Note] | None = None,
+    ) -> "Loading":
+        """What servers report; one that is not ready reports nothing. `notes` are by server and model."""
+        said = observed.on(model)
+        urls = {name: observed.reports[name].url for name in said}
+        mine = {name: notes[name, model] for name in servers if (name, model) in notes} if notes else {}
+        behind = frozenset(name for name in servers if (name, model) in observed.behind)
+        return cls(model, version, tuple(servers), said, {name: url for name, url in urls.items() if url}, mine, behind)
+
+    @property
+    def available(self) -> tuple[str, ...]:
+        """The planned servers on which the version is ready, in its declared form."""
+        ready = (name for name in self.servers if self.state_on(name) is LoadState.READY)
+        return tuple(name for name in ready if name not in self.behind)
+
+    @property
+    def former(self) -> tuple[str, ...]:
+        """Servers that are not planned any more, and still answer."""
+        answering = (
+            name
+            for name, said in self.reported.items()
+            if name not in self.servers and any(each.answers for each in said)
+        )
+        return tuple(sorted(answering))
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Each planned server that could not load the version, and why."""
+        return {
+            name: _told(entry)
+            for name in self.servers
+            for entry in self.reported.get(name, ())
+            if entry.version == self.version and entry.state is LoadState.UNAVAILABLE and entry.reason
+        }
+
+    @property
+    def url(self) -> str:
+        """Where the model answers: on the first server that has it, be it one that it leaves."""
+        at = (*self.available, *self.former)
+        return next((f"{self.urls[n]}/v2/models/{self.model}" for n in at if n in self.urls), "")
+
+    def state_on(self, server: str) -> LoadState | None:
+        """The version's state on a server, or None if it says nothing of it."""
+        return next((m.state for m in self.reported.get(server, ()) if m.version == self.version), None)
+
+    def rolling(self, kept: Collection[int] = ()) -> str:
+        """In words, the other versions, not in `kept`, that a planned server has not unloaded yet; empty if none."""
+        leftovers = sorted(self._present() - {self.version} - set(kept))
+        return f"version {', '.join(map(str, leftovers))} is still being unloaded" if leftovers else ""
+
+    def serving(self) -> str:
+        """The message of Ready where everything is."""
+        return f"version {self.version} serves on {counted(len(self.servers), 'server')}"
+
+    def finding(self) -> Finding:
+        """The condition Loaded."""
+        kind, done, wanted = ConditionType.LOADED, len(self.available), len(self.servers)
+        if not wanted:
+            still = f"; it is still served by {', '.join(self.former)}" if self.former else ""
+            return Finding(kind, False, Reason.PENDING, f"it has no place yet{still}")
+        so_far = f"version {self.version} is loaded on {done} of {counted(wanted, 'server')}"
+        if done == wanted:
+            return Finding(kind, True, Reason.LOADED, so_far)
+        if self.failures:
+            why = "; ".join(f"{server}: {reason}" for server, reason in self.failures.items())
+            return Finding(kind, False, self._failure(), f"{so_far}; {why}{self._meanwhile()}")
+        stuck = next((note.message for note in self.notes.values() if note.stuck), "")
+        if stuck:
+            return Finding(kind, False, Reason.NO_ROOM, f"{so_far}; {stuck}{self._meanwhile()}")
+        waiting = "; ".join(self._awaited(name) for name in self.servers if name not in self.available)
+        reason = Reason.PARTIALLY_LOADED if done else Reason.LOADING
+        return Finding(kind, False, reason, f"{so_far}; {waiting}{self._meanwhile()}")
+
+    def versions(self) -> tuple[VersionStatus, ...]:
+        """Every version that is wanted or still there, with its share of the servers' traffic."""
+        shares = _traffic(self.reported)
+        return tuple(self._version(number, shares) for number in sorted(self._present() | {self.version}, reverse=True))
+
+    @property
+    def active_version(self) -> int | None:
+        """The version that most requests reach; of two alike the newer."""
+        shares = _traffic(self.reported)
+        return max(shares, key=lambda version: (shares[version], version), default=None)
+
+    def _present(self) -> set[int]:
+        return {m.version for entries in self.reported.values() for m in entries if m.state in _PRESENT}
+
+    def _failure(self) -> Reason:
+        """At which step the first of the failures happened."""
+        first = next(iter(self.failures))
+        kind = next(
+            (e.failure for e in self.reported[first] if e.version == self.version and e.failure), FailureKind.LOAD
+        )
+        return _FAILURES[kind]
+
+    def _meanwhile(self) -> str:
+        """Who serves until the planned servers do."""
+        return f"; until then it is served by {', '.join(self.former)}" if self.former else ""
+
+    def _awaited(self, server: str) -> str:
+        """What a server that does not have the version yet is doing about it."""
+        if server in self.notes:
+            return f"{server}: {self.notes[server].message}"
+        said = next((_told(m) for m in self.reported.get(server, ()) if m.version == self.version), "")
+        if not said and server in self.behind:
+            said = "the declared form is being loaded; the former one goes on serving"
+        return f"{server}: {said}" if said else f"waiting for {server}"
+
+    def _version(self, number: int, shares: Mapping[int, int]) -> VersionStatus:
+        wanted = number == self.version
+        old = sum(_is_ready(entries, number) for entries in self.reported.values())
+        ready = len(self.available) if wanted else old
+        return VersionStatus(
+            version=number,
+            state=self._state(ready) if wanted else _old_state(ready),
+            traffic_percent=shares.get(number, 0),
+            replicas=len(self.servers) if wanted else 0,
+            available_replicas=ready,
+            reason="; ".join(f"{server}: {why}" for server, why in self.failures.items()) if wanted else "",
+        )
+
+    def _state(self, ready: int) -> VersionState:
+        if ready and ready == len(self.servers):
+            return VersionState.SERVING
+        if self.failures:
+            return VersionState.FAILED
+        return VersionState.LOADING if self.servers else VersionState.PENDING
+
+
+def _told(entry: LoadedModel) -> str:
+    """Why a version is not as it should be."""
+    still = " (its former files and config go on serving)" if entry.former else ""
+    return f"{entry.reason}{still}"
+
+
+_FAILURES = {
+    FailureKind.DOWNLOAD: Reason.DOWNLOAD_FAILED,
+    FailureKind.DIGEST: Reason.DIGEST_MISMATCH,
+    FailureKind.LOAD: Reason.LOAD_FAILED,
+}
+_PRESENT = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
+
+
+def _old_state(ready: int) -> VersionState:
+    return VersionState.SERVING if ready else VersionState.DRAINING
+
+
+def _is_ready(entries: Sequence[LoadedModel], version: int) -> bool:
+    return any(entry.version == version and entry.state is LoadState.READY for entry in entries)
+
+
+def _traffic(reported: Mapping[str, Sequence[LoadedModel]]) -> dict[int, int]:
+    """Percent per version: a server answers a request that names no version with the highest one that is
+    ready.
+    """
+    serving = [[m.version for m in entries if m.state is LoadState.READY] for entries in reported.values()]
+    highest = sorted(max(versions) for versions in serving if versions)
+    if not highest:
+        return {}
+    shares = {version: 100 * highest.count(version) // len(highest) for version in highest}
+    shares[highest[-1]] += 100 - sum(shares.values())
+    return shares

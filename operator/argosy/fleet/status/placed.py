@@ -1,0 +1,42 @@
+"""The condition Placed, and a replica's place as a status shows it."""
+
+from collections.abc import Sequence
+
+from argosy.api import ConditionType, Reason
+from argosy.api.status import PlacementStatus
+from argosy.fleet.plan import Placement, ServerPlan
+from argosy.fleet.status.conditions import Finding
+from argosy.fleet.status.served import Served
+
+
+def placement_on(server: ServerPlan, model: str) -> Placement:
+    """The model's placement on a server that has it."""
+    return next(placement for placement in server.placements if placement.model == model)
+
+
+def place(server: ServerPlan, version: int, gpus: Sequence[int], instances: int) -> PlacementStatus:
+    """A replica's place."""
+    return PlacementStatus(server=server.name, node=server.node, version=version, gpus=tuple(gpus), instances=instances)
+
+
+def placed_finding(served: Served, name: str, places: Sequence[PlacementStatus]) -> Finding:
+    """Whether every replica of a model or an ensemble has a place, and if not why."""
+    kind, key = ConditionType.PLACED, served.plan.pool
+    if served.pool.spec.suspend:
+        return Finding(kind, False, Reason.SUSPENDED, f"pool {key} is suspended; set spec.suspend to false")
+    unplaced = served.without_place(name)
+    if unplaced:
+        reason = Reason(unplaced[0].reason)
+        done, wanted = len(places), len(places) + len(unplaced)
+        message = f"{done} of {wanted} replicas are placed: {unplaced[0].message}"
+        return Finding(kind, False, reason if not done else Reason.PARTIALLY_PLACED, message)
+    if not places:
+        return Finding(kind, False, Reason.SCALED_TO_ZERO, "minReplicas is 0, so it has no replica")
+    return Finding(kind, True, Reason.PLACED, "; ".join(map(_where, places)))
+
+
+def _where(place: PlacementStatus) -> str:
+    if not place.gpus:
+        return f"{place.server} on node {place.node}, CPU"
+    noun = "GPU" if len(place.gpus) == 1 else "GPUs"
+    return f"{place.server} on node {place.node}, {noun} {', '.join(map(str, place.gpus))}"

@@ -1,0 +1,87 @@
+"""One pool's plan held against what its servers say: what every status in the pool is made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from argosy.api import ServingPool
+from argosy.fleet.demand.members import Members, Places
+from argosy.fleet.migration.drain import Note
+from argosy.fleet.migration.observed import Observed
+from argosy.fleet.plan import PoolPlan, ServerPlan, Unplaced
+from argosy.fleet.status.loading import Loading
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """`pinned`: the versions of each model that ensembles name. `unplaced`: each model's replicas without a place."""
+
+    pool: ServingPool
+    plan: PoolPlan
+    members: Members
+    places: Places
+    observed: Observed
+    notes: Mapping[tuple[str, str], Note]
+    servers: Mapping[str, ServerPlan]
+    pinned: Mapping[str, frozenset[int]]
+    unplaced: Mapping[str, tuple[Unplaced, ...]]
+
+    @classmethod
+    def of(
+        cls,
+        pool: ServingPool,
+        plan: PoolPlan,
+        members: Members,
+        observed: Observed,
+        notes: Mapping[tuple[str, str], Note],
+    ) -> "Served":
+        """Everything found once."""
+        pinned: dict[str, set[int]] = {}
+        for ensemble in members.ensembles.values():
+            for step in ensemble.spec.steps:
+                if step.version is not None:
+                    pinned.setdefault(step.model, set()).add(step.version)
+        unplaced: dict[str, list[Unplaced]] = {}
+        for each in plan.unplaced:
+            for model in each.models:
+                unplaced.setdefault(model, []).append(each)
+        return cls(
+            pool,
+            plan,
+            members,
+            Places.of(plan, members),
+            observed,
+            notes,
+            {server.name: server for server in plan.servers},
+            {model: frozenset(versions) for model, versions in pinned.items()},
+            {model: tuple(found) for model, found in unplaced.items()},
+        )
+
+    def servers_with(self, name: str) -> tuple[ServerPlan, ...]:
+        """The planned servers of a model or an ensemble."""
+        return tuple(self.servers[server] for server in self.places.servers.get(name, ()))
+
+    def without_place(self, name: str) -> tuple[Unplaced, ...]:
+        """The replicas of a model, or of what an ensemble runs, that found no place."""
+        if name not in self.members.runs:
+            return self.unplaced.get(name, ())
+        found = (each for model in self.members.runs[name] for each in self.unplaced.get(model, ()))
+        return tuple({id(each): each for each in found}.values())
+
+    def loading(self, name: str, version: int, servers: tuple[ServerPlan, ...]) -> Loading:
+        """What servers say of a version that these are to have."""
+        names = [server.name for server in servers]
+        held_up = {(server, name): note for server in names if (note := self._waits(server, name)) is not None}
+        return Loading.of(name, version, names, self.observed, {**held_up, **self.notes})
+
+    def _waits(self, server: str, name: str) -> Note | None:
+        """Why an ensemble goes on with its former graph: a step of the declared one is not loaded yet."""
+        ensemble = self.members.ensembles.get(name)
+        if ensemble is None or (server, name) not in self.observed.behind:
+            return None
+        versions = {step.model: step.version or self.members.version(step.model) for step in ensemble.spec.steps}
+        missing = [
+            model
+            for model, version in sorted(versions.items())
+            if version is None or not self.observed.is_ready(server, model, version)
+        ]
+        return Note(f"its former graph goes on serving until {', '.join(missing)} is loaded") if missing else None

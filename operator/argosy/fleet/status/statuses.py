@@ -1,0 +1,131 @@
+"""What is reported on every resource: the plan held against what servers say. Written whole, so one write
+each will do.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.fleet.demand.members import Members
+from argosy.fleet.facts import Node, Refusal
+from argosy.fleet.migration.drain import Note
+from argosy.fleet.migration.observed import Observed
+from argosy.fleet.plan import FleetPlan, PoolPlan
+from argosy.fleet.status.ensemble import ensemble_status
+from argosy.fleet.status.invalid import EMPTY, invalid_status
+from argosy.fleet.status.model import model_status
+from argosy.fleet.status.pool import pool_status
+from argosy.fleet.status.served import Served
+from argosy.fleet.status.stalled import Status, deleting, refused
+
+__all__ = ["Situation", "Status", "statuses"]
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """All that statuses are made from.
+
+    `resources` are all that could be read; those that a problem names get a status that says so, and those in
+    `still` are served all the same. `observed` maps a pool's key to what its servers say, `notes` to why a model
+    (`server, model`) waits; `previous` maps a resource's identity to the status written last, `urls` and `selectors`
+    to what its status gives.
+    """
+
+    resources: Sequence[Resource]
+    problems: Sequence[Problem]
+    plan: FleetPlan
+    nodes: Sequence[Node]
+    observed: Mapping[str, Observed]
+    previous: Mapping[str, Status]
+    still: frozenset[str] = frozenset()
+    refusals: Sequence[Refusal] = ()
+    urls: Mapping[str, str] = field(default_factory=dict)
+    selectors: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, Mapping[tuple[str, str], Note]] = field(default_factory=dict)
+
+
+def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
+    """The status of every resource, by its identity. `now` must have a time zone."""
+    return _Writer(situation, now).all()
+
+
+class _Writer:
+    """Everything that is asked for more than once, found once."""
+
+    def __init__(self, situation: Situation, now: datetime) -> None:
+        self._situation, self._now = situation, now
+        self._faults: dict[str, list[Problem]] = {}
+        for problem in situation.problems:
+            self._faults.setdefault(problem.resource, []).append(problem)
+        self._refusals: dict[str, list[Refusal]] = {}
+        for refusal in situation.refusals:
+            self._refusals.setdefault(refusal.resource, []).append(refusal)
+        self._out = set(self._faults) - situation.still
+        self._nodes = {node.name: node for node in situation.nodes}
+        self._pools = {pool.key: self._served(pool) for pool in situation.resources if isinstance(pool, ServingPool)}
+
+    def all(self) -> dict[str, Status]:
+        return {each.identity: self._status(each) for each in self._situation.resources}
+
+    def _served(self, pool: ServingPool) -> Served:
+        plans = {plan.pool: plan for plan in self._situation.plan.pools}
+        members = [each for each in self._situation.resources if not isinstance(each, ServingPool)]
+        mine = [m for m in members if m.pool_key == pool.key and m.identity not in self._out]
+        return Served.of(
+            pool,
+            plans.get(pool.key) or PoolPlan(pool.key, (), (), 0, 0, 0),
+            Members.of(
+                [each for each in mine if isinstance(each, InferenceModel)],
+                [each for each in mine if isinstance(each, Ensemble)],
+            ),
+            self._situation.observed.get(pool.key) or Observed(),
+            self._situation.notes.get(pool.key, {}),
+        )
+
+    def _status(self, resource: Resource) -> Status:
+        identity, now = resource.identity, self._now
+        previous = self._situation.previous.get(identity) or resource.status
+        before = previous.conditions if previous else ()
+        generation = resource.metadata.generation
+        if resource.metadata.deletion_timestamp:
+            return deleting(previous or EMPTY[resource.kind], before, generation, now)
+        faults = self._faults.get(identity, [])
+        if not faults and not isinstance(resource, ServingPool) and resource.pool_key not in self._pools:
+            faults = [_without_pool(resource)]
+        if faults and identity not in self._situation.still:
+            return invalid_status(resource, faults, previous, before, now)
+        status = self._addressed(self._found(resource, before), identity, previous)
+        if faults:
+            return invalid_status(resource, faults, status, before, now, serves=True)
+        if identity in self._refusals:
+            return refused(status, self._refusals[identity], before, generation, now)
+        return status
+
+    def _found(self, resource: Resource, before: Sequence[Condition]) -> Status:
+        if isinstance(resource, ServingPool):
+            return pool_status(resource, self._pools[resource.key], self._nodes, before, self._now)
+        served = self._pools[resource.pool_key]
+        if isinstance(resource, InferenceModel):
+            return model_status(resource, served, before, self._now)
+        return ensemble_status(resource, served, before, self._now)
+
+    def _addressed(self, status: Status, identity: str, previous: Status | None) -> Status:
+        """The status with the URL and the selector that the shell gives.
+
+        The URL stands once something answers there, and stays: clients hold on to it.
+        """
+        url, selector = self._situation.urls.get(identity), self._situation.selectors.get(identity)
+        given: dict[str, str] = {}
+        if url is not None:
+            answers = status.available_replicas > 0 or (previous is not None and previous.url == url)
+            given["url"] = url if answers else ""
+        if selector is not None:
+            given["selector"] = selector
+        return status.model_copy(update=given) if given else status
+
+
+def _without_pool(member: InferenceModel | Ensemble) -> Problem:
+    pool = member.spec.pool_ref.name
+    message = f"there is no ServingPool {pool!r} in namespace {member.namespace}; create it, or name another"
+    return Problem("", member.identity, "spec.poolRef.name", message)

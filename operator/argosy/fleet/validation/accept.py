@@ -1,0 +1,67 @@
+"""Which form of each resource is acted upon: the one declared, or the last valid one where that is wrong. Pure."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from argosy.api.documents import Resource
+from argosy.api.problems import Problem
+
+Check = Callable[[Sequence[Resource]], list[Problem]]
+"""What is wrong with resources, each valid by itself, together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """`valid` take part in the plan, `out` do not. `still` names those of `valid` that stand there in their last
+    valid form, because of `problems`.
+    """
+
+    valid: tuple[Resource, ...]
+    out: tuple[Resource, ...]
+    problems: tuple[Problem, ...]
+    still: frozenset[str]
+
+
+def accept(
+    resources: Sequence[Resource], problems: Sequence[Problem], last: Mapping[str, Resource], check: Check
+) -> Accepted:
+    """The forms that fit together. `problems` are those of newer forms than `resources` has; `last` has the form of
+    each resource that was acted upon before, by identity.
+
+    A form that does not fit gives way to the last one, if that is another; where that does not fit either, the
+    resource takes no part. Nor does one whose name is the problem, since every form has it, or that is being deleted.
+    """
+    misnamed = {each.resource for each in problems if each.path.startswith("metadata.")}
+    present = [each for each in resources if not each.metadata.deletion_timestamp]
+    unnamed = [each for each in present if each.identity in misnamed]
+    present = [each for each in present if each.identity not in misnamed]
+    current = {each.identity: each for each in present}
+    said, still = list(problems), {each.resource for each in problems}
+    wrong = _wrong(present, check)
+    while former := {name: form for name in wrong if (form := _former(current[name], last)) is not None}:
+        said += [problem for name in former for problem in wrong[name]]
+        still |= former.keys()
+        current |= former
+        wrong = _wrong(list(current.values()), check)
+    said += [problem for found in wrong.values() for problem in found]
+    return Accepted(
+        valid=tuple(each for name, each in current.items() if name not in wrong),
+        out=(*unnamed, *(current[name] for name in wrong)),
+        problems=tuple(said),
+        still=frozenset(still & current.keys() - wrong.keys()),
+    )
+
+
+def _wrong(resources: Sequence[Resource], check: Check) -> dict[str, list[Problem]]:
+    found: dict[str, list[Problem]] = {}
+    for problem in check(resources):
+        found.setdefault(problem.resource, []).append(problem)
+    return found
+
+
+def _former(resource: Resource, last: Mapping[str, Resource]) -> Resource | None:
+    """The last form, with the newest metadata, if it is another one."""
+    former = last.get(resource.identity)
+    if former is None or former.spec == resource.spec or former.metadata.uid != resource.metadata.uid:
+        return None
+    return former.model_copy(update={"metadata": resource.metadata, "status": resource.status})

@@ -1,0 +1,129 @@
+"""Rules that span resources: what a set of them, each valid by itself, may not be together."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.api.base import Fault
+from argosy.api.nearest import did_you_mean
+from argosy.api.problems import field_path
+from argosy.fleet.validation.graph import Served, check_graph, nesting_cycle
+
+
+def check_set(
+    resources: Iterable[Resource], sources: Mapping[str, str] | None = None, invalid: Collection[str] = ()
+) -> list[Problem]:
+    """All problems between resources.
+
+    `sources` gives a resource's file by its identity (`Kind namespace/name`). `invalid` are identities of those
+    that exist but could not be read: to refer to one is no further problem.
+    """
+    given = list(resources)
+    files = sources or {}
+    checks = (
+        _repeated(given),
+        _shared_names(given),
+        _pools(given, invalid),
+        _graphs(given, invalid),
+        _nesting(given),
+    )
+    return [
+        Problem(files.get(resource.identity, ""), resource.identity, field_path(fault.path), fault.message)
+        for check in checks
+        for resource, fault in check
+    ]
+
+
+Found = Iterator[tuple[Resource, Fault]]
+
+
+def _repeated(resources: list[Resource]) -> Found:
+    seen: set[str] = set()
+    for resource in resources:
+        if resource.identity in seen:
+            message = f"there are two of {resource.identity}; rename one or remove it"
+            yield resource, Fault(message, ("metadata", "name"))
+        seen.add(resource.identity)
+
+
+def check_names(resources: Iterable[Resource]) -> list[Problem]:
+    """The models and ensembles of a namespace that share a name, whatever their pools."""
+    return [
+        Problem("", resource.identity, field_path(fault.path), fault.message)
+        for resource, fault in _shared_names(list(resources))
+    ]
+
+
+def _shared_names(resources: list[Resource]) -> Found:
+    """A model and an ensemble of one namespace would share a Service, and in one pool a folder; the older has it."""
+    models = {each.key: each for each in resources if isinstance(each, InferenceModel)}
+    for ensemble in resources:
+        model = models.get(ensemble.key) if isinstance(ensemble, Ensemble) else None
+        if model is not None:
+            older, younger = (ensemble, model) if _created(ensemble) < _created(model) else (model, ensemble)
+            message = (
+                f"there is also an {older.kind} {older.name!r} in namespace {older.namespace!r}, which comes first, "
+                f"and clients know both by this name; rename this {younger.kind}, or delete {older.identity}"
+            )
+            yield younger, Fault(message, ("metadata", "name"))
+
+
+def _created(resource: Resource) -> str:
+    """When it was created, so that times can be compared; what has no time is the newest."""
+    return resource.metadata.creation_timestamp or "~"
+
+
+def _pools(resources: list[Resource], invalid: Collection[str]) -> Found:
+    pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
+    for resource in resources:
+        if isinstance(resource, ServingPool):
+            continue
+        name, namespace, key = resource.spec.pool_ref.name, resource.namespace, resource.pool_key
+        if key in pools or f"ServingPool {key}" in invalid:
+            continue
+        known = sorted(pool.name for pool in pools.values() if pool.namespace == namespace)
+        hint = did_you_mean(name, known) or "; add one"
+        message = f"there is no ServingPool {name!r} in namespace {namespace!r}{hint}"
+        yield resource, Fault(message, ("spec", "poolRef", "name"))
+
+
+def _graphs(resources: list[Resource], invalid: Collection[str]) -> Found:
+    served: dict[str, dict[str, Served]] = {}
+    pools = {each.identity for each in resources if isinstance(each, ServingPool)} | set(invalid)
+    for ensemble in resources:
+        if isinstance(ensemble, Ensemble):
+            namespace = ensemble.namespace
+            if namespace not in served:
+                served[namespace] = _served(resources, namespace)
+            has_pool = f"ServingPool {ensemble.pool_key}" in pools
+            for fault in check_graph(ensemble, served[namespace], _unread(invalid, namespace), has_pool):
+                yield ensemble, fault
+
+
+def _served(resources: list[Resource], namespace: str) -> dict[str, Served]:
+    """A namespace's models and ensembles by name; of one name the one that keeps it."""
+    served: dict[str, Served] = {}
+    younger = {resource.identity for resource, _ in _shared_names(resources)}
+    for kind in (Ensemble, InferenceModel):
+        for resource in resources:
+            if isinstance(resource, kind) and resource.namespace == namespace and resource.identity not in younger:
+                served[resource.name] = resource
+    return served
+
+
+def _unread(invalid: Collection[str], namespace: str) -> Iterator[str]:
+    for identity in invalid:
+        kind, _, key = identity.partition(" ")
+        if kind in ("InferenceModel", "Ensemble") and key.startswith(f"{namespace}/"):
+            yield key.removeprefix(f"{namespace}/")
+
+
+def _nesting(resources: list[Resource]) -> Found:
+    for namespace in sorted({resource.namespace for resource in resources}):
+        ensembles = {
+            name: served for name, served in _served(resources, namespace).items() if isinstance(served, Ensemble)
+        }
+        cycle = nesting_cycle(ensembles)
+        if cycle:
+            named = " → ".join((*cycle, cycle[0]))
+            message = f"the ensembles hold each other: {named}; an ensemble may not reach itself"
+            yield ensembles[cycle[0]], Fault(message, ("spec", "steps"))
