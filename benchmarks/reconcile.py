@@ -73,7 +73,7 @@ POOL = {
     "apiVersion": f"{GROUP}/{VERSION}",
     "kind": "ServingPool",
     "metadata": {"name": "fleet"},
-    "spec": {"gpusPerServer": GPUS},
+    "spec": {"maxGpusPerServer": GPUS},
 }
 
 

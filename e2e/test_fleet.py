@@ -122,7 +122,7 @@ def _is_whole(operator: OperatorProcess) -> bool:
 
 
 def test_three_hundred_models_are_served(cluster: Cluster, operators: list[OperatorProcess], nodes: list[str]) -> None:
-    pool = {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "fleet"}, "spec": {"gpusPerServer": GPUS}}
+    pool = {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "fleet"}, "spec": {"maxGpusPerServer": GPUS}}
     _apply(cluster, [pool, *map(_model, range(MODELS))])
     operators[0].until("every model Ready", lambda: _all_ready(cluster), CONVERGES_S)
     used = cluster.json("get", "servingpool", "fleet")["status"]["gpus"]["used"]

@@ -79,7 +79,7 @@ class EnvVar(ApiModel):
 
 
 class Resources(ApiModel):
-    """A server's CPU and host memory. Its GPUs come from gpusPerServer."""
+    """A server's CPU and host memory. Its GPUs come from the plan."""
 
     cpu: Annotated[str, StringConstraints(pattern=CORES, max_length=16)] | None = Field(
         default=None, description="CPU cores asked for, such as 4 or 500m. Default: no request."
@@ -235,11 +235,11 @@ class ServingPoolSpec(ApiModel):
     tolerations: tuple[Toleration, ...] = Field(
         default=(), max_length=64, description="Taints to put up with. Default: none."
     )
-    gpus_per_server: Int | None = Field(
+    max_gpus_per_server: Int | None = Field(
         default=None,
         ge=0,
         le=64,
-        description="GPUs of each server; 0 for CPU servers. Default: what its models need.",
+        description="The most GPUs that a server may have; 0 for CPU servers. Default: what its models need.",
     )
     min_servers: Int = Field(default=0, ge=0, le=10000, description="The fewest servers. Default: 0.")
     max_servers: Int | None = Field(

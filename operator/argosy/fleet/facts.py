@@ -98,7 +98,7 @@ class PoolFacts:
     nodes: tuple[Node, ...]
     groups: tuple[Group, ...]
     headroom: int = 200
-    gpus_per_server: int | None = None
+    max_gpus_per_server: int | None = None
     min_servers: int = 0
     max_servers: int | None = None
     suspended: bool = False

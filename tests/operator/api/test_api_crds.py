@@ -218,7 +218,7 @@ def test_a_right_body_passes_the_schema(body: Callable[..., Body], kind: str) ->
         ("InferenceModel", {"slo.queueDelayMilliseconds": 0}),
         ("InferenceModel", {"modelFormat.name": "excel"}),
         ("Ensemble", {"steps": []}),
-        ("ServingPool", {"gpusPerServer": -1}),
+        ("ServingPool", {"maxGpusPerServer": -1}),
     ],
 )
 def test_what_the_model_refuses_the_schema_refuses(

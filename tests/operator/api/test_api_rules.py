@@ -167,7 +167,7 @@ POOL: list[Case] = [
     ({"runtime.resources.cpu": "many"}, "spec.runtime.resources.cpu", "such as 4, 0.5 or 500m"),
     ({"tolerations.0.value": "x"}, "spec.tolerations[0].value", "must be empty"),
     ({"tolerations.0": {"operator": "Equal"}}, "spec.tolerations[0].key", "unless operator is Exists"),
-    ({"gpusPerServer": -1}, "spec.gpusPerServer", "0 or more"),
+    ({"maxGpusPerServer": -1}, "spec.maxGpusPerServer", "0 or more"),
     ({"minServers": 4}, "spec.maxServers", "is 3, less than minServers 4"),
     ({"memoryHeadroom": "0.2"}, "spec.memoryHeadroom", "no percentage"),
     ({"storage.engineCache": {}}, "spec.storage.engineCache.storageUri", "is required"),

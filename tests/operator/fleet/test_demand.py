@@ -113,7 +113,7 @@ def test_each_model_keeps_the_replicas_it_asked_for_itself() -> None:
 def test_each_pool_gets_its_own() -> None:
     known = [
         pool("p"),
-        pool("q", memoryHeadroom="10%", gpusPerServer=2, minServers=1, maxServers=3, suspend=True),
+        pool("q", memoryHeadroom="10%", maxGpusPerServer=2, minServers=1, maxServers=3, suspend=True),
         pool("p", "team"),
         model("x", "p"),
         model("y", "q"),
@@ -128,7 +128,7 @@ def test_each_pool_gets_its_own() -> None:
         "team/p": ["x"],
     }
     q = found["default/q"]
-    assert (q.headroom, q.gpus_per_server, q.min_servers, q.max_servers, q.suspended) == (100, 2, 1, 3, True)
+    assert (q.headroom, q.max_gpus_per_server, q.min_servers, q.max_servers, q.suspended) == (100, 2, 1, 3, True)
     assert q.current == (here,)
     assert found["default/p"].current == ()
 

@@ -61,9 +61,9 @@ CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
         ["needs 2 GPUs of 60 GiB joined by NVLink", "the most that are joined is 0, on node a", "argosy.dev/nvlink"],
     ),
     "servers too small": (
-        PoolFacts("p", (node(),), (lone("big", PAIR),), gpus_per_server=1),
+        PoolFacts("p", (node(),), (lone("big", PAIR),), max_gpus_per_server=1),
         "ServerTooSmall",
-        ["gpusPerServer lets a server have 1", "Raise gpusPerServer to 2"],
+        ["maxGpusPerServer lets a server have 1", "Raise maxGpusPerServer to 2"],
     ),
     "an ensemble too large for a server": (
         PoolFacts("p", (node("a", 1), node("b", 1)), (TWO,)),

@@ -135,8 +135,8 @@ def test_one_server_grows_where_only_one_is_allowed() -> None:
 
 def test_no_server_has_more_gpus_than_it_may() -> None:
     group = Group("e", (Demand("m", 1, part(40)), Demand("n", 1, part(40))))
-    assert pack(pool([node("a")], [group], gpus_per_server=1)).unplaced[0].reason == "GroupTooLarge"
-    assert pack(pool([node("a")], [group], gpus_per_server=2)).gpus_used == 2
+    assert pack(pool([node("a")], [group], max_gpus_per_server=1)).unplaced[0].reason == "GroupTooLarge"
+    assert pack(pool([node("a")], [group], max_gpus_per_server=2)).gpus_used == 2
 
 
 def test_idle_servers_fill_up_to_the_minimum_and_take_models_first() -> None:

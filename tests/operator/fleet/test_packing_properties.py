@@ -52,7 +52,7 @@ def pools(draw: st.DrawFn, most: int = 8, nodes: int = 3, gpus: int = 4, models:
         nodes=draw(fleets(nodes, gpus)),
         groups=draw(groups(most, models, 2)),
         headroom=draw(st.sampled_from([0, 200])),
-        gpus_per_server=draw(st.sampled_from([None, None, 1, 2])),
+        max_gpus_per_server=draw(st.sampled_from([None, None, 1, 2])),
         max_servers=draw(st.sampled_from([None, None, 1, 2])),
     )
 
@@ -94,7 +94,7 @@ def test_servers_share_no_gpu_and_keep_to_the_limits(facts: PoolFacts) -> None:
     servers = pack(facts).servers
     held = [(server.node, gpu) for server in servers for gpu in server.gpus]
     assert len(held) == len(set(held))
-    assert facts.gpus_per_server is None or all(len(s.gpus) <= facts.gpus_per_server for s in servers)
+    assert facts.max_gpus_per_server is None or all(len(s.gpus) <= facts.max_gpus_per_server for s in servers)
     assert facts.max_servers is None or len(servers) <= facts.max_servers
     assert len({server.name for server in servers}) == len(servers)
 
@@ -205,7 +205,7 @@ def _housed(facts: PoolFacts, servers: Sequence[Sequence[Group]], taken: frozens
     demands = [demand.footprint for group in servers[0] for demand in group.demands]
     for node in facts.nodes:
         free = [gpu.index for gpu in node.gpus if (node.name, gpu.index) not in taken]
-        limit = len(free) if facts.gpus_per_server is None else min(len(free), facts.gpus_per_server)
+        limit = len(free) if facts.max_gpus_per_server is None else min(len(free), facts.max_gpus_per_server)
         for count in range(limit + 1):
             for gpus in combinations(free, count):
                 mine = frozenset((node.name, gpu) for gpu in gpus)

@@ -242,7 +242,7 @@ def test_a_pools_settings_without_effect_are_named() -> None:
         "storage": {"engineCache": {"storageUri": "s3://b/e"}},
         "monitoring": {"prometheus": "http://x"},
         "packing": {"consolidate": True},
-        "gpusPerServer": 0,
+        "maxGpusPerServer": 0,
         "runtime": {"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]},
     }
     status = of_pool(statuses(situation([pool(**settings)]), NOON))

@@ -49,7 +49,7 @@ def pool_facts(
         nodes=selected(pool, nodes, {server.node for server in current}),
         groups=groups_of(models, ensembles, _loaded(repositories)),
         headroom=spec.memory_headroom,
-        gpus_per_server=spec.gpus_per_server,
+        max_gpus_per_server=spec.max_gpus_per_server,
         min_servers=spec.min_servers,
         max_servers=spec.max_servers,
         suspended=spec.suspend,

@@ -141,13 +141,13 @@ def _nvlink(terrain: Terrain, demand: Demand) -> Diagnosis | None:
 
 
 def _per_server(terrain: Terrain, demand: Demand) -> Diagnosis | None:
-    limit = terrain.facts.gpus_per_server
+    limit = terrain.facts.max_gpus_per_server
     if limit is None or max(1, demand.footprint.gpus) <= limit:
         return None
     return Diagnosis(
         Reason.SERVER_TOO_SMALL,
-        f"{demand.model} needs {need_text(demand)}; gpusPerServer lets a server have {limit}. "
-        f"Raise gpusPerServer to {max(1, demand.footprint.gpus)}.",
+        f"{demand.model} needs {need_text(demand)}; maxGpusPerServer lets a server have {limit}. "
+        f"Raise maxGpusPerServer to {max(1, demand.footprint.gpus)}.",
     )
 
 
@@ -163,12 +163,12 @@ def _group_too_large(layout: Layout, replica: Replica) -> Diagnosis | None:
     else:
         node, gpus = max(terrain.usable.items(), key=lambda item: len(item[1]))
         limit = f"node {node} has the most GPUs, {len(gpus)} with {gib(max(gpus.values(), default=0))} usable each"
-        if terrain.facts.gpus_per_server is not None:
-            limit += f", and gpusPerServer allows {terrain.facts.gpus_per_server}"
+        if terrain.facts.max_gpus_per_server is not None:
+            limit += f", and maxGpusPerServer allows {terrain.facts.max_gpus_per_server}"
     return Diagnosis(
         Reason.GROUP_TOO_LARGE,
         f"these must share one server: {models}; {limit}. Shrink them, split the ensemble, raise "
-        "gpusPerServer, or add a larger node.",
+        "maxGpusPerServer, or add a larger node.",
     )
 
 

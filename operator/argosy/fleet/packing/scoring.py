@@ -104,7 +104,7 @@ def _site(layout: Layout, name: str, node: str, server: Server | None) -> Site:
     rooms: dict[int, Room] = dict(server.rooms) if server else {}
     rooms.update({gpu: terrain.empty_room(node, gpu) for gpu in free})
     held = frozenset(server.gpus) if server else frozenset()
-    limit = terrain.facts.gpus_per_server
+    limit = terrain.facts.max_gpus_per_server
     growth = len(free) if limit is None else max(0, limit - len(held))
     cpu_memory = layout.cpu_free(node) if terrain.stand_in else None
     return Site(terrain.nodes[node], rooms, held, growth, cpu_memory, terrain.held.get(node, frozenset()))

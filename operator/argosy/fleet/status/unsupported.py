@@ -33,7 +33,9 @@ _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
         "nothing is measured for scaling",
     ),
     "spec.runtime.env": (
-        lambda pool: pool.spec.gpus_per_server == 0 and any(each.name in GPUS_SEEN for each in pool.spec.runtime.env),
+        lambda pool: (
+            pool.spec.max_gpus_per_server == 0 and any(each.name in GPUS_SEEN for each in pool.spec.runtime.env)
+        ),
         f"{' and '.join(GPUS_SEEN)} are set by Argosy: a server without GPUs sees none",
     ),
 }
