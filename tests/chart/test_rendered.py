@@ -12,7 +12,7 @@ from e2e.cluster import Cluster
 from tests.chart.conftest import CHART, WITHOUT_CRDS, Release, established, only
 
 from argosy.cli.operator import operator
-from argosy.handlers.metrics import Metrics
+from argosy.controller.metrics import Metrics
 
 Releases = Callable[..., Release]
 

@@ -32,7 +32,8 @@ def operator(
     """
     try:
         from argosy.cluster.credentials import CredentialsError
-        from argosy.handlers.process import Operator, Options, StartError
+        from argosy.controller.process import Operator, Options, StartError
+        from argosy.handlers import resources
     except ModuleNotFoundError as missing:
         typer.echo(f"argosy operator needs {missing.name}: pip install 'argosy[operator]'", err=True)
         raise typer.Exit(1) from None
@@ -46,7 +47,7 @@ def operator(
     images = Images(argosy_image, triton_image, agent_image or argosy_image, pull_policy)
     options = Options(images, tuple(namespace or ()), (space, name), host, port, resync, kubeconfig)
     try:
-        code = asyncio.run(Operator(options).run())
+        code = asyncio.run(Operator(options, resources.run).run())
     except (CredentialsError, StartError) as error:
         typer.echo(str(error), err=True)
         code = 1

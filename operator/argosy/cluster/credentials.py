@@ -102,16 +102,18 @@ def of_account(folder: Path, host: str, port: str) -> Credentials:
 
 async def _of_kubeconfig(path: Path | None, context: str | None) -> Credentials:
     try:
-        from kubernetes.aio.client import Configuration  # type: ignore[import-untyped]
-        from kubernetes.aio.config import load_kube_config  # type: ignore[import-untyped]
-        from kubernetes.aio.config.config_exception import ConfigException  # type: ignore[import-untyped]
+        from kubernetes.aio.client import Configuration  # type: ignore[import-untyped,unused-ignore]
+        from kubernetes.aio.config import load_kube_config  # type: ignore[import-untyped,unused-ignore]
+        from kubernetes.aio.config.config_exception import ConfigException  # type: ignore[import-untyped,unused-ignore]
     except ModuleNotFoundError as missing:
         raise CredentialsError("to read a kubeconfig: pip install 'argosy[kubeconfig]'") from missing
 
     found: Any = Configuration()
     place = None if path is None else str(path)
     try:
-        loader = await load_kube_config(place, context, client_configuration=found, persist_config=False)
+        loader = await load_kube_config(  # type: ignore[no-untyped-call,unused-ignore]
+            place, context, client_configuration=found, persist_config=False
+        )
     except (ConfigException, OSError, ValueError, TypeError, AttributeError) as error:
         named = place or os.environ.get("KUBECONFIG") or "~/.kube/config"
         raise CredentialsError(

@@ -1,4 +1,4 @@
-"""The operator's process: handlers that validate, delegate and report. The only importer of kopf.
+"""kopf's handlers: each validates what it is told, delegates, and reports. The only importer of kopf.
 
-What may live here: kopf handlers, the controller that turns events into reconciles, the process's health and metrics.
+What may live here: registrations with kopf, how kopf is run and logs in. What a resource leads to is the controller's.
 """

@@ -1,267 +1,123 @@
-"""What people declared, as it was last read: parsed, with its problems and its last valid form. Pure."""
+"""kopf's part: it watches the three kinds, and each handler says what it saw, and no more.
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+The handlers are coroutines, though they wait for nothing: kopf gives plain functions to threads. Only low-level ones
+are used: kopf then writes nothing to the resources, no annotation and no finalizer. It does not say what was deleted
+while its watch was broken; `cluster.living` does.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Collection
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.api import (
-    Ensemble,
-    EnsembleStatus,
-    InferenceModel,
-    InferenceModelStatus,
-    ObjectMeta,
-    Problem,
-    Resource,
-    ServingPool,
-    ServingPoolStatus,
-)
-from argosy.api.documents import KINDS, parse_body
-from argosy.api.meta import PoolReference
-from argosy.fleet.status.statuses import Status
+import kopf
 
-KEPT = 2000
-"""How many resources that are gone are remembered: of two that tell of resources, one is later."""
+from argosy.api import GROUP, VERSION
+from argosy.cluster.connection import Connection
+from argosy.cluster.credentials import Credentials
+from argosy.controller.feed import Listener
+
+TOKEN_LIFE = timedelta(minutes=10)
+"""How long kopf shows one token: a Pod's is replaced within the hour, and stays good for a while after."""
+PLURALS = ("inferencemodels", "ensembles", "servingpools")
+RETRY_FIRST_S, RETRY_MOST_S = 1.0, 30.0
+WELL_S = 60.0
+"""After how long without an error the next one counts as the first."""
+
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """One pool and what asks for it.
+def registry(listener: Listener, credentials: Credentials) -> kopf.OperatorRegistry:
+    """kopf's handlers, which report to `listener`."""
+    handlers = kopf.OperatorRegistry()
+    kopf.on.login(registry=handlers)(_login(credentials))
+    for plural in PLURALS:
+        kopf.on.event(GROUP, VERSION, plural, registry=handlers, id=plural)(_handler(listener))
+    return handlers
 
-    `resources` are valid, or in their last valid form; `problems` are of the newest forms; `faulty` are those that
-    never were valid. `recalled`, by identity, are last valid forms that an earlier process held. `elsewhere` are the
-    namespace's other models and ensembles, but for those that are being deleted.
+
+def settings() -> kopf.OperatorSettings:
+    """kopf's settings: it posts no Events, keeps no task for a resource that is quiet, and ends when it is told to."""
+    chosen = kopf.OperatorSettings()
+    chosen.posting.enabled = False
+    chosen.process.ultimate_exiting_timeout = None  # it would end the process, in which kopf may run again by then
+    chosen.queueing.idle_timeout = 1.0
+    chosen.queueing.exit_timeout = 0.1
+    chosen.watching.server_timeout = 600
+    chosen.watching.connect_timeout = 10
+    return chosen
+
+
+async def run(
+    listener: Listener, connection: Connection, namespaces: Collection[str], spawned: Callable[[], None]
+) -> None:
+    """Watch until cancelled; in these namespaces, or in all where there are none.
+
+    An error that ends kopf is logged, and kopf runs again. `spawned` is called whenever it has begun: it has taken the
+    signals of the process by then.
     """
-
-    resources: tuple[Resource, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    faulty: tuple[Resource, ...] = ()
-    recalled: Mapping[str, Resource] = field(default_factory=dict)
-    elsewhere: tuple[InferenceModel | Ensemble, ...] = ()
-
-    @property
-    def pool(self) -> ServingPool | None:
-        """The pool itself, if it exists and ever was valid."""
-        return next((each for each in self.resources if isinstance(each, ServingPool)), None)
-
-    @property
-    def members(self) -> tuple[InferenceModel | Ensemble, ...]:
-        """The models and ensembles that take part."""
-        return tuple(each for each in self.resources if not isinstance(each, ServingPool))
-
-    @property
-    def every(self) -> tuple[Resource, ...]:
-        """All that a status is written for."""
-        return (*self.resources, *self.faulty)
+    loop, pause = asyncio.get_running_loop(), RETRY_FIRST_S
+    while True:
+        began = loop.time()
+        error = await _once(listener, connection.credentials, namespaces, spawned)
+        pause = RETRY_FIRST_S if loop.time() - began > WELL_S else pause
+        log.warning("kopf ended: %s; it runs again in %.1f s", error, pause)
+        await asyncio.sleep(pause * random.uniform(0.8, 1.2))
+        pause = min(pause * 2, RETRY_MOST_S)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One resource. `form` is valid or was, with the newest metadata; `newest` may be no more than its metadata.
+async def _once(
+    listener: Listener, credentials: Credentials, namespaces: Collection[str], spawned: Callable[[], None]
+) -> BaseException | None:
+    """Run kopf. What ended it.
 
-    `pool` is the key of the pool that acts on it; empty where it names none.
+    Not by `kopf.operator`, which in the end cancels every task of the process that is younger than itself.
     """
+    tasks = await kopf.spawn_tasks(
+        registry=registry(listener, credentials),
+        settings=settings(),
+        standalone=True,
+        clusterwide=not namespaces,
+        namespaces=list(namespaces),
+    )
+    spawned()
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    errors = (task.exception() for task in done if not task.cancelled())
+    return next((error for error in errors if error is not None), None)
 
-    newest: Resource
-    form: Resource | None
-    problems: tuple[Problem, ...]
-    pool: str
+
+def _handler(listener: Listener) -> Callable[..., Awaitable[None]]:
+    async def changed(type: str | None, body: kopf.Body, **_: Any) -> None:  # noqa: A002  # kopf passes by name
+        if type == "DELETED":
+            listener.gone(dict(body))
+        else:
+            listener.seen(dict(body))
+
+    return changed
 
 
-@dataclass(slots=True)
-class Resources:
-    """Every resource by its identity (`Kind namespace/name`)."""
-
-    _entries: dict[str, _Entry] = field(default_factory=dict)
-    _of_pool: dict[str, dict[str, None]] = field(default_factory=dict)
-    _recalled: dict[str, _Entry] = field(default_factory=dict)
-    _ended: dict[str, None] = field(default_factory=dict)
-
-    def put(self, body: Mapping[str, Any]) -> frozenset[str]:
-        """Take in what the API server has.
-
-        The keys of the pools that this concerns: none where only our own status changed, or where it is gone already.
-        """
-        if body.get("metadata", {}).get("uid") in self._ended:
-            return frozenset()
-        identity = _identity(body)
-        before = self._entries.get(identity)
-        entry = _entry(body, before or self._recalled.get(identity))
-        self._entries[identity] = entry
-        if before is not None and _same(before, entry):
-            return frozenset()
-        former = before.pool if before is not None else entry.pool
-        if former != entry.pool:
-            self._unlink(identity, former)
-        if entry.pool:
-            self._of_pool.setdefault(entry.pool, {})[identity] = None
-        return frozenset({former, entry.pool} - {""})
-
-    def drop(self, body: Mapping[str, Any]) -> frozenset[str]:
-        """The resource is gone. The pools' keys that this concerns."""
-        return self.end(_identity(body), body.get("metadata", {}).get("uid", ""))
-
-    def end(self, identity: str, uid: str) -> frozenset[str]:
-        """The resource of this uid is gone, whatever is still said of it. The pools' keys that this concerns."""
-        self._ended[uid] = None
-        while len(self._ended) > KEPT:
-            del self._ended[next(iter(self._ended))]
-        entry = self._entries.get(identity)
-        if entry is None or entry.newest.metadata.uid != uid:
-            return frozenset()
-        del self._entries[identity]
-        self._recalled.pop(identity, None)
-        self._unlink(identity, entry.pool)
-        return frozenset({entry.pool} - {""})
-
-    def _unlink(self, identity: str, pool: str) -> None:
-        known = self._of_pool.get(pool, {})
-        known.pop(identity, None)
-        if not known:
-            self._of_pool.pop(pool, None)
-
-    def recall(self, body: Mapping[str, Any]) -> None:
-        """What an earlier process held as the last valid form; call before anything is put.
-
-        It counts only for the resource with the same uid.
-        """
-        entry = _entry(body, None)
-        if entry.form is not None:
-            self._recalled[entry.newest.identity] = entry
-
-    def wrote(self, identity: str, status: Status) -> None:
-        """A status was written: what the API server says of it next is no news."""
-        entry = self._entries.get(identity)
-        if entry is not None:
-            form = _with_status(entry.form, status) if entry.form else None
-            self._entries[identity] = replace(entry, newest=_with_status(entry.newest, status), form=form)
-
-    def of_pool(self, key: str) -> Declared:
-        """What is declared of a pool."""
-        entries = [self._entries[identity] for identity in self._of_pool.get(key, ())]
-        return Declared(
-            tuple(entry.form for entry in entries if entry.form is not None),
-            tuple(problem for entry in entries for problem in entry.problems),
-            tuple(entry.newest for entry in entries if entry.form is None),
-            {entry.newest.identity: form for entry in entries if (form := self._recalled_form(entry)) is not None},
-            tuple(self._elsewhere(key)),
+def _login(credentials: Credentials) -> Callable[..., Awaitable[kopf.ConnectionInfo]]:
+    async def login(**_: Any) -> kopf.ConnectionInfo:
+        """The operator's own credentials; kopf asks again when they have ended."""
+        shown = await credentials.headers()
+        scheme, token = (*shown.get("Authorization", "").split(" ", 1), "", "")[:2]
+        return kopf.ConnectionInfo(
+            server=credentials.server,
+            ca_path=credentials.authority_file or None,
+            certificate_path=credentials.certificate_file or None,
+            private_key_path=credentials.key_file or None,
+            insecure=credentials.insecure,
+            proxy_url=credentials.proxy,
+            scheme=scheme or None,
+            token=token or None,
+            expiration=datetime.now(UTC) + TOKEN_LIFE,
         )
 
-    def _elsewhere(self, key: str) -> Iterator[InferenceModel | Ensemble]:
-        namespace = key.partition("/")[0]
-        others = (entry.newest for entry in self._entries.values() if key != entry.pool)
-        for each in others:
-            stays = each.namespace == namespace and not each.metadata.deletion_timestamp
-            if stays and not isinstance(each, ServingPool):
-                yield each
-
-    def _recalled_form(self, entry: _Entry) -> Resource | None:
-        before = self._recalled.get(entry.newest.identity)
-        return before.form if before is not None and _same_uid(before.newest, entry.newest) else None
-
-    def namesakes(self, key: str) -> Iterator[Resource]:
-        """Models and ensembles of other pools that are named like one of this pool's in the same namespace."""
-        for identity in self._of_pool.get(key, ()):
-            kind, _, name = identity.partition(" ")
-            other = {"InferenceModel": "Ensemble", "Ensemble": "InferenceModel"}.get(kind)
-            found = self._entries.get(f"{other} {name}") if other else None
-            if found is not None and found.form is not None and key != found.pool:
-                yield found.form
-
-    def status(self, identity: str) -> Status | None:
-        """The status that the API server has, as far as is known."""
-        entry = self._entries.get(identity)
-        return entry.newest.status if entry else None
-
-    def has(self, identity: str, uid: str) -> bool:
-        """Whether the resource of this uid is known."""
-        entry = self._entries.get(identity)
-        return entry is not None and entry.newest.metadata.uid == uid
-
-    @property
-    def pools(self) -> frozenset[str]:
-        """The keys of all pools that are declared or asked for."""
-        return frozenset(self._of_pool)
-
-    @property
-    def count(self) -> int:
-        """How many resources there are."""
-        return len(self._entries)
-
-
-def _entry(body: Mapping[str, Any], before: _Entry | None) -> _Entry:
-    spec = {key: value for key, value in body.items() if key != "status"}
-    parsed, problems = parse_body(spec)
-    status = _status(body)
-    newest = _with_status(parsed if parsed is not None else _bare(body), status)
-    form = newest if parsed is not None else None
-    if form is None and before is not None and before.form is not None and _same_uid(before.newest, newest):
-        form = _with_status(before.form.model_copy(update={"metadata": newest.metadata}), status)
-    return _Entry(newest, form, tuple(problems), _pool_key(form if form is not None else newest))
-
-
-def _bare(body: Mapping[str, Any]) -> Resource:
-    """A resource that cannot be read: its metadata, and of its spec no more than the pool it asks for."""
-    kind = KINDS[str(body["kind"])]
-    metadata = ObjectMeta.model_validate(body["metadata"], by_alias=True, by_name=False)
-    return kind.model_construct(metadata=metadata, spec=_asked(body), status=None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is left of a spec that cannot be read."""
-
-    pool_ref: PoolReference | None = None
-
-
-def _asked(body: Mapping[str, Any]) -> _Asked:
-    spec = body.get("spec")
-    asked = spec.get("poolRef") if isinstance(spec, Mapping) else None
-    name = asked.get("name") if isinstance(asked, Mapping) else None
-    return _Asked(PoolReference.model_construct(name=name) if isinstance(name, str) and name else None)
-
-
-def _status(body: Mapping[str, Any]) -> Status | None:
-    """The status as it stands; one that cannot be read is written anew."""
-    given = body.get("status")
-    if not given:
-        return None
-    try:
-        return _STATUSES[str(body["kind"])].model_validate(given, by_alias=True, by_name=False)
-    except ValueError:
-        return None
-
-
-_STATUSES: Mapping[str, type[InferenceModelStatus] | type[EnsembleStatus] | type[ServingPoolStatus]] = {
-    "InferenceModel": InferenceModelStatus,
-    "Ensemble": EnsembleStatus,
-    "ServingPool": ServingPoolStatus,
-}
-
-
-def _with_status(resource: Resource, status: Status | None) -> Resource:
-    return resource.model_copy(update={"status": status})
-
-
-def _pool_key(resource: Resource) -> str:
-    if isinstance(resource, ServingPool):
-        return resource.key
-    return resource.pool_key if resource.spec.pool_ref is not None else ""
-
-
-def _identity(body: Mapping[str, Any]) -> str:
-    metadata = body.get("metadata", {})
-    return f"{body.get('kind')} {metadata.get('namespace', 'default')}/{metadata.get('name')}"
-
-
-def _same_uid(one: Resource, other: Resource) -> bool:
-    return one.metadata.uid == other.metadata.uid
-
-
-def _same(before: _Entry, now: _Entry) -> bool:
-    """Whether nothing changed that a reconcile would see."""
-    one, other = before.newest.metadata, now.newest.metadata
-    return (
-        (one.uid, one.generation, one.deletion_timestamp) == (other.uid, other.generation, other.deletion_timestamp)
-        and before.newest.status == now.newest.status
-        and before.problems == now.problems
-    )
+    return login

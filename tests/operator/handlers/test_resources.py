@@ -1,226 +1,114 @@
-"""What is remembered of resources: which pools an event concerns, and what stands when a spec is wrong."""
+"""What is told of resources is what there is, whatever becomes of watches."""
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.operator.controller.standin import StandIn, standing_in
+from tests.operator.controller.test_store import model, pool
 
-from argosy.api import Condition, ConditionStatus, ConditionType, InferenceModelStatus, Reason
-from argosy.handlers.resources import Resources
-from argosy.render.workloads import last_valid_configmap, parse_last_valid
-
-POOL = {"apiVersion": "argosy.dev/v1alpha1", "kind": "ServingPool"}
-
-
-def pool(name: str = "p", **spec: Any) -> dict[str, Any]:
-    """A pool as an API server gives it."""
-    return {**POOL, "metadata": {"name": name, "namespace": "n", "uid": f"uid-{name}", "generation": 1}, "spec": spec}
+from argosy.cluster.connection import Connection
+from argosy.cluster.credentials import Credentials
+from argosy.cluster.observe import Observer
+from argosy.cluster.transport import Transport
+from argosy.controller.store import Store
+from argosy.handlers import resources as handlers
 
 
-def model(name: str = "m", generation: int = 1, uid: str = "", **spec: Any) -> dict[str, Any]:
-    """A model as an API server gives it."""
-    return {
-        "apiVersion": "argosy.dev/v1alpha1",
-        "kind": "InferenceModel",
-        "metadata": {"name": name, "namespace": "n", "uid": uid or f"uid-{name}", "generation": generation},
-        "spec": {
-            "poolRef": {"name": "p"},
-            "modelFormat": {"name": "python"},
-            "version": 1,
-            "storageUri": "s3://bucket/m",
-            "inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [1]}],
-            "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [1]}],
-            **spec,
-        },
-    }
+class Told:
+    """Keeps resources as the operator does."""
+
+    def __init__(self) -> None:
+        self.store = Store()
+        self.marked: list[str] = []
+
+    def seen(self, body: dict[str, Any]) -> None:
+        """The API server has it."""
+        self.marked += self.store.put(body)
+
+    def gone(self, body: dict[str, Any]) -> None:
+        """It no longer has it."""
+        self.marked += self.store.drop(body)
+
+    def ended(self, identity: str, uid: str) -> None:
+        """The observer says so."""
+        self.marked += self.store.end(identity, uid)
+
+    def members(self) -> list[str]:
+        """The models of the pool."""
+        return [each.name for each in self.store.of_pool("n/p").members]
 
 
-def ensemble(name: str, pool_ref: str) -> dict[str, Any]:
-    """An ensemble of the model `m`."""
-    return {
-        "apiVersion": "argosy.dev/v1alpha1",
-        "kind": "Ensemble",
-        "metadata": {"name": name, "namespace": "n", "uid": f"uid-e-{name}", "generation": 1},
-        "spec": {
-            "poolRef": {"name": pool_ref},
-            "version": 1,
-            "inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [1]}],
-            "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [1]}],
-            "steps": [{"model": "m", "inputs": {"x": "x"}, "outputs": {"y": "y"}}],
-        },
-    }
+@pytest.fixture
+async def server() -> AsyncIterator[StandIn]:
+    """An API server with a pool and two models."""
+    async with standing_in() as found:
+        found.put("servingpools", pool())
+        found.put("inferencemodels", model("kept"))
+        found.put("inferencemodels", model("other"))
+        yield found
 
 
-STATUS = InferenceModelStatus(
-    observed_generation=1,
-    conditions=(
-        Condition(
-            type=ConditionType.READY,
-            status=ConditionStatus.TRUE,
-            reason=Reason.SERVING,
-            last_transition_time="2026-01-01T00:00:00Z",
-            observed_generation=1,
-        ),
-    ),
-)
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that comes soon."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # what is waited for has no event
 
 
-def with_status(body: dict[str, Any]) -> dict[str, Any]:
-    """The same with a status, as the API server has it after it was written."""
-    return {**body, "status": STATUS.model_dump(mode="json", by_alias=True, exclude_none=True)}
+@asynccontextmanager
+async def told_by_kopf(server: StandIn) -> AsyncIterator[Told]:
+    """What kopf tells."""
+    told = Told()
+    running = asyncio.create_task(handlers.run(told, Connection(Transport(Credentials(server.url))), (), lambda: None))
+    try:
+        await until(lambda: told.store.count == 3)
+        yield told
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
-def test_an_event_concerns_the_pool_it_names_and_the_one_it_named() -> None:
-    resources = Resources()
-    assert resources.put(pool()) == {"n/p"}
-    assert resources.put(model()) == {"n/p"}
-    assert resources.put(model(generation=2, poolRef={"name": "q"})) == {"n/p", "n/q"}
-    assert [each.name for each in resources.of_pool("n/p").resources] == ["p"]
-    assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
-    assert resources.pools == {"n/p", "n/q"}
-    assert resources.put(model(generation=3, poolRef={"name": "p"})) == {"n/p", "n/q"}
-    assert resources.pools == {"n/p"}
+async def test_what_is_deleted_while_a_watch_is_broken_is_forgotten(server: StandIn) -> None:
+    async with told_by_kopf(server) as told, Transport(Credentials(server.url)) as transport:
+        observer = Observer(Connection(transport), (), lambda _: None, told.ended)
+        observing = asyncio.create_task(observer.run())
+        await observer.synced()
+        await until(lambda: server.watched("inferencemodels") == 2)
+        models = {(f"InferenceModel n/{name}", f"uid-{name}") for name in ("kept", "other")}
+        assert observer.resources() == {*models, ("ServingPool n/p", "uid-p")}
+        told.marked.clear()
+        server.delete("inferencemodels", "other", untold=True)
+        server.fail("inferencemodels", 410)
+        await until(lambda: told.members() == ["kept"])
+        assert told.marked == ["n/p"]
+        assert {identity for identity, _ in observer.resources()} == {"InferenceModel n/kept", "ServingPool n/p"}
+        await until(lambda: metadata_watches(server) == 2)
+        observing.cancel()
+        await asyncio.gather(observing, return_exceptions=True)
 
 
-def test_what_we_wrote_ourselves_is_no_news() -> None:
-    resources = Resources()
-    resources.put(model())
-    resources.wrote("InferenceModel n/m", STATUS)
-    assert resources.put(with_status(model())) == frozenset()
-    assert resources.status("InferenceModel n/m") == STATUS
+def metadata_watches(server: StandIn) -> int:
+    """How often models were asked to be watched, their metadata alone."""
+    watched = server.accepted("watch", "inferencemodels")
+    return len([accept for accept in watched if "PartialObjectMetadata;" in accept])
 
 
-def test_a_status_that_somebody_else_wrote_is_news() -> None:
-    resources = Resources()
-    resources.put(with_status(model()))
-    assert resources.put(model()) == {"n/p"}
-
-
-def test_a_new_spec_is_news() -> None:
-    resources = Resources()
-    resources.put(model())
-    assert resources.put(model()) == frozenset()
-    assert resources.put(model(generation=2, version=2)) == {"n/p"}
-    (found,) = resources.of_pool("n/p").members
-    assert found.spec.version == 2
-
-
-def test_a_wrong_spec_leaves_the_last_valid_form() -> None:
-    resources = Resources()
-    resources.put(model())
-    assert resources.put(model(generation=2, version=0)) == {"n/p"}
-    declared = resources.of_pool("n/p")
-    (found,) = declared.members
-    assert (found.spec.version, found.metadata.generation) == (1, 2)
-    assert [problem.path for problem in declared.problems] == ["spec.version"]
-    assert declared.faulty == ()
-    resources.put(model(generation=3, version=3))
-    assert resources.of_pool("n/p").problems == ()
-
-
-def test_a_wrong_spec_that_names_another_pool_does_not_move_what_is_served() -> None:
-    resources = Resources()
-    for body in (pool("p"), pool("q"), model()):
-        resources.put(body)
-    assert resources.put(model(generation=2, poolRef={"name": "q"}, version="nonsense")) == {"n/p"}
-    assert [each.name for each in resources.of_pool("n/p").members] == ["m"]
-    assert [problem.resource for problem in resources.of_pool("n/p").problems] == ["InferenceModel n/m"]
-    assert resources.of_pool("n/q").members == ()
-    assert resources.of_pool("n/q").problems == ()
-    assert resources.put(model(generation=3, poolRef={"name": "q"})) == {"n/p", "n/q"}
-    assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
-
-
-def test_a_pool_that_nobody_asks_for_any_more_is_forgotten() -> None:
-    resources = Resources()
-    resources.put(model())
-    resources.put(model(generation=2, poolRef={"name": "q"}))
-    assert resources.pools == {"n/q"}
-
-
-@pytest.mark.parametrize("spec", [{"version": "two"}, {"storageUri": "ftp://x"}, {"poolRef": 7}])
-def test_a_spec_that_never_was_valid_has_a_name_and_its_problems(spec: dict[str, Any]) -> None:
-    resources = Resources()
-    touched = resources.put(model(**spec))
-    if spec.get("poolRef") == 7:
-        assert touched == frozenset()
-        return
-    declared = resources.of_pool("n/p")
-    assert declared.members == ()
-    (faulty,) = declared.faulty
-    assert (faulty.identity, faulty.metadata.uid) == ("InferenceModel n/m", "uid-m")
-    assert {problem.resource for problem in declared.problems} == {"InferenceModel n/m"}
-
-
-def test_a_namesake_made_anew_does_not_inherit_the_last_valid_form() -> None:
-    resources = Resources()
-    resources.put(model())
-    resources.put(model(uid="another", version=0))
-    assert resources.of_pool("n/p").members == ()
-
-
-def test_an_old_deletion_does_not_drop_a_namesake_made_anew() -> None:
-    resources = Resources()
-    resources.put(model(uid="new"))
-    assert resources.drop(model(uid="old")) == frozenset()
-    assert resources.drop(model(uid="new")) == {"n/p"}
-    assert resources.pools == frozenset()
-    assert resources.count == 0
-
-
-def test_a_late_word_does_not_bring_back_what_is_gone() -> None:
-    resources = Resources()
-    resources.put(model())
-    assert resources.end("InferenceModel n/m", "uid-m") == {"n/p"}
-    assert resources.put(model(generation=2)) == frozenset()
-    assert resources.count == 0
-    assert resources.put(model(uid="new")) == {"n/p"}
-    assert resources.has("InferenceModel n/m", "new")
-    assert not resources.has("InferenceModel n/m", "uid-m")
-
-
-def test_a_status_that_cannot_be_read_counts_as_none() -> None:
-    resources = Resources()
-    resources.put({**model(), "status": {"conditions": "hand-made"}})
-    (found,) = resources.of_pool("n/p").members
-    assert found.status is None
-
-
-def test_namesakes_are_of_the_other_kind_and_of_other_pools() -> None:
-    resources = Resources()
-    resources.put(model("same"))
-    resources.put(ensemble("same", "q"))
-    resources.put(ensemble("other", "q"))
-    assert [each.identity for each in resources.namesakes("n/p")] == ["Ensemble n/same"]
-    assert [each.identity for each in resources.namesakes("n/q")] == ["InferenceModel n/same"]
-
-
-def test_the_last_valid_form_outlives_the_process() -> None:
-    first = Resources()
-    first.put(pool())
-    first.put(model())
-    first.put(model(generation=2, version=0))
-    declared = first.of_pool("n/p")
-    assert declared.pool is not None
-    configmap = last_valid_configmap(declared.pool, declared.members)
-
-    second = Resources()
-    for body in parse_last_valid(configmap):
-        second.recall(body)
-    assert second.pools == frozenset()
-    second.put(pool())
-    second.put(model(generation=2, version=0))
-    (found,) = second.of_pool("n/p").members
-    assert (found.spec.version, found.metadata.generation) == (1, 2)
-    assert found.spec == declared.members[0].spec
-    assert second.of_pool("n/p").recalled["InferenceModel n/m"].spec == found.spec
-
-
-def test_what_was_recalled_does_not_stand_for_a_namesake_or_against_a_valid_form() -> None:
-    resources = Resources()
-    resources.recall(model())
-    resources.put(model(uid="another", version=0))
-    assert resources.of_pool("n/p").members == ()
-    resources.recall(model("other"))
-    resources.put(model("other", generation=2, version=2))
-    (found,) = resources.of_pool("n/p").members
-    assert found.spec.version == 2
+async def test_kopf_is_run_again_when_an_error_ends_it(
+    server: StandIn, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handlers, "RETRY_FIRST_S", 0.05)
+    others = asyncio.create_task(asyncio.sleep(60))
+    async with told_by_kopf(server) as told:
+        later = asyncio.create_task(asyncio.sleep(60))
+        await until(lambda: server.watched("inferencemodels") == 1)
+        server.fail("inferencemodels", 500)
+        server.put("inferencemodels", model("new"))
+        await until(lambda: "new" in told.members())
+        assert "it broke" in "".join(each.getMessage() for each in caplog.records if each.name == handlers.__name__)
+    assert not others.done()
+    assert not later.done()  # kopf ends what it knows not, unless it is kept from that
+    others.cancel()
+    later.cancel()

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from argosy.handlers import controller as module
-from argosy.handlers.controller import Controller
+from argosy.controller import workqueue as module
+from argosy.controller.workqueue import Workqueue
 
 
 class Counting:
@@ -54,12 +54,12 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.005)  # what is waited for has no event
 
 
-async def running(counting: Counting, resync_s: float = 3600.0) -> tuple[Controller, asyncio.Task[None]]:
-    """A controller after its first rounds."""
-    controller = Controller(counting.once, lambda: set(counting.pools), counting, resync_s)
-    task = asyncio.create_task(controller.run())
+async def running(counting: Counting, resync_s: float = 3600.0) -> tuple[Workqueue, asyncio.Task[None]]:
+    """A workqueue after its first rounds."""
+    queue = Workqueue(counting.once, lambda: set(counting.pools), counting, resync_s)
+    task = asyncio.create_task(queue.run())
     await until(lambda: len(counting.rounds) >= len(counting.pools))
-    return controller, task
+    return queue, task
 
 
 async def ended(task: asyncio.Task[None]) -> None:
@@ -69,9 +69,9 @@ async def ended(task: asyncio.Task[None]) -> None:
 
 
 async def test_a_burst_of_marks_is_one_round(counting: Counting) -> None:
-    controller, task = await running(counting)
+    queue, task = await running(counting)
     for _ in range(1000):
-        controller.mark("n/p")
+        queue.add("n/p")
     await until(lambda: len(counting.rounds) == 2)
     await asyncio.sleep(0.1)
     assert len(counting.rounds) == 2
@@ -79,11 +79,11 @@ async def test_a_burst_of_marks_is_one_round(counting: Counting) -> None:
 
 
 async def test_a_mark_during_a_round_is_another_round(counting: Counting) -> None:
-    controller, task = await running(counting)
+    queue, task = await running(counting)
     counting.slow.clear()
-    controller.mark("n/p")
+    queue.add("n/p")
     await until(lambda: len(counting.rounds) == 2)
-    controller.mark("n/p")
+    queue.add("n/p")
     counting.slow.set()
     await until(lambda: len(counting.rounds) == 3)
     await ended(task)
@@ -98,10 +98,10 @@ async def test_what_fails_comes_back_and_holds_up_no_other_pool(counting: Counti
             raise RuntimeError("the API server is away")
 
     counting.answer = answer
-    controller, task = await running(counting)
+    queue, task = await running(counting)
     await until(lambda: counting.rounds.count("n/p") >= 3)
     assert counting.rounds.count("n/q") == 1
-    controller.mark("n/q")
+    queue.add("n/q")
     await until(lambda: counting.rounds.count("n/q") == 2)
     wrong.clear()
     seen = counting.rounds.count("n/p")
@@ -130,12 +130,12 @@ async def test_every_pool_is_looked_at_now_and_then(counting: Counting) -> None:
 
 
 async def test_a_pool_that_is_gone_is_forgotten_after_its_last_round(counting: Counting) -> None:
-    controller, task = await running(counting)
+    queue, task = await running(counting)
     counting.pools = set()
-    controller.mark("n/p")
+    queue.add("n/p")
     await until(lambda: len(counting.rounds) == 2)
-    await until(lambda: not controller._queues)
+    await until(lambda: not queue._queues)
     counting.pools = {"n/p"}
-    controller.mark("n/p")
+    queue.add("n/p")
     await until(lambda: len(counting.rounds) == 3)
     await ended(task)

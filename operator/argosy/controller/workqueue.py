@@ -37,7 +37,7 @@ Round = Callable[[str], Awaitable[datetime | None]]
 """One round of a pool, by key: when to come back, or None."""
 
 
-class Controller:
+class Workqueue:
     """Runs rounds: of one pool one after another, of several pools side by side."""
 
     def __init__(self, round_: Round, pools: Callable[[], set[str]], meter: Meter, resync_s: float) -> None:
@@ -45,7 +45,7 @@ class Controller:
         self._queues: dict[str, _Queue] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
-    def mark(self, pool: str | None) -> None:
+    def add(self, pool: str | None) -> None:
         """Something changed that concerns a pool, by its key; None concerns every pool."""
         for key in self._pools() if pool is None else {pool}:
             queue = self._queues.get(key)
@@ -62,10 +62,10 @@ class Controller:
             self._tasks = tasks
             for queue in self._queues.values():
                 tasks.create_task(self._serve(queue))
-            self.mark(None)
+            self.add(None)
             while True:
                 await asyncio.sleep(self._resync_s * random.uniform(0.9, 1.1))
-                self.mark(None)
+                self.add(None)
 
     async def _serve(self, queue: "_Queue") -> None:
         """Rounds of one pool, until it is neither declared nor has anything left."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from aiohttp import web
 
-from argosy.handlers.metrics import Metrics
+from argosy.controller.metrics import Metrics
 
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -3,8 +3,8 @@
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
-from argosy.handlers.health import Health
-from argosy.handlers.metrics import Metrics
+from argosy.controller.health import Health
+from argosy.controller.metrics import Metrics
 
 
 async def test_health_readiness_and_metrics() -> None:

@@ -7,7 +7,7 @@ from tests.operator.cluster.scene import Declared, Requests
 
 from argosy.cluster import kinds
 from argosy.cluster.connection import Connection
-from argosy.cluster.record import QUIET_S, Recorder
+from argosy.controller.events import QUIET_S, Recorder
 
 
 class Clock:

@@ -16,14 +16,13 @@ from argosy.cluster.connection import ApiError, Connection
 from argosy.cluster.leadership import Leadership
 from argosy.cluster.observe import Observer
 from argosy.cluster.recall import last_valid_forms
-from argosy.cluster.record import Recorder
-from argosy.handlers import events
-from argosy.handlers.announce import Announcer
-from argosy.handlers.controller import Controller
-from argosy.handlers.health import Health
-from argosy.handlers.metrics import Metrics
-from argosy.handlers.resources import Resources
-from argosy.handlers.rounds import Rounds
+from argosy.controller.events import Announcer, Recorder
+from argosy.controller.feed import Feed
+from argosy.controller.health import Health
+from argosy.controller.metrics import Metrics
+from argosy.controller.reconciler import Reconciler
+from argosy.controller.store import Store
+from argosy.controller.workqueue import Workqueue
 from argosy.render.workloads import Images
 
 log = logging.getLogger(__name__)
@@ -58,11 +57,11 @@ class Options:
 class Operator:
     """One replica, from its start to its end."""
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
+    def __init__(self, options: Options, feed: Feed) -> None:
+        self._options, self._feed = options, feed
         self._metrics = Metrics()
-        self._resources = Resources()
-        self._controller: Controller | None = None
+        self._store = Store()
+        self._workqueue: Workqueue | None = None
         self._stop = asyncio.Event()
         self._observer: Observer | None = None
         self._trouble = "starting"
@@ -132,31 +131,33 @@ class Operator:
         observer = self._observer = Observer(connection, self._options.namespaces, self._mark, self.ended)
         announcer = Announcer(Recorder(connection))
         applier = Applier(connection, observer)
-        rounds = Rounds(self._resources, observer, applier, announcer, self._options.images, cluster)
-        self._controller = Controller(
-            rounds.once, lambda: set(self._resources.pools | observer.pools()), self._metrics, self._options.resync_s
+        reconciler = Reconciler(self._store, observer, applier, announcer, self._options.images, cluster)
+        self._workqueue = Workqueue(
+            reconciler.reconcile,
+            lambda: set(self._store.pools | observer.pools()),
+            self._metrics,
+            self._options.resync_s,
         )
         async with asyncio.TaskGroup() as tasks:
             await self._recall(connection)
             tasks.create_task(observer.run())
-            kopf = events.run(self, connection.credentials, self._options.namespaces, self._listen_to_signals)
-            tasks.create_task(kopf)
+            tasks.create_task(self._feed(self, connection, self._options.namespaces, self._listen_to_signals))
             await observer.synced()
             await self._wait_for_resources(observer)
-            log.info("everything is listed: %d resources", self._resources.count)
-            tasks.create_task(self._controller.run())
+            log.info("everything is listed: %d resources", self._store.count)
+            tasks.create_task(self._workqueue.run())
 
     async def _recall(self, connection: Connection) -> None:
         """What an earlier process went on from where the newest form of a resource was wrong."""
         namespaces = self._options.namespaces
         for body in await answered(lambda: last_valid_forms(connection, namespaces), "the last valid forms"):
-            self._resources.recall(body)
+            self._store.recall(body)
 
     async def _wait_for_resources(self, observer: Observer) -> None:
         """Until kopf has told of every resource that there is: nothing is decided on half of them."""
         loop = asyncio.get_running_loop()
         missing, since = observer.resources(), loop.time()
-        while left := {each for each in missing & observer.resources() if not self._resources.has(*each)}:
+        while left := {each for each in missing & observer.resources() if not self._store.has(*each)}:
             if left != missing:
                 missing, since = left, loop.time()
             if loop.time() - since > UNTOLD_S:
@@ -165,15 +166,15 @@ class Operator:
 
     def seen(self, body: dict[str, Any]) -> None:
         """The API server has this resource."""
-        self._marked(self._resources.put(body))
+        self._marked(self._store.put(body))
 
     def gone(self, body: dict[str, Any]) -> None:
         """The API server no longer has this resource."""
-        self._marked(self._resources.drop(body))
+        self._marked(self._store.drop(body))
 
     def ended(self, identity: str, uid: str) -> None:
         """The resource of this uid is no more."""
-        self._marked(self._resources.end(identity, uid))
+        self._marked(self._store.end(identity, uid))
 
     def _listen_to_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -185,13 +186,13 @@ class Operator:
         return [f"{what}: {why}" for what, why in sorted(troubles.items())]
 
     def _marked(self, pools: frozenset[str]) -> None:
-        self._metrics.resources.set(self._resources.count)
+        self._metrics.resources.set(self._store.count)
         for pool in pools:
             self._mark(pool)
 
     def _mark(self, pool: str | None) -> None:
-        if self._controller is not None:
-            self._controller.mark(pool)
+        if self._workqueue is not None:
+            self._workqueue.add(pool)
 
 
 async def _crd_problems(connection: Connection) -> list[str]:

@@ -5,8 +5,8 @@ from functools import cache
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.cluster.observe import PoolView
+from argosy.controller.store import Declared
 from argosy.fleet.migration.observed import Observed
-from argosy.handlers.resources import Declared
 from argosy.render.names import service_name
 
 

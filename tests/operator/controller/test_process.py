@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.operator.handlers.standin import StandIn, kubeconfig, operator, standing_in, status
-from tests.operator.handlers.test_events import until
-from tests.operator.handlers.test_resources import model, pool
+from tests.operator.controller.standin import StandIn, kubeconfig, operator, standing_in, status
+from tests.operator.controller.test_store import model, pool
+from tests.operator.handlers.test_resources import until
 
 from argosy.cluster import asking
-from argosy.handlers.process import Operator, Options
+from argosy.controller.process import Operator, Options
+from argosy.handlers import resources
 from argosy.render.workloads import Images
 
 
@@ -75,9 +76,9 @@ async def test_it_ends_where_it_may_not_read_what_it_needs(
 ) -> None:
     server.refused[refused] = status(403, f"{named} is forbidden")
     async with asyncio.timeout(20):
-        assert await Operator(options(server, tmp_path, *namespaces)).run() == 1
+        assert await Operator(options(server, tmp_path, *namespaces), resources.run).run() == 1
     assert f"the operator cannot go on: {named} is forbidden" in said(caplog)
-    assert not [record for record in caplog.records if record.name == "argosy.handlers.process" and record.exc_info]
+    assert not [record for record in caplog.records if record.name == "argosy.controller.process" and record.exc_info]
     assert server.lease["spec"]["holderIdentity"] == ""
 
 
@@ -87,7 +88,7 @@ async def test_an_error_of_its_own_ends_it_with_a_trace(
     def broken(_: object) -> None:
         raise KeyError("a bug")
 
-    running = Operator(options(server, tmp_path))
+    running = Operator(options(server, tmp_path), resources.run)
     monkeypatch.setattr(running, "_mark", broken)
     server.put("nodes", {"metadata": {"name": "x"}, "status": {"capacity": {"memory": "1Gi"}}})
     async with asyncio.timeout(20):
@@ -104,7 +105,7 @@ async def test_what_does_not_answer_is_asked_again(
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(asking, "AGAIN_S", 0.05)
     server.refused[path] = web.Response(text="<html>a proxy</html>")
-    running = asyncio.create_task(Operator(options(server, tmp_path)).run())
+    running = asyncio.create_task(Operator(options(server, tmp_path), resources.run).run())
     await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 1)
     server.refused[path] = status(500, "etcdserver: request timed out")
     await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 3)

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.api import API_VERSION, Resource
-
-from .connection import ApiError, Connection, NotFoundError
-from .kinds import EVENT
+from argosy.api import API_VERSION, ConditionStatus, ConditionType, Resource
+from argosy.cluster.connection import ApiError, Connection, NotFoundError
+from argosy.cluster.kinds import EVENT
+from argosy.fleet.status.statuses import Status
 
 log = logging.getLogger(__name__)
 
 COMPONENT = "argosy"
+NORMAL, WARNING = "Normal", "Warning"
 QUIET_S = 300.0
 """How long the same thing is not said again of the same resource; when it is, the Event counts how often it was so."""
 KEPT = 2000
@@ -103,6 +104,24 @@ class Recorder:
             del self._said[next(iter(self._said))]
 
 
+class Announcer:
+    """Says on a resource, as an Event, what changed in its status."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
+        """`now` was written in place of `before`."""
+        ready = now.condition(ConditionType.READY)
+        former = before.condition(ConditionType.READY) if before else None
+        if ready is None or (former is not None and (former.status, former.reason) == (ready.status, ready.reason)):
+            return
+        stuck = _is(now, ConditionType.STALLED)
+        if not stuck and _is(now, ConditionType.RECONCILING):
+            return  # on its way: how it ends is what people should notice
+        await self._recorder.record(resource, WARNING if stuck else NORMAL, ready.reason.value, ready.message)
+
+
 def _name(resource: Resource, key: tuple[str, str, str], now: datetime) -> str:
     """A name that no other Event has, and that begins with the resource's."""
     digits = hashlib.sha256("\0".join((*key, now.isoformat())).encode()).hexdigest()[:16]
@@ -111,3 +130,8 @@ def _name(resource: Resource, key: tuple[str, str, str], now: datetime) -> str:
 
 def _time(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _is(status: Status, kind: ConditionType) -> bool:
+    condition = status.condition(kind)
+    return condition is not None and condition.status is ConditionStatus.TRUE

@@ -14,13 +14,13 @@ from typing import Any
 from argosy.api import Problem, Resource, ServingPool
 from argosy.cluster.apply import Applier
 from argosy.cluster.observe import Observer, PodView, PoolView
+from argosy.controller.events import Announcer
+from argosy.controller.moved import elsewhere, services_elsewhere
+from argosy.controller.store import Declared, Store
 from argosy.fleet.facts import CurrentServer, Node, Refusal
 from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
 from argosy.fleet.nodes.reservations import without
 from argosy.fleet.validation.references import check_names
-from argosy.handlers.announce import Announcer
-from argosy.handlers.elsewhere import elsewhere, services_elsewhere
-from argosy.handlers.resources import Declared, Resources
 from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
 from argosy.render.names import object_name
 from argosy.render.workloads import (
@@ -80,12 +80,12 @@ class Rendered:
     keep: frozenset[str] = frozenset()
 
 
-class Rounds:
+class Reconciler:
     """Reconciles pools, one decision at a time: two pools never take the same GPU."""
 
     def __init__(
         self,
-        resources: Resources,
+        store: Store,
         observer: Observer,
         applier: Applier,
         announcer: Announcer,
@@ -93,17 +93,17 @@ class Rounds:
         cluster: Cluster,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._resources, self._observer, self._applier, self._announcer = resources, observer, applier, announcer
+        self._store, self._observer, self._applier, self._announcer = store, observer, applier, announcer
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
         self._deciding = asyncio.Lock()
 
-    async def once(self, key: str) -> datetime | None:
+    async def reconcile(self, key: str) -> datetime | None:
         """One round of the pool `namespace/name`. When to come back although nothing changes, or None.
 
         Raises ApiError where something could not be carried out; what could be, is.
         """
-        declared, view = self._resources.of_pool(key), self._observer.pool(key)
+        declared, view = self._store.of_pool(key), self._observer.pool(key)
         memory = self._memory.setdefault(key, Memory())
         moved = elsewhere(declared, view, self._observer.pool)
         async with self._deciding:
@@ -164,7 +164,7 @@ class Rounds:
     def _conflicts(self, key: str, declared: Declared) -> list[Problem]:
         """Names that another pool's model or ensemble has in the same namespace."""
         mine = {each.identity for each in declared.every}
-        found = check_names([*declared.members, *self._resources.namesakes(key)])
+        found = check_names([*declared.members, *self._store.namesakes(key)])
         return [problem for problem in found if problem.resource in mine]
 
     def _render(self, declared: Declared, outcome: Outcome, steps: Sequence[ServerStep], view: PoolView) -> Rendered:
@@ -215,11 +215,11 @@ class Rounds:
         return (self._write(each, outcome) for each in declared.every)
 
     async def _write(self, resource: Resource, outcome: Outcome) -> None:
-        status, before = outcome.statuses.get(resource.identity), self._resources.status(resource.identity)
+        status, before = outcome.statuses.get(resource.identity), self._store.status(resource.identity)
         if status is None or status == before:
             return
         if await self._applier.status(resource, status):
-            self._resources.wrote(resource.identity, status)
+            self._store.wrote(resource.identity, status)
             await self._announcer.changed(resource, before, status)
 
 

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from tests.operator.controller.test_store import STATUS, model, pool, with_status
 from tests.operator.fleet.declared import gpu_node
-from tests.operator.handlers.test_resources import STATUS, model, pool, with_status
 
 from argosy.api import Resource
 from argosy.cluster.apply import Applied, Applier
@@ -15,11 +15,11 @@ from argosy.cluster.errors import ApiError, ForbiddenError, UnreachableError
 from argosy.cluster.observe import Observer
 from argosy.cluster.pods import PodView
 from argosy.cluster.poolview import PoolView
+from argosy.controller.events import Announcer
+from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Reconciler
+from argosy.controller.store import Store
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
 from argosy.fleet.status.statuses import Status
-from argosy.handlers.announce import Announcer
-from argosy.handlers.resources import Resources
-from argosy.handlers.rounds import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Rounds
 from argosy.reconcile import DRAIN
 from argosy.render.workloads import Cluster, Images, KubernetesObject, object_identity
 from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
@@ -79,23 +79,23 @@ class Writes:
 
 def rounds(
     writes: Writes,
-    resources: Resources | None = None,
+    resources: Store | None = None,
     observed: Observed | None = None,
     clock: Callable[[], datetime] = lambda: NOW,
-) -> Rounds:
-    """Rounds over a pool with one model, where nothing else is given."""
+) -> Reconciler:
+    """Reconciler over a pool with one model, where nothing else is given."""
     if resources is None:
-        resources = Resources()
+        resources = Store()
         for body in (pool(), model()):
             resources.put(body)
     seen, applier, announcer = cast(Observer, observed or Observed()), cast(Applier, writes), cast(Announcer, writes)
-    return Rounds(resources, seen, applier, announcer, Images("a", "b", "c"), Cluster("policy/v1"), clock)
+    return Reconciler(resources, seen, applier, announcer, Images("a", "b", "c"), Cluster("policy/v1"), clock)
 
 
 async def test_statuses_are_written_though_an_object_could_not_be_applied() -> None:
     writes = Writes(Applied(failure=UnreachableError(500, "InternalError", "try later")))
     with pytest.raises(UnreachableError, match="try later"):
-        await rounds(writes).once(KEY)
+        await rounds(writes).reconcile(KEY)
     assert "Deployment n/p-0" in writes.objects
     assert writes.statuses.keys() == {"ServingPool n/p", "InferenceModel n/m"}
 
@@ -104,9 +104,9 @@ async def test_what_is_refused_is_told_in_the_next_round_which_comes_at_once() -
     refusal = Refusal("InferenceModel n/m", "Service n/m", "exists and is not Argosy's")
     writes = Writes(Applied((refusal,)))
     run = rounds(writes)
-    first = await run.once(KEY)
+    first = await run.reconcile(KEY)
     assert first is not None
-    await run.once(KEY)
+    await run.reconcile(KEY)
     ready = writes.statuses["InferenceModel n/m"].conditions[0]
     assert (ready.reason.value, "Service n/m" in ready.message) == ("NotApplied", True)
 
@@ -124,46 +124,48 @@ def serving(server: str) -> PoolView:
 
 
 async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -> None:
-    resources, observed, writes, now = Resources(), Observed({KEY: serving("p-0")}), Writes(), NOW
+    resources, observed, writes, now = Store(), Observed({KEY: serving("p-0")}), Writes(), NOW
     for body in (pool(), pool("q"), with_status(model(generation=2, poolRef={"name": "q"}))):
         resources.put(body)
     run = rounds(writes, resources, observed, lambda: now)
     observed.views["n/q"] = serving("q-0")
-    assert await run.once(KEY) == NOW + timedelta(seconds=ELSEWHERE_AGAIN_S)  # its status is not of this generation
+    assert await run.reconcile(KEY) == NOW + timedelta(
+        seconds=ELSEWHERE_AGAIN_S
+    )  # its status is not of this generation
     assert "Deployment n/p-0" in writes.objects
     assert (writes.routes, writes.keep) == ({}, {"Service n/m"})
     status = STATUS.model_copy(update={"observed_generation": 2})
     resources.wrote("InferenceModel n/m", status)
     observed.views["n/q"] = PoolView()
-    assert await run.once(KEY) == NOW + timedelta(seconds=ELSEWHERE_AGAIN_S)
+    assert await run.reconcile(KEY) == NOW + timedelta(seconds=ELSEWHERE_AGAIN_S)
     observed.views["n/q"] = serving("q-0")
-    wake = await run.once(KEY)
+    wake = await run.reconcile(KEY)
     assert (wake, writes.routes) == (NOW + DRAIN / 2, {})
     now += DRAIN / 2
-    await run.once(KEY)
+    await run.reconcile(KEY)
     assert writes.routes == {"p-0": frozenset()}
 
 
 async def test_a_pool_that_is_gone_leaves_the_services_of_what_asks_for_another() -> None:
-    resources, writes = Resources(), Writes()
+    resources, writes = Store(), Writes()
     resources.put(pool("q"))
     moved = model(poolRef={"name": "q"})
     resources.put(moved)
-    await rounds(writes, resources, Observed({KEY: serving("p-0")})).once(KEY)
+    await rounds(writes, resources, Observed({KEY: serving("p-0")})).reconcile(KEY)
     assert (writes.objects, writes.keep) == (set(), {"Service n/m"})
     resources.put({**moved, "metadata": {**moved["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
-    await rounds(writes, resources, Observed({KEY: serving("p-0")})).once(KEY)
+    await rounds(writes, resources, Observed({KEY: serving("p-0")})).reconcile(KEY)
     assert writes.keep == set()
 
 
 async def test_a_service_is_made_by_the_pool_that_serves() -> None:
-    resources, writes = Resources(), Writes()
+    resources, writes = Store(), Writes()
     for body in (pool(), pool("q"), model(), model(generation=2, poolRef={"name": "q"}, version="wrong")):
         resources.put(body)
     run = rounds(writes, resources)
-    await run.once(KEY)
+    await run.reconcile(KEY)
     assert "Service n/m" in writes.objects
-    await run.once("n/q")
+    await run.reconcile("n/q")
     assert "Service n/m" not in writes.objects
 
 
@@ -178,15 +180,15 @@ async def test_what_is_refused_of_one_object_holds_up_no_other() -> None:
     writes = Writes(Applied((refusal,)), wrong={"a": denied, "ServingPool n/p": later})
     run = rounds(writes, observed=Observed({KEY: PoolView(pods=(pod("a"), pod("b")))}))
     with pytest.raises(ForbiddenError, match="labels are fixed"):
-        await run.once(KEY)
+        await run.reconcile(KEY)
     assert writes.routes.keys() == {"b"}
     assert writes.statuses.keys() == {"InferenceModel n/m"}
     with pytest.raises(ForbiddenError):
-        await run.once(KEY)
+        await run.reconcile(KEY)
     assert writes.statuses["InferenceModel n/m"].conditions[0].reason.value == "NotApplied"
     writes.wrong.pop("a")
     with pytest.raises(UnreachableError, match="try later"):
-        await run.once(KEY)
+        await run.reconcile(KEY)
 
 
 async def test_a_refusal_in_other_words_is_no_new_one() -> None:
@@ -195,7 +197,7 @@ async def test_a_refusal_in_other_words_is_no_new_one() -> None:
 
     writes = Writes(refused("read tcp 10.0.0.5:48712: connection reset"))
     run = rounds(writes)
-    first = await run.once(KEY)
+    first = await run.reconcile(KEY)
     writes.applied = refused("read tcp 10.0.0.5:48999: connection reset")
-    second = await run.once(KEY)
+    second = await run.reconcile(KEY)
     assert (first, second) == (NOW, NOW + timedelta(seconds=REFUSED_AGAIN_S))
