@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from argosy.api import Resource
 from argosy.fleet.facts import Node, ServerReport
 from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
-from argosy.render.workloads.served import parse_served, served_text
+from argosy.render.workloads.configmaps import parse_served, served_text
 from argosy_runtime.agent.contract import (
     LoadedModel,
     LoadState,

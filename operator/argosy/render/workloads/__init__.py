@@ -1,12 +1,13 @@
-"""A pool's Kubernetes objects, as plain mappings: one module for each kind of object, or part of a Pod.
+"""A pool's Kubernetes objects, as plain mappings.
 
 What may live here: what depends on nothing but resources, the plan and the release's images. Whether an object is
 applied, and when, is decided elsewhere; no field is set that the API server or a controller writes.
 """
 
-from .identity import object_identity, owners
+from .configmaps import PLACEMENT_ANNOTATION, SERVED_ANNOTATION, parse_placement, parse_served, placement_text
 from .inputs import Cluster, Images, KubernetesObject, ServerWorkload
-from .labels import (
+from .lastvalid import last_valid_configmap, parse_last_valid
+from .metadata import (
     GATE,
     LAST_VALID_LABEL,
     MODEL_LABEL,
@@ -15,14 +16,13 @@ from .labels import (
     SERVES_PREFIX,
     managed_selector,
     member_selector,
+    object_identity,
+    owners,
     pool_selector,
     route_labels,
 )
-from .lastvalid import last_valid_configmap, parse_last_valid
-from .placement import PLACEMENT_ANNOTATION, parse_placement, placement_text
 from .pod_template import TEMPLATE_ANNOTATION, pod_template, template_hash
 from .pool_objects import pool_objects
-from .served import SERVED_ANNOTATION, parse_served
 from .services import member_url, pool_url
 
 __all__ = [

@@ -1,13 +1,12 @@
-"""A server's Deployment: one replica, so that any server can be retired, not just the last."""
+"""A server's Deployment, of one replica, so that any server can be retired; and the budget of disruptions of a pool."""
 
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import object_name
 
-from .inputs import Images, ServerWorkload
-from .labels import pods_of_server, server_labels
-from .objects import owned
+from .inputs import Cluster, Images, ServerWorkload
+from .metadata import owned, pods_of_pool, pods_of_server, pool_labels, server_labels
 from .pod_template import TEMPLATE_ANNOTATION, pod_template, template_hash
 
 _PROGRESS_S = 3600
@@ -35,3 +34,17 @@ def deployment(pool: ServingPool, server: ServerWorkload, images: Images) -> dic
         **owned("apps/v1", "Deployment", object_name(name), pool, server_labels(pool, name), annotations),
         "spec": spec,
     }
+
+
+def disruption_budget(pool: ServingPool, cluster: Cluster) -> dict[str, Any]:
+    """One server of a pool at a time may be taken by a node's drain.
+
+    As a number that may go, not one that must stay: a pool of one server does not hold up the drain. Nor does a server
+    that is not ready, where the API server knows the field for that; an older one refuses it. A pool without servers
+    keeps the budget, and it holds for the first that comes.
+    """
+    budget = owned(cluster.pdb_version, "PodDisruptionBudget", pool.name, pool, pool_labels(pool))
+    spec: dict[str, Any] = {"maxUnavailable": 1, "selector": {"matchLabels": pods_of_pool(pool)}}
+    if cluster.evicts_unready:
+        spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
+    return {**budget, "spec": spec}

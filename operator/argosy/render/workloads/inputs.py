@@ -7,10 +7,10 @@ from typing import Any
 from argosy.fleet.plan import ServerPlan
 from argosy_runtime.agent.contract import RenderedRepository
 
-from .served import Served
-
 KubernetesObject = Mapping[str, Any]
 """An object as the API server takes it: JSON values."""
+Served = Mapping[str, tuple[int, ...]]
+"""Versions by model or ensemble."""
 
 
 @dataclass(frozen=True, slots=True)

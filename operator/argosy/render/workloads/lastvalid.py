@@ -9,8 +9,7 @@ from argosy.api.meta import API_VERSION
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import last_valid_name
 
-from .labels import LAST_VALID_LABEL, pool_labels
-from .objects import owned
+from .metadata import LAST_VALID_LABEL, owned, pool_labels
 
 
 def last_valid_configmap(pool: ServingPool, forms: Iterable[Resource]) -> dict[str, Any]:

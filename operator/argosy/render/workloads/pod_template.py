@@ -10,7 +10,7 @@ from argosy_runtime.agent.contract import RenderedRepository
 
 from .agent_container import agent_container
 from .inputs import Images, KubernetesObject
-from .labels import GATE, server_labels
+from .metadata import GATE, server_labels
 from .rbac import account_name
 from .security import pod_security
 from .server_container import DRAIN_S, EXIT_TIMEOUT_S, SERVER, server_container

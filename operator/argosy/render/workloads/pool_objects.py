@@ -7,12 +7,10 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 
 from .configmaps import desired_configmap, state_configmap
-from .deployment import deployment
-from .disruption import disruption_budget
+from .deployment import deployment, disruption_budget
 from .inputs import Cluster, Images, KubernetesObject, ServerWorkload
-from .network import network_policy
 from .rbac import role, role_binding, service_account
-from .services import member_service, pool_service
+from .services import member_service, network_policy, pool_service
 
 
 def pool_objects(

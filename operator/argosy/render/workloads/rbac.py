@@ -5,8 +5,7 @@ from typing import Any
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import object_name, state_name
 
-from .labels import server_labels
-from .objects import owned
+from .metadata import owned, server_labels
 
 _GROUP = "rbac.authorization.k8s.io"
 _VERSION = f"{_GROUP}/v1"

@@ -1,4 +1,4 @@
-"""Services: one for all servers of a pool, one for each model and ensemble."""
+"""How a pool is reached: a Service for all its servers, one for each model and ensemble, and by which ports alone."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,8 +9,7 @@ from argosy.api.servingpool import ServingPool
 from argosy.render.names import pool_service_name, service_name
 
 from .addresses import HTTP_PORT, PORTS
-from .labels import member_labels, pods_of_pool, pods_that_serve, pool_labels
-from .objects import owned
+from .metadata import member_labels, owned, pods_of_pool, pods_that_serve, pool_labels
 
 _REQUESTS = ("http", "grpc")
 
@@ -44,3 +43,15 @@ def _url(service: str, namespace: str) -> str:
 def _spec(selector: Mapping[str, str], ports: Iterable[str]) -> dict[str, Any]:
     listed = [{"name": name, "port": PORTS[name], "targetPort": name, "protocol": "TCP"} for name in ports]
     return {"type": "ClusterIP", "selector": dict(selector), "ports": listed}
+
+
+def network_policy(pool: ServingPool) -> dict[str, Any]:
+    """By the server's ports anyone may come in, and by no other.
+
+    Not only Pods: ingress controllers on the host's network, load balancers and the API server's proxy have addresses
+    that no selector names. What goes out is open: nobody knows where models are stored.
+    """
+    policy = owned("networking.k8s.io/v1", "NetworkPolicy", pool.name, pool, pool_labels(pool))
+    ingress = {"ports": [{"port": port, "protocol": "TCP"} for port in PORTS.values()]}
+    spec = {"podSelector": {"matchLabels": pods_of_pool(pool)}, "policyTypes": ["Ingress"], "ingress": [ingress]}
+    return {**policy, "spec": spec}

@@ -1,11 +1,17 @@
-"""Labels: whose an object is, which server's, and what a Pod may be asked for."""
+"""Metadata of our objects: labels (whose an object is, which server's, what a Pod may be asked for), names, owners."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.meta import API_VERSION
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import label
+
+from .inputs import KubernetesObject
+
+Owner = ServingPool | InferenceModel | Ensemble
 
 POOL_LABEL = "argosy.dev/pool"
 SERVER_LABEL = "argosy.dev/server"
@@ -75,3 +81,48 @@ def member_selector(member: InferenceModel | Ensemble) -> str:
 
 def _query(labels: dict[str, str]) -> str:
     return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def owned(
+    api_version: str,
+    kind: str,
+    name: str,
+    owner: Owner,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """An object without content, in its owner's namespace, that goes when the owner goes."""
+    metadata: dict[str, Any] = {"name": name, "namespace": owner.namespace, "labels": dict(labels)}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    metadata["ownerReferences"] = [_reference(owner)]
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata}
+
+
+def _reference(owner: Owner) -> dict[str, Any]:
+    """The owner, as the garbage collector finds it. Nothing of ours holds up its deletion."""
+    kind = type(owner).__name__
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "name": owner.name,
+        "uid": owner.metadata.uid,
+        "controller": True,
+    }
+
+
+def object_identity(body: KubernetesObject) -> str:
+    """`Kind namespace/name`, of an object whose metadata has both."""
+    metadata = body["metadata"]
+    return f"{body['kind']} {metadata['namespace']}/{metadata['name']}"
+
+
+def owners(objects: Iterable[KubernetesObject]) -> dict[str, str]:
+    """By object identity, that of the resource whose status tells when the object cannot be applied: its owner's."""
+    return {object_identity(each): _owner(each) for each in objects}
+
+
+def _owner(body: KubernetesObject) -> str:
+    metadata = body["metadata"]
+    (reference,) = (each for each in metadata["ownerReferences"] if each.get("controller"))
+    return f"{reference['kind']} {metadata['namespace']}/{reference['name']}"
