@@ -1,4 +1,4 @@
-"""A real node with the release on it, once for all tests; a namespace and a client for each file of tests.
+"""A real node with the release on it, once for all tests here; a namespace and a client for each file of tests.
 
 `python -m e2e.cluster up` before the tests makes them use that cluster and leave it as it is, which saves half a
 minute each time; without it they start one of their own and end it.
@@ -20,7 +20,7 @@ from e2e.storage import pod as storage_pod
 PULL_POLICY = "Never"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A control plane and a real node."""
     found = Cluster.attach()
@@ -31,20 +31,20 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def images(cluster: Cluster) -> Images:
     """The images, on the node."""
     assert cluster.node is not None
     return builds.build(cluster.node.containerd)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def storage(cluster: Cluster, images: Images) -> str:
     """The storage's URL, as Pods reach it."""
     return storage_pod.start(cluster, images.storage, PULL_POLICY)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def installed(cluster: Cluster, images: Images) -> None:
     """The chart's release with two replicas of the operator, both ready."""
     release.install(cluster, release.values(images))

@@ -1,15 +1,15 @@
 """The chart's release, by Helm's own code."""
 
 import asyncio
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from e2e.builds import Images
 from e2e.cluster import Access
 from e2e.cluster.waiting import wait_for
+from e2e.starting import give_up
 
 CHART = Path(__file__).parents[1] / "charts/argosy"
 NAMESPACE = "argosy-system"
@@ -29,13 +29,13 @@ def values(images: Images) -> dict[str, Any]:
 
 def install(access: Access, given: Mapping[str, Any]) -> None:
     """Install it, or change what is installed, and wait until every replica is ready."""
-    helm_sdkpy = _helm()
-    config = helm_sdkpy.Configuration(NAMESPACE, str(access.kubeconfig))
+    library = helm()
+    config = library.Configuration(NAMESPACE, str(access.kubeconfig))
     installed = access.kubectl("get", "secrets", "-n", NAMESPACE, "-l", f"owner=helm,name={NAME}", "-o", "name")
     if installed:
-        action = helm_sdkpy.Upgrade(config).run(NAME, str(CHART), dict(given), wait=False)
+        action = library.Upgrade(config).run(NAME, str(CHART), dict(given), wait=False)
     else:
-        action = helm_sdkpy.Install(config).run(NAME, str(CHART), dict(given), create_namespace=True, wait=False)
+        action = library.Install(config).run(NAME, str(CHART), dict(given), create_namespace=True, wait=False)
     asyncio.run(action)
     wait(access)
 
@@ -49,9 +49,9 @@ def wait(access: Access) -> None:
 
 def uninstall(access: Access) -> None:
     """Uninstall it, and wait until its Pods are gone."""
-    helm_sdkpy = _helm()
-    config = helm_sdkpy.Configuration(NAMESPACE, str(access.kubeconfig))
-    asyncio.run(helm_sdkpy.Uninstall(config).run(NAME, timeout=60))
+    library = helm()
+    config = library.Configuration(NAMESPACE, str(access.kubeconfig))
+    asyncio.run(library.Uninstall(config).run(NAME, timeout=60))
     wait_for("the operator's Pods to end", lambda: not access.kubectl("get", "pods", "-n", NAMESPACE, "-o", "name"), 60)
 
 
@@ -62,9 +62,12 @@ def leader(access: Access) -> str:
     return holder.rpartition("_")[0]
 
 
-def _helm() -> Any:
-    reason = "Helm's library is missing: pip install --ignore-requires-python helm-sdkpy"
-    return pytest.importorskip("helm_sdkpy", reason=reason)
+def helm() -> Any:
+    """Helm as a library."""
+    try:
+        return importlib.import_module("helm_sdkpy")
+    except ImportError as error:
+        give_up(f"Helm's library is missing: pip install --ignore-requires-python helm-sdkpy ({error})")
 
 
 def _named(image: str) -> dict[str, str]:

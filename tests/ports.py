@@ -3,15 +3,15 @@
 import socket
 from collections.abc import Iterable
 
-import pytest
+from e2e.starting import give_up
 
 
 def need(ports: Iterable[int], who: str) -> None:
-    """Skip where another program has one of the ports that `who` uses."""
+    """Skip, or under CI=true fail, where another program has one of the ports that `who` uses."""
     for port in ports:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
-                pytest.skip(f"port {port}, which {who} uses, is taken by another program")
+                give_up(f"port {port}, which {who} uses, is taken by another program")

@@ -1,8 +1,6 @@
 """Where Kubernetes' own programs come from.
 
-The programs of one set come from one folder, so that they are of one version. The order: `$KUBEBUILDER_ASSETS`, the
-cache, a tarball beside the repository, upstream's download (control plane only), and, when asked for by name, a build
-from Debian's sources.
+The programs of one set come from one folder, so that they are of one version; `policy.sources` has the order.
 """
 
 import os
@@ -10,13 +8,14 @@ import re
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from e2e.cluster import packages, upstream
+from e2e.cluster import packages, policy, upstream
 from e2e.cluster.debian_build import build_from_debian
 from e2e.cluster.errors import ClusterUnavailableError
+from e2e.cluster.policy import Machine, Source
+from e2e.cluster.state import locked
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "argosy" / "kube"
 TARBALL = Path(__file__).parents[2] / "../shared/kube/kubernetes-1.20.2-linux-amd64.tar.xz"
@@ -50,39 +49,55 @@ class Binaries:
 def find(*programs: str, build: bool = False) -> Binaries:
     """The first set that holds the control plane and `programs`; etcd, kubectl and openssl are installed when missing.
 
-    `build` (or ARGOSY_KUBE_BUILD=1) allows the build from Debian's sources, about ten minutes. Raises
-    ClusterUnavailableError that names every place that was looked at.
+    `build` (or ARGOSY_KUBE_BUILD=1, or CI=true) allows the build from Debian's sources, about ten minutes. Raises
+    ClusterUnavailableError that names every place that was looked at. One process at a time looks: it may bring them.
     """
     wanted = CONTROL_PLANE + programs
+    machine = Machine.here()
+    machine = replace(machine, build=machine.build or build)
     looked: list[str] = []
-    for source, produce in _sources(wanted, build or os.environ.get("ARGOSY_KUBE_BUILD") == "1"):
-        try:
-            folder = produce()
-        except ClusterUnavailableError as error:
-            looked.append(f"{source}: {error}")
-            continue
-        missing = [program for program in wanted if not (folder / program).exists()]
-        if not missing:
-            _ensure_companions(folder)
-            return Binaries(folder, source, _version(folder / "kube-apiserver"))
-        looked.append(f"{source}: {folder} lacks {', '.join(missing)}")
+    with locked(CACHE):
+        for source in policy.sources(machine, node=bool(programs)):
+            try:
+                folder = _folder(source)
+            except ClusterUnavailableError as error:
+                looked.append(f"{source}: {error}")
+                continue
+            missing = [program for program in wanted if not (folder / program).exists()]
+            if not missing:
+                _ensure_companions(folder)
+                return Binaries(folder, source, _version(folder / "kube-apiserver"))
+            looked.append(f"{source}: {folder} lacks {', '.join(missing)}")
     raise ClusterUnavailableError(
-        "no Kubernetes programs on this machine:\n  "
-        + "\n  ".join(looked)
-        + "\n  ARGOSY_KUBE_BUILD=1 (or `up --build`) builds them from Debian's sources in about ten minutes, as root"
+        f"no Kubernetes programs on this machine: {'; '.join(looked)}; KUBEBUILDER_ASSETS names a folder that has them,"
+        " or ARGOSY_KUBE_BUILD=1 builds them from Debian's sources in about ten minutes, as root"
     )
 
 
-def _sources(wanted: tuple[str, ...], build: bool) -> Iterator[tuple[str, Callable[[], Path]]]:
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
-    if assets:
-        yield "KUBEBUILDER_ASSETS", lambda: Path(assets)
-    yield "cache", lambda: CACHE / "bin"
-    yield "tarball", _unpack
-    if build:
-        yield "Debian's sources", lambda: build_from_debian(CACHE)
-    elif wanted == CONTROL_PLANE:
-        yield "upstream", lambda: upstream.download(CACHE)
+_failures: dict[Source, str] = {}
+"""What was tried in vain and takes long: not tried again by this process."""
+
+
+def _folder(source: Source) -> Path:
+    """The folder of a source's programs, brought where that is what it takes."""
+    if source in _failures:
+        raise ClusterUnavailableError(_failures[source])
+    try:
+        match source:
+            case Source.ASSETS:
+                return Path(os.environ["KUBEBUILDER_ASSETS"])
+            case Source.CACHE:
+                return CACHE / "bin"
+            case Source.TARBALL:
+                return _unpack()
+            case Source.UPSTREAM:
+                return upstream.download(CACHE)
+            case Source.DEBIAN:
+                return build_from_debian(CACHE)
+    except ClusterUnavailableError as error:
+        if source in (Source.UPSTREAM, Source.DEBIAN):
+            _failures[source] = str(error)
+        raise
 
 
 def _unpack() -> Path:

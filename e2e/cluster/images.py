@@ -1,10 +1,12 @@
 """Images without a registry: built by buildah from the project's Dockerfiles, handed to the node's containerd."""
 
+import fcntl
 import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from e2e.cluster import base_image, packages, pip_settings
@@ -24,6 +26,12 @@ def ensure_base() -> None:
     keyed = f"localhost/argosy-e2e-base:{base_image.key()}"
     if exists(keyed):
         return
+    with _alone():
+        if not exists(keyed):
+            _make_base(keyed)
+
+
+def _make_base(keyed: str) -> None:
     files = base_image.root_filesystem()
     with tempfile.TemporaryDirectory(dir=CACHE) as context:
         os.link(files, Path(context) / "rootfs.tar")
@@ -50,8 +58,9 @@ def build(dockerfile: Path, context: Path, tag: str, build_args: Mapping[str, st
         mounts += [f"--volume={place}:{place}:ro" for place in settings.folders]
         if pip_settings.CERTIFICATES.exists():
             mounts.append(f"--volume={pip_settings.CERTIFICATES.resolve()}:{pip_settings.CERTIFICATES}:ro")
-        _buildah("bud", "--isolation=chroot", "--format=docker", "--layers", "--pull=never", *mounts, *args,
-                 f"--tag={tag}", f"--file={dockerfile}", str(context))  # fmt: skip
+        with _beside_others():
+            _buildah("bud", "--isolation=chroot", "--format=docker", "--layers", "--pull=never", *mounts, *args,
+                     f"--tag={tag}", f"--file={dockerfile}", str(context))  # fmt: skip
     return _buildah("inspect", "--type=image", "--format={{.FromImageID}}", tag).strip()
 
 
@@ -73,7 +82,18 @@ def remove_others(tag: str) -> None:
 
 
 def trim() -> None:
-    """Drop the oldest layers that no image is made of: what is left of builds a while ago. Not during a build."""
+    """Drop the oldest layers that no image is made of: what is left of builds a while ago.
+
+    During a build, another process's too, they stay for the next time.
+    """
+    try:
+        with _alone(fcntl.LOCK_NB):
+            _drop_oldest_layers()
+    except BlockingIOError:
+        return
+
+
+def _drop_oldest_layers() -> None:
     listed = json.loads(_buildah("images", "--json", "--filter=dangling=true"))
     old = sorted(listed, key=lambda image: int(image["created"]))[:-KEPT_LAYERS]
     if old:
@@ -87,6 +107,23 @@ def load(tag: str, containerd: Containerd) -> None:
         archive = Path(folder) / "image.tar"
         _buildah("push", tag, f"docker-archive:{archive}:{tag}")
         containerd.load(archive)
+
+
+@contextmanager
+def _locked(how: int) -> Iterator[None]:
+    with (CACHE / "images.lock").open("w") as file:
+        fcntl.flock(file, how)
+        yield
+
+
+def _beside_others() -> AbstractContextManager[None]:
+    """While a build goes on: others may build as well, and nothing is taken from under it."""
+    return _locked(fcntl.LOCK_SH)
+
+
+def _alone(how: int = 0) -> AbstractContextManager[None]:
+    """While no build goes on, in this process or another; with LOCK_NB BlockingIOError where one does."""
+    return _locked(fcntl.LOCK_EX | how)
 
 
 def _check_possible() -> None:

@@ -31,7 +31,7 @@ READY_TIMEOUT_S = 90.0
 def check_possible(binaries: Binaries) -> None:
     """Raise ClusterUnavailableError where no node can run; install the Debian packages it needs."""
     if os.geteuid() != 0:
-        raise ClusterUnavailableError("a real node needs root: containers, network and iptables; the control plane not")
+        raise ClusterUnavailableError("a real node needs root, for containers, network and iptables")
     if not binaries.has(*PROGRAMS):
         raise ClusterUnavailableError(f"a real node needs {' and '.join(PROGRAMS)}, which {binaries.folder} lacks")
     packages.ensure(packages.NODE)

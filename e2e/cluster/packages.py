@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.cluster.errors import ClusterUnavailableError
+from e2e.cluster.state import locked
 
+LOCK = Path("/run/lock/argosy-apt")
 POLICY = Path("/usr/sbin/policy-rc.d")
 
 
@@ -26,6 +28,7 @@ class Package:
 ETCD = Package("etcd-server", "etcd")
 KUBECTL = Package("kubernetes-client", "kubectl")
 OPENSSL = Package("openssl", "openssl")
+CURL = Package("curl", "curl")
 NODE = (
     Package("containerd", "containerd"),
     Package("runc", "runc"),
@@ -39,7 +42,8 @@ IMAGES = (Package("buildah", "buildah"), Package("debootstrap", "debootstrap"))
 
 def ensure(packages: Iterable[Package]) -> None:
     """Install what is missing; without root or Debian raise ClusterUnavailableError that names the command to run."""
-    missing = [package.name for package in packages if not package.present()]
+    wanted = tuple(packages)
+    missing = [package.name for package in wanted if not package.present()]
     if not missing:
         return
     command = f"apt-get install {' '.join(missing)}"
@@ -47,9 +51,13 @@ def ensure(packages: Iterable[Package]) -> None:
         raise ClusterUnavailableError(f"missing programs; on Debian they come with `{command}`, and this is no Debian")
     if os.geteuid() != 0:
         raise ClusterUnavailableError(f"missing programs; run, as root: apt-get update && {command}")
-    _apt("update")
-    with _no_service_starts():
-        _apt("install", "-y", "--no-install-recommends", *missing)
+    # apt refuses a second one at a time, and by our turn another may have installed them.
+    with locked(LOCK):
+        missing = [package.name for package in wanted if not package.present()]
+        if missing:
+            _apt("update")
+            with _no_service_starts():
+                _apt("install", "-y", "--no-install-recommends", *missing)
 
 
 def _apt(*words: str) -> None:

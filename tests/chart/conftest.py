@@ -11,6 +11,7 @@ import pytest
 import yaml
 from e2e.cluster import Cluster
 from e2e.cluster.waiting import wait_for
+from e2e.release import helm as helm_library
 from e2e.starting import started
 
 CHART = Path(__file__).parents[2] / "charts/argosy"
@@ -20,9 +21,7 @@ WITHOUT_CRDS = {"crds": {"install": False}}
 @pytest.fixture(scope="session")
 def helm() -> Any:
     """Helm as a library."""
-    return pytest.importorskip(
-        "helm_sdkpy", reason="Helm's library is missing: pip install --ignore-requires-python helm-sdkpy"
-    )
+    return helm_library()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from e2e.cluster import ClusterError, ClusterUnavailableError, images
+from e2e.starting import give_up
 
 REPOSITORY = Path(__file__).parents[2]
 AS_ITS_USER = (
@@ -45,7 +46,7 @@ def test_an_image_holds_what_it_runs_and_no_more(name: str, tmp_path: Path) -> N
     try:
         images.build(REPOSITORY / name / "Dockerfile", REPOSITORY, tag)
     except ClusterUnavailableError as error:
-        pytest.skip(str(error))
+        give_up(error)
     # What fails in this build is named by its error: a command that the image's own user cannot do.
     steps = (*map(_step, (*AS_ITS_USER, *WORDS[name])), "USER 0", *map(_step, AS_ROOT))
     (tmp_path / "Dockerfile").write_text("\n".join([f"FROM {tag}", *steps]))
@@ -68,4 +69,4 @@ def test_an_extra_that_there_is_not_ends_the_build() -> None:
                 {"EXTRAS": "runtime,onxruntime"},
             )  # fmt: skip
     except ClusterUnavailableError as error:
-        pytest.skip(str(error))
+        give_up(error)

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.cluster import kubeconfig, packages, pause_image
+from e2e.cluster import ClusterUnavailableError, kubeconfig, packages, pause_image
 from e2e.cluster.certificates import Authority
 from e2e.cluster.kubeconfig import Credentials
 from e2e.cluster.waiting import poll
+from e2e.starting import give_up
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the pause program is x86-64")
@@ -36,7 +37,15 @@ def test_the_pause_image_is_an_archive_whose_parts_refer_to_each_other() -> None
         assert {manifest["Config"], *manifest["Layers"]} <= set(archive.getnames())
 
 
-@pytest.mark.skipif(not packages.OPENSSL.present(), reason="needs the openssl program")
+@pytest.fixture
+def openssl() -> None:
+    try:
+        packages.ensure([packages.OPENSSL])
+    except ClusterUnavailableError as error:
+        give_up(error)
+
+
+@pytest.mark.usefixtures("openssl")
 def test_certificates_say_who_and_are_signed(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "ca")
     authority.create()

@@ -76,7 +76,9 @@ def test_without_any_programs_the_error_names_every_place(tmp_path: Path, monkey
     def out_of_reach(cache: Path) -> Path:
         raise ClusterUnavailableError("no way out")
 
-    monkeypatch.delenv("ARGOSY_KUBE_BUILD", raising=False)
+    for name in ("ARGOSY_KUBE_BUILD", "CI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(binaries, "_failures", {})
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / "assets"))
     monkeypatch.setattr(binaries, "CACHE", tmp_path / "cache")
     monkeypatch.setattr(binaries, "TARBALL", tmp_path / "none.tar.xz")
@@ -86,3 +88,4 @@ def test_without_any_programs_the_error_names_every_place(tmp_path: Path, monkey
     text = str(raised.value)
     for place in ("KUBEBUILDER_ASSETS", "cache", "none.tar.xz", "no way out", "ARGOSY_KUBE_BUILD=1"):
         assert place in text
+    assert "\n" not in text

@@ -1,12 +1,13 @@
 """What the documents tell a reader to type works as it stands. `tests.docs.blocks` says which blocks are run."""
 
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from e2e.cluster import ClusterUnavailableError, packages
+from e2e.starting import give_up
 from tests import ports
 from tests.docs.blocks import DOCUMENTS, ROOT, blocks, mistakes
 from tests.docs.reader import PORTS, Reader
@@ -27,14 +28,21 @@ def test_every_command_works(document: Path, tmp_path: Path) -> None:
     script = [block for block in blocks(document.read_text()) if block.is_run]
     if any(block.goes_on for block in script):
         ports.need(PORTS, "the document")
-    if any("curl " in block.text for block in script) and shutil.which("curl") is None:
-        pytest.skip("curl is not installed")
+    if any("curl " in block.text for block in script):
+        _have_curl()
     reader = Reader(tmp_path)
     try:
         for block in script:
             reader.run(block)
     finally:
         reader.leave()
+
+
+def _have_curl() -> None:
+    try:
+        packages.ensure([packages.CURL])
+    except ClusterUnavailableError as error:
+        give_up(error)
 
 
 def test_the_documents_are_found() -> None:

@@ -4,12 +4,12 @@ Where a peer cannot be had the test is skipped with the reason; under CI=true it
 a missing oracle would go unseen.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 import pytest
+from e2e.starting import give_up
 from tests.peers import perf_analyzer as load
 from tests.peers import s3 as storage
 from tests.peers.argosy import argosy
@@ -22,13 +22,6 @@ class StartServer(Protocol):
     """Starts a server on a repository; it is stopped when the test session ends."""
 
     def __call__(self, repository: Path, *flags: str, wait_for: str = "/v2/health/ready") -> Server: ...
-
-
-def give_up(reason: object) -> NoReturn:
-    """Skip for `reason`, or fail where CI=true."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"peer unavailable: {reason}", pytrace=False)
-    pytest.skip(f"peer unavailable: {reason}")
 
 
 def _starter(start: Callable[..., Server], folder: Callable[[], Path]) -> tuple[StartServer, Callable[[], None]]:

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
+import celpy
 import pytest
 
 from argosy.api import KINDS
 from argosy.api.base import ApiModel
 from argosy.api.schema import structural_schema
-
-celpy = pytest.importorskip("celpy", reason="cel-python evaluates the CRDs' rules")
 
 Body = dict[str, Any]
 Schema = dict[str, Any]

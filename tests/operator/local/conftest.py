@@ -5,9 +5,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from e2e.starting import give_up
 from tests.acceptance.running import PIPE, REAL, Starter, Workspace, free_ports, model, servers_of
 from tests.peers.cache import PeerUnavailableError
-from tests.peers.fixtures import give_up
 from tests.peers.triton import install
 
 

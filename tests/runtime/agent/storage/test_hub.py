@@ -9,7 +9,6 @@ import pytest
 
 from argosy_runtime.agent.storage import DigestMismatchError, Storage, StorageError
 
-pytest.importorskip("huggingface_hub")
 COMMIT = "a" * 40
 WEIGHTS = bytes(range(256)) * 40
 FILES = {"config.json": b"{}", "weights.safetensors": WEIGHTS, "onnx/model.onnx": b"onnx", ".gitattributes": b"x"}

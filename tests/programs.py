@@ -1,0 +1,46 @@
+"""`python -m tests.programs`: brings the programs that tests need and pip does not, before the tests' own clocks run.
+
+What is there already costs a second. Where something cannot be had the tests that need it are skipped, and this says
+why; under CI=true nothing may be skipped, so it ends with 1.
+"""
+
+import importlib
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+from e2e.cluster import ClusterError, ClusterUnavailableError, binaries, images, node, packages
+from e2e.cluster.policy import Machine, Verdict, verdict
+from tests.peers import perf_analyzer, s3, triton
+from tests.peers.cache import PeerUnavailableError
+
+
+def main() -> None:
+    """Bring everything, one after the other."""
+    failed = False
+    for what, bring in _all():
+        start = time.monotonic()
+        try:
+            bring()
+        except (ClusterError, ClusterUnavailableError, PeerUnavailableError, ImportError) as error:
+            outcome, line = verdict(Machine.here(), str(error))
+            failed |= outcome is Verdict.FAIL
+            print(f"{what}: {line}", flush=True)
+        else:
+            print(f"{what}: there ({time.monotonic() - start:.0f} s)", flush=True)
+    sys.exit(failed)
+
+
+def _all() -> Iterator[tuple[str, Callable[[], object]]]:
+    yield "curl", lambda: packages.ensure([packages.CURL])
+    yield "Helm's library", lambda: importlib.import_module("helm_sdkpy")
+    yield "S3 server", s3.install
+    yield "tritonserver", triton.install
+    yield "perf_analyzer", perf_analyzer.install
+    yield "Kubernetes' control plane", binaries.find
+    yield "a node's programs", lambda: node.check_possible(binaries.find(*binaries.NODE))
+    yield "base image", images.ensure_base
+
+
+if __name__ == "__main__":
+    main()

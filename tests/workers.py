@@ -1,0 +1,50 @@
+"""`pytest --numprocesses=N`: which tests one worker runs, one after the other, and which begin first.
+
+Tests that share something that is brought for them (a cluster, a server, a fixed port) stay together; other files of
+tests are dealt out as workers become free. What takes longest begins first, so that no worker waits long at the end.
+"""
+
+from typing import Any
+
+from xdist.scheduler import LoadScopeScheduling
+
+TOGETHER = (
+    ("tests/cluster_tools/test_node.py", "node"),  # a machine has one: its own cluster first, then that of e2e/
+    ("e2e/", "node"),
+    ("tests/operator/cluster/", "api server"),
+    ("tests/operator/render/workloads/test_accepted.py", "api server"),
+    ("tests/runtime/agent/test_kubernetes_source.py", "api server"),
+    ("tests/chart/", "chart"),
+    ("tests/docs/test_documents.py", "ports"),  # 8000, 8001 and 8002, which the documents name
+    ("tests/examples/test_make_run.py", "ports"),
+    ("tests/examples/", "examples"),
+    ("tests/clients/", "clients"),
+    ("tests/differential/", "differential"),
+    ("tests/rendered/", "rendered"),
+    ("tests/runtime/frontends/", "frontends"),
+)
+"""The beginning of a test's id, and what it shares; the first that fits counts."""
+FIRST = ("node", "api server", "chart", "ports")
+"""What takes longest, or waits most, in the order in which it begins."""
+
+
+def share(nodeid: str) -> str:
+    """What a test shares with all that have the same answer: a name from TOGETHER, or else its file."""
+    return next((name for start, name in TOGETHER if nodeid.startswith(start)), nodeid.partition("::")[0])
+
+
+def rank(nodeid: str) -> int:
+    """Which tests come first: the lower, the earlier. Those of one rank keep their order."""
+    name = share(nodeid)
+    return FIRST.index(name) if name in FIRST else len(FIRST)
+
+
+class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """pytest-xdist's, with `share` in place of modules and classes."""
+
+    def __init__(self, config: Any, log: Any = None) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False  # it would begin with what has the most tests
+
+    def _split_scope(self, nodeid: str) -> str:
+        return share(nodeid)
