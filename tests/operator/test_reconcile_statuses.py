@@ -23,7 +23,7 @@ READY = ServerReport("p-0", True, (LoadedModel("m", 1, LoadState.READY),), "http
 def said(status: Status, kind: ConditionType = ConditionType.READY) -> tuple[str, str, str]:
     condition = status.condition(kind)
     assert condition is not None
-    return condition.status.value, condition.reason.value, condition.message
+    return condition.status.value, str(condition.reason), condition.message
 
 
 def of(outcome: Outcome, identity: str = "InferenceModel default/m") -> Status:

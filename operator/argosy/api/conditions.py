@@ -1,8 +1,9 @@
 """Conditions: what is so about a resource, and why, in the form that kstatus reads."""
 
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from argosy.api.base import FrozenModel, Int
 
@@ -100,14 +101,25 @@ class Reason(StrEnum):
     NO_SIGNALS = "NoSignals"
 
 
+def camel_case(longest: int) -> WithJsonSchema:
+    """The schema of any CamelCase word, not of this release alone: a status passes whichever CRD there is."""
+    return WithJsonSchema({"type": "string", "pattern": "^[A-Z][A-Za-z0-9]*$", "maxLength": longest})
+
+
+AnyConditionType = Annotated[ConditionType | str, Field(union_mode="left_to_right"), camel_case(316)]
+"""A type of this release, or the word of another's."""
+AnyReason = Annotated[Reason | str, Field(union_mode="left_to_right"), camel_case(1024)]
+"""A reason of this release, or the word of another's."""
+
+
 class Condition(FrozenModel):
     """One statement about a resource, with its reason."""
 
     model_config = ConfigDict(extra="ignore")
 
-    type: ConditionType = Field(description="What the condition is about.")
+    type: AnyConditionType = Field(description="What the condition is about.")
     status: ConditionStatus = Field(description="Whether it is so: True, False or Unknown.")
-    reason: Reason = Field(description="Why, in one CamelCase word.")
+    reason: AnyReason = Field(description="Why, in one CamelCase word.")
     message: str = Field(
         default="", max_length=32768, description="Why, with the field or the numbers, and what to do."
     )

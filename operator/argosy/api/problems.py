@@ -56,8 +56,14 @@ def field_path(location: Iterable[str | int]) -> str:
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
     """Each path and message of a failed validation of `model`, in the manifest's own names."""
     for detail in error.errors(include_url=False):
-        location = tuple(part for part in detail["loc"] if part != "[key]")
-        yield field_path(location), _message(detail, location, model)
+        if not _is_echo(detail):
+            location = tuple(part for part in detail["loc"] if part != "[key]")
+            yield field_path(location), _message(detail, location, model)
+
+
+def _is_echo(detail: ErrorDetails) -> bool:
+    """Whether a list is called short only because its wrong entries, each an error of its own, are not counted."""
+    return detail["type"] == "too_short" and len(detail["input"]) >= detail.get("ctx", {})["min_length"]
 
 
 def _message(detail: ErrorDetails, location: tuple[str | int, ...], model: type[BaseModel]) -> str:
@@ -72,6 +78,8 @@ def _message(detail: ErrorDetails, location: tuple[str | int, ...], model: type[
         return f"{found} is none of {', '.join(names)}{_hint(detail['input'], names)}"
     if kind == "string_pattern_mismatch":
         return f"{found} is not {PATTERNS[context['pattern']]}"
+    if kind == "too_short":
+        context = {**context, "actual_length": len(detail["input"])}
     if kind in _SAID:
         return _SAID[kind].format(found=found, **context)
     return f"{detail['msg'][0].lower()}{detail['msg'][1:]}; found {found}"

@@ -1,11 +1,12 @@
 """What the operator reports on each resource. It alone writes here."""
 
 from enum import StrEnum
+from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
 from argosy.api.base import FrozenModel, Int, Number
-from argosy.api.conditions import Condition, ConditionStatus, ConditionType
+from argosy.api.conditions import Condition, ConditionStatus, ConditionType, camel_case
 from argosy.api.quantity import MeasuredShare, Quantity
 
 
@@ -26,11 +27,15 @@ class VersionState(StrEnum):
     FAILED = "Failed"
 
 
+AnyVersionState = Annotated[VersionState | str, Field(union_mode="left_to_right"), camel_case(64)]
+"""A state of this release, or the word of another's."""
+
+
 class VersionStatus(StatusPart):
     """One version of a model."""
 
     version: Int = Field(ge=1, description="The version.")
-    state: VersionState = Field(description="Where it is between its files and its traffic.")
+    state: AnyVersionState = Field(description="Where it is between its files and its traffic.")
     traffic_percent: Int = Field(
         default=0, ge=0, le=100, description="Its share of the requests that name no version, in percent."
     )
@@ -147,7 +152,7 @@ class StepStatus(StatusPart):
 
     model: str = Field(description="The step's model.")
     version: Int = Field(ge=1, description="The version that the ensemble runs.")
-    state: VersionState = Field(description="Where it is between its files and its traffic.")
+    state: AnyVersionState = Field(description="Where it is between its files and its traffic.")
 
 
 class EnsembleStatus(ResourceStatus):

@@ -119,7 +119,7 @@ class Announcer:
         stuck = _is(now, ConditionType.STALLED)
         if not stuck and _is(now, ConditionType.RECONCILING):
             return  # on its way: how it ends is what people should notice
-        await self._recorder.record(resource, WARNING if stuck else NORMAL, ready.reason.value, ready.message)
+        await self._recorder.record(resource, WARNING if stuck else NORMAL, str(ready.reason), ready.message)
 
 
 def _name(resource: Resource, key: tuple[str, str, str], now: datetime) -> str:

@@ -4,8 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import Field, ValidationError
 
-from argosy.api import parse_body
+from argosy.api import ApiModel, parse_body
+from argosy.api.base import Int
+from argosy.api.problems import explain
 
 Body = dict[str, Any]
 Case = tuple[dict[str, Any], str, str]
@@ -219,3 +222,30 @@ def test_rules_still_run_beside_a_wrong_field(body: Callable[..., Body]) -> None
 def test_a_rule_over_a_wrong_field_is_left_out(body: Callable[..., Body]) -> None:
     _, problems = parse_body(body("InferenceModel", {"minReplicas": "many"}))
     assert [problem.path for problem in problems] == ["spec.minReplicas"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "path"),
+    [
+        ("Ensemble", {"inputs.0.dataType": "FP32"}, "spec.inputs[0].dataType"),
+        ("InferenceModel", {"inputs.0.dims": [0]}, "spec.inputs[0].dims[0]"),
+        ("InferenceModel", {"versionPolicy.specific.versions": [0]}, "spec.versionPolicy.specific.versions[0]"),
+    ],
+)
+def test_one_wrong_entry_of_a_list_is_one_mistake(
+    body: Callable[..., Body], kind: str, changes: dict[str, Any], path: str
+) -> None:
+    _, problems = parse_body(body(kind, changes))
+    assert [problem.path for problem in problems] == [path]
+
+
+def test_a_short_list_of_wrong_entries_is_short_by_what_was_written() -> None:
+    class Pair(ApiModel):
+        both: tuple[Int, ...] = Field(min_length=2)
+
+    with pytest.raises(ValidationError) as caught:
+        Pair.model_validate({"both": ["x"]})
+    assert list(explain(caught.value, Pair)) == [
+        ("both[0]", "expected a whole number; found 'x'"),
+        ("both", "must have 2 or more entries; found 1"),
+    ]

@@ -100,3 +100,26 @@ def test_a_status_of_a_newer_release_is_read() -> None:
     status = InferenceModelStatus.model_validate({"newer": 1, "scaling": {"newer": 2, "desiredReplicas": 3}})
     assert status.scaling is not None
     assert status.scaling.desired_replicas == 3
+
+
+def test_a_condition_of_a_newer_release_is_read_and_may_be_written() -> None:
+    said = {"type": "Quantized", "status": "True", "reason": "NotInvented1Yet", "message": "m"}
+    known = {**said, "type": "Ready", "reason": "Serving"}
+    written = {"conditions": [said, known], "versions": [{"version": 1, "state": "Mirrored"}]}
+    status = InferenceModelStatus.model_validate(written)
+    assert [(each.type, each.reason) for each in status.conditions] == [
+        ("Quantized", "NotInvented1Yet"),
+        (ConditionType.READY, Reason.SERVING),
+    ]
+    assert status.ready
+    assert isinstance(status.conditions[1].reason, Reason)
+    schema = Draft202012Validator(structural_schema(InferenceModelStatus, defaults=False))
+    assert list(schema.iter_errors(written)) == []
+    for wrong in ("not Camel", "lower", ""):
+        assert list(schema.iter_errors({"conditions": [{**said, "reason": wrong}]}))
+
+
+def test_every_type_and_reason_of_ours_passes_the_schema() -> None:
+    schema = Draft202012Validator(structural_schema(Condition, defaults=False))
+    for kind, reason in [*((kind, "Valid") for kind in ConditionType), *(("Ready", reason) for reason in Reason)]:
+        assert list(schema.iter_errors({"type": str(kind), "status": "True", "reason": str(reason)})) == []

@@ -90,7 +90,7 @@ def of_pool(found: Mapping[str, Status]) -> ServingPoolStatus:
 
 def said(status: Status, kind: str) -> tuple[str, str]:
     condition = condition_of(status, kind)
-    return condition.status.value, condition.reason.value
+    return condition.status.value, str(condition.reason)
 
 
 def condition_of(status: Status, kind: str) -> Condition:
@@ -101,7 +101,7 @@ def condition_of(status: Status, kind: str) -> Condition:
 
 def test_a_model_that_is_loaded_everywhere_is_ready() -> None:
     status = of_model(statuses(situation([pool(), model()], [report("p-0", loaded("m"))]), NOON))
-    kinds = [condition.type.value for condition in status.conditions]
+    kinds = [str(condition.type) for condition in status.conditions]
     assert len(kinds) == len(set(kinds))
     assert {kind: said(status, kind)[0] for kind in kinds} == {
         "Ready": "True",
