@@ -14,4 +14,4 @@ def need(ports: Iterable[int], who: str) -> None:
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
-                give_up(f"port {port}, which {who} uses, is taken by another program")
+                give_up(f"port {port}, which {who} uses, is taken by another program", may_be_brought=False)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Self
 
+HOW_TO_RUN = "CI=true brings what is missing, or fails: CI=true make test"
+
 
 class Source(StrEnum):
     """Where Kubernetes' own programs come from."""
@@ -55,11 +57,11 @@ def sources(machine: Machine, *, node: bool) -> tuple[Source, ...]:
     return (*named, Source.CACHE, Source.TARBALL, *upstream, *built)
 
 
-def verdict(machine: Machine, reason: str) -> tuple[Verdict, str]:
+def verdict(machine: Machine, reason: str, *, may_be_brought: bool = True) -> tuple[Verdict, str]:
     """What becomes of tests that lack something for this reason, and the one line that is said of it."""
     line = " ".join(reason.split())
     if machine.ci:
         return Verdict.FAIL, f"CI=true skips nothing: {line}"
-    if machine.root:
-        return Verdict.SKIP, f"{line} (`CI=true make test` brings what is missing, or fails)"
-    return Verdict.SKIP, f"{line} (`CI=true make test`, as root, brings what is missing, or fails)"
+    if may_be_brought:
+        line = f"{line} ({HOW_TO_RUN}{'' if machine.root else ', as root'})"
+    return Verdict.SKIP, line

@@ -41,9 +41,14 @@ def test_in_ci_the_last_resort_is_a_build_and_nothing_is_skipped(root: bool, bui
 def test_elsewhere_one_line_says_why_it_is_skipped_and_how_it_would_run(root: bool) -> None:
     outcome, line = verdict(machine(root=root), "no kubelet:\n  looked everywhere")
     assert outcome is Verdict.SKIP
-    assert line.startswith("no kubelet: looked everywhere (`CI=true make test`")
+    assert line.startswith("no kubelet: looked everywhere (CI=true brings what is missing")
     assert "\n" not in line
-    assert ("as root" in line) is not root
+    assert line.endswith(", as root)") is not root
+
+
+def test_what_nothing_can_bring_is_said_as_it_is() -> None:
+    assert verdict(machine(), "port 8000 is taken", may_be_brought=False) == (Verdict.SKIP, "port 8000 is taken")
+    assert verdict(machine(ci=True), "port 8000 is taken", may_be_brought=False)[0] is Verdict.FAIL
 
 
 @pytest.mark.parametrize(
@@ -63,7 +68,7 @@ def test_the_environment_says_what_may_be_done(
 
 def test_a_test_is_skipped_or_fails_accordingly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
-    with pytest.raises(pytest.skip.Exception, match=r"no wheel \(`CI=true make test`"):
+    with pytest.raises(pytest.skip.Exception, match=r"no wheel \(CI=true brings what is missing"):
         give_up("no wheel")
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="CI=true skips nothing: no wheel"):

@@ -77,18 +77,16 @@ class Reader:
         return self._log.read_text(errors="replace")[-4000:]
 
     def _all_ready(self) -> bool:
-        """Whether `argosy get` shows every resource as Ready."""
-        done = subprocess.run(
-            ["argosy", "get", "-o", "json"],
-            cwd=self._folder,
-            env=self._environment,
-            capture_output=True,
-            timeout=SCRIPT_S,
-            check=False,
+        """Whether the status of every resource is Ready. Read from its file: `argosy get` would take a core from it."""
+        try:
+            status = json.loads((self._folder / ".argosy/status.json").read_text())
+        except FileNotFoundError:
+            return False
+        if self._server is None or status["pid"] != self._server.pid:
+            return False
+        return bool(status["resources"]) and all(
+            _conditions(each).get("Ready") == "True" for each in status["resources"]
         )
-        items = json.loads(done.stdout)["items"] if done.returncode == 0 else []
-        conditions = [_conditions(item).get("Ready") for item in items]
-        return bool(conditions) and all(ready == "True" for ready in conditions)
 
     def leave(self) -> None:
         """Ctrl-C what runs. Fails where it does not end well, or leaves a process."""
