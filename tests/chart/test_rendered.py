@@ -178,6 +178,13 @@ def test_images_are_named(release: Release, images: dict[str, Any], operator: st
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
 
 
+def test_the_variants_of_nvidias_image_are_named(release: Release) -> None:
+    images = {"registry": "mirror.test", "tritonVllm": {"repository": "nv/triton"}}
+    (container,) = _pod(release.install({**WITHOUT_CRDS, "images": images}))["containers"]
+    assert "--triton-vllm-image=mirror.test/nv/triton:25.08-vllm-python-py3" in container["args"]
+    assert "--triton-trtllm-image=nvcr.io/nvidia/tritonserver:25.08-trtllm-python-py3" in container["args"]
+
+
 @pytest.mark.usefixtures("monitoring")
 def test_alerts_ask_for_metrics_that_there_are(release: Release) -> None:
     rules = {"enabled": True, "labels": {"a": "b"}}

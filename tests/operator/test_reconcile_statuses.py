@@ -181,3 +181,29 @@ def test_an_unchanged_round_changes_no_status() -> None:
     )
     assert second.statuses == first.statuses
     assert first.problems == ()
+
+
+def test_a_model_with_an_engine_is_neither_loaded_nor_ready_until_engines_are_built() -> None:
+    outcome = decide(pool(), model("m", engine={"builder": "onnxruntime"}), model("n"))
+    assert said(of(outcome))[:2] == ("False", "EngineNotBuilt")
+    assert said(of(outcome), ConditionType.STALLED)[:2] == ("True", "EngineNotBuilt")
+    assert said(of(outcome), ConditionType.ENGINE_READY)[:2] == ("False", "EngineNotBuilt")
+    assert "point storageUri at a built engine" in said(of(outcome))[2]
+    (step,) = outcome.steps[POOL]
+    assert [each.name for each in step.repository.models] == ["n"]
+
+
+def test_what_served_before_an_engine_was_asked_for_goes_on_serving() -> None:
+    before = decide(pool(), model("m"))
+    (step,) = before.steps[POOL]
+    previous = Previous(before.servers, {POOL: [step.repository]}, before.statuses, valid=before.valid)
+    asked = decide(pool(), model("m", engine={"builder": "onnxruntime"}), previous=previous)
+    assert said(of(asked))[:2] == ("False", "EngineNotBuilt")
+    assert said(of(asked), ConditionType.ENGINE_READY)[1] == "EngineNotBuilt"
+    assert said(of(asked), ConditionType.LOADED)[0] == "True"
+    assert asked.steps[POOL][0].repository == step.repository
+
+
+def test_a_format_that_the_runtime_cannot_run_is_a_reason() -> None:
+    outcome = decide(pool(), model("m", modelFormat={"name": "tensorrt"}))
+    assert said(of(outcome))[:2] == ("False", "UnsupportedFormat")

@@ -37,10 +37,14 @@ Flag = Annotated[bool, Strict()]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One broken rule: where, relative to the model whose rule it is, and what to do about it."""
+    """One broken rule: where, relative to the model whose rule it is, and what to do about it.
+
+    `reason` is that of the condition Valid; empty says what the path says.
+    """
 
     message: str
     path: tuple[str | int, ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

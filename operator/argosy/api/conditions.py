@@ -55,6 +55,7 @@ class Reason(StrEnum):
     NAME_CONFLICT = "NameConflict"
     INVALID_GRAPH = "InvalidGraph"
     STEP_INVALID = "StepInvalid"
+    UNSUPPORTED_FORMAT = "UnsupportedFormat"
     SETTING_WITHOUT_EFFECT = "SettingWithoutEffect"
     # Placed
     PLACED = "Placed"
@@ -76,6 +77,7 @@ class Reason(StrEnum):
     ENGINE_NOT_NEEDED = "EngineNotNeeded"
     ENGINE_BUILT = "EngineBuilt"
     ENGINE_CACHED = "EngineCached"
+    ENGINE_NOT_BUILT = "EngineNotBuilt"
     BUILD_PENDING = "BuildPending"
     BUILDING = "Building"
     BUILD_FAILED = "BuildFailed"

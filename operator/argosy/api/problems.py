@@ -28,12 +28,16 @@ PATTERNS = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing that is wrong. `resource` is `Kind namespace/name`, or `document N` where none is read."""
+    """One thing that is wrong. `resource` is `Kind namespace/name`, or `document N` where none is read.
+
+    `reason` is that of the condition Valid; empty says what the path says.
+    """
 
     file: str
     resource: str
     path: str
     message: str
+    reason: str = ""
 
     def __str__(self) -> str:
         where = f"{self.file}: {self.resource}" if self.resource else self.file

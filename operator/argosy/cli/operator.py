@@ -10,7 +10,9 @@ import typer
 
 RELEASE = version("argosy")
 ARGOSY_IMAGE = f"argosy-runtime:{RELEASE}"
-TRITON_IMAGE = "nvcr.io/nvidia/tritonserver:25.08-py3"
+TRITON = "nvcr.io/nvidia/tritonserver:25.08"
+TRITON_IMAGE, TRITON_VLLM_IMAGE = f"{TRITON}-py3", f"{TRITON}-vllm-python-py3"
+TRITON_TRTLLM_IMAGE = f"{TRITON}-trtllm-python-py3"
 
 
 def operator(
@@ -20,6 +22,12 @@ def operator(
     port: Annotated[int, typer.Option(help="Their port.", min=0, max=65535)] = 8080,
     argosy_image: Annotated[str, typer.Option(help="The bundled server's image.")] = ARGOSY_IMAGE,
     triton_image: Annotated[str, typer.Option(help="The image of NVIDIA's server.")] = TRITON_IMAGE,
+    triton_vllm_image: Annotated[
+        str, typer.Option(help="NVIDIA's with vLLM, for pools with models of that format.")
+    ] = TRITON_VLLM_IMAGE,
+    triton_trtllm_image: Annotated[
+        str, typer.Option(help="NVIDIA's with TensorRT-LLM, for pools with models of that format.")
+    ] = TRITON_TRTLLM_IMAGE,
     agent_image: Annotated[str, typer.Option(help="The agent's image. Default: the bundled server's.")] = "",
     pull_policy: Annotated[str, typer.Option(help="When those images are pulled.")] = "IfNotPresent",
     resync: Annotated[float, typer.Option(help="Seconds after which every pool is looked at again.", min=1)] = 300.0,
@@ -44,7 +52,9 @@ def operator(
     space, _, name = lease.partition("/")
     if not name:
         raise typer.BadParameter(f"{lease!r} must be NAMESPACE/NAME", param_hint="--lease")
-    images = Images(argosy_image, triton_image, agent_image or argosy_image, pull_policy)
+    images = Images(
+        argosy_image, triton_image, agent_image or argosy_image, pull_policy, triton_vllm_image, triton_trtllm_image
+    )
     options = Options(images, tuple(namespace or ()), (space, name), host, port, resync, kubeconfig)
     try:
         code = asyncio.run(Operator(options, resources.run).run())

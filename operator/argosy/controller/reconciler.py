@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.api import Problem, Resource, ServingPool
+from argosy.api import InferenceModel, Problem, Resource, ServingPool
 from argosy.cluster.apply import Applier
 from argosy.cluster.observe import Observer, PodView, PoolView
 from argosy.controller.events import Announcer
@@ -174,32 +174,14 @@ class Reconciler:
             return Rendered(keep=others)
         servers = [ServerWorkload(step.plan, step.repository, step.served) for step in steps]
         members = [each for each in declared.members if not each.metadata.deletion_timestamp]
-        objects = pool_objects(pool, servers, members, self._images, self._cluster)
+        models = [each for each in outcome.valid.values() if isinstance(each, InferenceModel)]
+        images = self._images.serving(pool, models)
+        objects = pool_objects(pool, servers, members, images, self._cluster)
         if former := _former(outcome):
             objects = (*objects, last_valid_configmap(pool, former))
-        held = self._held_back(pool, servers, view)
+        held = _held_back(pool, servers, images, view)
         wanted = tuple(each for each in objects if object_identity(each) not in held)
         return Rendered(wanted, owners(wanted), held | others)
-
-    def _held_back(self, pool: ServingPool, servers: Sequence[ServerWorkload], view: PoolView) -> frozenset[str]:
-        """The Deployments that keep their former Pod template until it is their turn."""
-        hashes = {
-            each.plan.name: template_hash(pod_template(pool, each.plan, each.repository, self._images))
-            for each in servers
-        }
-        reports = {report.name: report for report in view.reports}
-        upgrades = [
-            ServerUpgrade(
-                name,
-                outdated=view.templates.get(name, wanted) != wanted,
-                ready=name in reports and reports[name].ready,
-                settled=name in reports and reports[name].settled,
-            )
-            for name, wanted in hashes.items()
-        ]
-        allowed = may_upgrade(upgrades)
-        waiting = (each.name for each in upgrades if each.outdated and each.name not in allowed)
-        return frozenset(f"Deployment {pool.namespace}/{object_name(name)}" for name in waiting)
 
     def _routes(self, key: str, steps: Sequence[ServerStep], view: PoolView) -> Iterator[Coroutine[Any, Any, None]]:
         """Let the Services reach what serves, and nothing else."""
@@ -221,6 +203,24 @@ class Reconciler:
         if await self._applier.status(resource, status):
             self._store.wrote(resource.identity, status)
             await self._announcer.changed(resource, before, status)
+
+
+def _held_back(pool: ServingPool, servers: Sequence[ServerWorkload], images: Images, view: PoolView) -> frozenset[str]:
+    """The Deployments that keep their former Pod template until it is their turn."""
+    hashes = {each.plan.name: template_hash(pod_template(pool, each.plan, each.repository, images)) for each in servers}
+    reports = {report.name: report for report in view.reports}
+    upgrades = [
+        ServerUpgrade(
+            name,
+            outdated=view.templates.get(name, wanted) != wanted,
+            ready=name in reports and reports[name].ready,
+            settled=name in reports and reports[name].settled,
+        )
+        for name, wanted in hashes.items()
+    ]
+    allowed = may_upgrade(upgrades)
+    waiting = (each.name for each in upgrades if each.outdated and each.name not in allowed)
+    return frozenset(f"Deployment {pool.namespace}/{object_name(name)}" for name in waiting)
 
 
 async def _all(*works: Iterable[Coroutine[Any, Any, None]], failure: Exception | None = None) -> None:

@@ -54,7 +54,7 @@ def read_manifests(path: Path) -> Manifests:
 def for_this_machine(resources: Iterable[Resource], gpus: int) -> tuple[Resource, ...]:
     """The same resources as one machine can serve them.
 
-    It is every pool's node, with a replica per GPU at most.
+    It is every pool's node, with a replica per GPU at most, and the bundled server is every pool's runtime.
     """
     return tuple(_for_this_machine(resource, max(1, gpus)) for resource in resources)
 
@@ -91,7 +91,9 @@ def without_effect(resources: Iterable[Resource]) -> list[str]:
 
 def _for_this_machine(resource: Resource, copies: int) -> Resource:
     if isinstance(resource, ServingPool):
-        return resource.model_copy(update={"spec": resource.spec.model_copy(update={"node_selector": {}})})
+        runtime = resource.spec.runtime.model_copy(update={"name": RuntimeName.ARGOSY})
+        spec = resource.spec.model_copy(update={"node_selector": {}, "runtime": runtime})
+        return resource.model_copy(update={"spec": spec})
     fewest = min(max(1, resource.spec.min_replicas), copies)
     update = {"min_replicas": fewest, "max_replicas": None}
     if isinstance(resource, InferenceModel):

@@ -1,18 +1,23 @@
 """Rules that span resources."""
 
+import pytest
+
 from argosy.api import parse_documents
+from argosy.api.modelformat import BACKENDS
 from argosy.fleet.validation.references import check_set
+from argosy.fleet.validation.runtimes import BUNDLED, RUNTIMES
+from argosy_runtime import backends
 
 HEAD = "apiVersion: argosy.dev/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n"
 
 
-def pool(name: str, namespace: str = "n") -> str:
-    return HEAD % ("ServingPool", name, namespace)
+def pool(name: str, namespace: str = "n", runtime: str = "{name: argosy}") -> str:
+    return HEAD % ("ServingPool", name, namespace) + f"spec: {{runtime: {runtime}}}\n"
 
 
-def model(name: str, pool_ref: str = "p", namespace: str = "n") -> str:
-    spec = f"spec: {{poolRef: {{name: {pool_ref}}}, modelFormat: {{name: python}}, version: 1, storageUri: 'file:m'}}\n"
-    return HEAD % ("InferenceModel", name, namespace) + spec
+def model(name: str, pool_ref: str = "p", namespace: str = "n", made_of: str = "python", more: str = "") -> str:
+    given = f"poolRef: {{name: {pool_ref}}}, modelFormat: {{name: {made_of}}}, version: 1, storageUri: 'file:m'{more}"
+    return HEAD % ("InferenceModel", name, namespace) + f"spec: {{{given}}}\n"
 
 
 def ensemble(name: str, step: str, namespace: str = "n", pool_ref: str = "p") -> str:
@@ -103,3 +108,42 @@ def test_an_ensemble_that_holds_itself_is_a_circle() -> None:
 def test_a_resource_without_a_source_still_has_its_identity() -> None:
     resources, _ = parse_documents(model("m"), "f.yaml")
     assert [(problem.file, problem.resource) for problem in check_set(resources)] == [("", "InferenceModel n/m")]
+
+
+def test_the_table_has_every_backend_of_the_bundled_server_and_one_for_every_format() -> None:
+    assert frozenset(backends.names()) == BUNDLED
+    assert frozenset(BACKENDS.values()) == frozenset().union(*RUNTIMES.values())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("made_of", BACKENDS)
+def test_a_format_that_the_runtime_cannot_run_is_refused_at_once(made_of: str, runtime: str) -> None:
+    found = said(pool("p", runtime=f"{{name: {runtime}}}"), model("m", made_of=made_of))
+    other = "triton" if runtime == "argosy" else "argosy"
+    if BACKENDS[made_of] in RUNTIMES[runtime]:
+        assert found == []
+    else:
+        (words,) = found
+        assert words.startswith(
+            f"f.yaml: InferenceModel n/m: spec.modelFormat.name: format '{made_of}' needs the backend"
+        )
+        assert f"of pool 'p' does not have: use a pool with runtime.name {other}" in words
+
+
+def test_a_model_that_no_image_of_nvidias_has_beside_the_others_is_refused() -> None:
+    documents = [model("llm", made_of="tensorrt_llm"), model("glue"), model("score", made_of="onnx")]
+    assert said(pool("p", runtime="{name: triton}"), *documents) == [
+        (
+            "f.yaml: InferenceModel n/score: spec.modelFormat.name: format 'onnx' needs NVIDIA's image …-py3, which "
+            "does not have the backend tensorrtllm of 'llm' in pool 'p': put one of the two into a pool of its own, "
+            "or give the pool an image with both backends (spec.runtime.image)"
+        )
+    ]
+    assert said(pool("p", runtime="{name: triton, image: own}"), *documents) == []
+    assert said(pool("p", runtime="{name: triton}"), *documents[:2]) == []
+
+
+def test_an_engine_that_nobody_builds_is_refused_before_raw_files_serve() -> None:
+    (words,) = said(pool("p"), model("m", made_of="onnx", more=", engine: {builder: onnxruntime}"))
+    assert words.startswith("f.yaml: InferenceModel n/m: spec.engine: this release builds no engines")
+    assert "point storageUri at a built engine" in words

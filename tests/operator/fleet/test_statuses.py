@@ -225,9 +225,11 @@ def test_every_setting_without_effect_is_named() -> None:
             NOON,
         )
     )
-    assert said(status, "EngineReady") == ("False", "SettingWithoutEffect")
+    assert said(status, "EngineReady") == ("False", "EngineNotBuilt")
     assert "spec.engine" in condition_of(status, "EngineReady").message
-    assert said(status, "AccuracyVerified") == ("False", "SettingWithoutEffect")
+    assert said(status, "AccuracyVerified") == ("False", "AccuracyPending")
+    assert said(status, "Ready") == ("False", "EngineNotBuilt")
+    assert said(status, "Stalled") == ("True", "EngineNotBuilt")
     assert said(status, "Scaling") == ("False", "SettingWithoutEffect")
     assert {"spec.slo", "spec.maxReplicas"} <= {
         word.strip(":;") for word in condition_of(status, "Scaling").message.split()
@@ -235,6 +237,15 @@ def test_every_setting_without_effect_is_named() -> None:
     assert said(status, "Valid") == ("True", "SettingWithoutEffect")
     assert "spec.rollout" in condition_of(status, "Valid").message
     assert "spec.sequence" in condition_of(status, "Valid").message
+
+
+def test_sequence_batching_has_effect_on_nvidias_server() -> None:
+    stateful = model(sequence={"oldest": {"maxCandidateSequences": 4}})
+    here = [report("p-0", loaded("m"))]
+    bundled = of_model(statuses(situation([pool(), stateful], here), NOON))
+    assert said(bundled, "Valid") == ("True", "SettingWithoutEffect")
+    status = of_model(statuses(situation([pool(runtime={"name": "triton"}), stateful], here), NOON))
+    assert said(status, "Valid") == ("True", "Valid")
 
 
 def test_a_pools_settings_without_effect_are_named() -> None:

@@ -38,10 +38,15 @@ def invalid_status(
     message += STILL if serves else ""
     findings = stalled(reason, message, "nothing can be done until the spec is corrected")
     findings.append(Finding(ConditionType.VALID, False, reason, message))
+    if unbuilt := next((problem for problem in problems if problem.reason == Reason.ENGINE_NOT_BUILT), None):
+        said = f"{unbuilt.path}: {unbuilt.message}"
+        findings.append(Finding(ConditionType.ENGINE_READY, False, Reason.ENGINE_NOT_BUILT, said))
     return overruled(status or EMPTY[resource.kind], findings, before, resource.metadata.generation, now)
 
 
 def _reason(resource: Resource, problem: Problem) -> Reason:
+    if problem.reason:
+        return Reason(problem.reason)
     if problem.path.startswith("spec.poolRef"):
         return Reason.UNKNOWN_POOL
     if problem.path.startswith("metadata.name"):

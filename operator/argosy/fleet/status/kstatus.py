@@ -5,7 +5,13 @@ from collections.abc import Sequence
 from argosy.api import ConditionType, Reason
 from argosy.fleet.status.conditions import Finding
 
-_NEEDED = (ConditionType.VALID, ConditionType.PLACED, ConditionType.LOADED)
+_NEEDED = (
+    ConditionType.VALID,
+    ConditionType.ENGINE_READY,
+    ConditionType.ACCURACY_VERIFIED,
+    ConditionType.PLACED,
+    ConditionType.LOADED,
+)
 _STUCK = frozenset(
     {
         Reason.INVALID_SPEC,
@@ -13,6 +19,10 @@ _STUCK = frozenset(
         Reason.NAME_CONFLICT,
         Reason.INVALID_GRAPH,
         Reason.STEP_INVALID,
+        Reason.UNSUPPORTED_FORMAT,
+        Reason.ENGINE_NOT_BUILT,
+        Reason.ACCURACY_TOO_LOW,
+        Reason.BUILD_FAILED,
         Reason.NO_NODES,
         Reason.NO_GPUS,
         Reason.COMPUTE_TOO_LARGE,

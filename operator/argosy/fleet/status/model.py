@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelStatus, Reason
+from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelStatus, Reason, ServingPool
 from argosy.api.status import FootprintStatus, PlacementStatus, ScalingStatus
 from argosy.fleet.status.conditions import Finding, conditions
 from argosy.fleet.status.kstatus import verdict
@@ -49,7 +49,7 @@ def _findings(
     model: InferenceModel, served: Served, places: Sequence[PlacementStatus], loading: Loading
 ) -> list[Finding]:
     parts = [
-        _valid(model),
+        _valid(model, served.pool),
         placed_finding(served, model.name, places),
         *_engine(model),
         loading.finding(),
@@ -60,8 +60,8 @@ def _findings(
     return [*verdict(parts, loading.serving(), rolling), *parts]
 
 
-def _valid(model: InferenceModel) -> Finding:
-    unused = unused_model_settings(model)
+def _valid(model: InferenceModel, pool: ServingPool) -> Finding:
+    unused = unused_model_settings(model, pool)
     if unused:
         return Finding(
             ConditionType.VALID, True, Reason.SETTING_WITHOUT_EFFECT, f"without effect in this release: {unused}"
@@ -80,14 +80,13 @@ def _engine(model: InferenceModel) -> list[Finding]:
     built = Finding(
         ready,
         False,
-        Reason.SETTING_WITHOUT_EFFECT,
-        "spec.engine: this release builds no engines; the files at storageUri are served as they are. Point "
-        "storageUri at a built engine, or leave spec.engine out",
+        Reason.ENGINE_NOT_BUILT,
+        "spec.engine: this release builds no engines. Point storageUri at a built one, or leave spec.engine out",
     )
     if engine.accuracy is None:
         return [built, Finding(verified, True, Reason.ACCURACY_NOT_REQUIRED)]
     message = "spec.engine.accuracy: this release builds no engines, so nothing was compared"
-    return [built, Finding(verified, False, Reason.SETTING_WITHOUT_EFFECT, message)]
+    return [built, Finding(verified, False, Reason.ACCURACY_PENDING, message)]
 
 
 def _scaling(model: InferenceModel) -> Finding:

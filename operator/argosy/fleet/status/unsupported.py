@@ -3,15 +3,16 @@
 from collections.abc import Callable, Mapping
 
 from argosy.api import InferenceModel, ServingPool
+from argosy.api.servingpool import RuntimeName
 
 GPUS_SEEN = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
-_MODEL: Mapping[str, tuple[Callable[[InferenceModel], bool], str]] = {
+_MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.sequence": (
-        lambda model: model.spec.sequence is not None,
-        "sequence batching is not done; requests are scheduled one by one",
+        lambda model, pool: model.spec.sequence is not None and pool.spec.runtime.name is RuntimeName.ARGOSY,
+        "the bundled server does no sequence batching; requests are scheduled one by one",
     ),
     "spec.rollout": (
-        lambda model: model.spec.rollout is not None,
+        lambda model, _: model.spec.rollout is not None,
         "a new version takes all traffic once it is loaded, without canary steps or analysis",
     ),
 }
@@ -41,9 +42,9 @@ _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
 }
 
 
-def unused_model_settings(model: InferenceModel) -> str:
-    """What of the spec has no effect, in words; empty if all has."""
-    return "; ".join(f"{field}: {says}" for field, (given, says) in _MODEL.items() if given(model))
+def unused_model_settings(model: InferenceModel, pool: ServingPool) -> str:
+    """What of the spec has no effect on this pool's servers, in words; empty if all has."""
+    return "; ".join(f"{field}: {says}" for field, (given, says) in _MODEL.items() if given(model, pool))
 
 
 def unused_scaling_settings(model: InferenceModel) -> str:

@@ -2,11 +2,12 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.api import Ensemble, InferenceModel, Problem, Reason, Resource, ServingPool
 from argosy.api.base import Fault
 from argosy.api.nearest import did_you_mean
 from argosy.api.problems import field_path
 from argosy.fleet.validation.graph import Served, check_graph, nesting_cycle
+from argosy.fleet.validation.runtimes import check_runtimes
 
 
 def check_set(
@@ -23,11 +24,15 @@ def check_set(
         _repeated(given),
         _shared_names(given),
         _pools(given, invalid),
+        _runtimes(given),
+        _engines(given),
         _graphs(given, invalid),
         _nesting(given),
     )
     return [
-        Problem(files.get(resource.identity, ""), resource.identity, field_path(fault.path), fault.message)
+        Problem(
+            files.get(resource.identity, ""), resource.identity, field_path(fault.path), fault.message, fault.reason
+        )
         for check in checks
         for resource, fault in check
     ]
@@ -84,6 +89,24 @@ def _pools(resources: list[Resource], invalid: Collection[str]) -> Found:
         hint = did_you_mean(name, known) or "; add one"
         message = f"there is no ServingPool {name!r} in namespace {namespace!r}{hint}"
         yield resource, Fault(message, ("spec", "poolRef", "name"))
+
+
+def _runtimes(resources: list[Resource]) -> Found:
+    for pool in resources:
+        if isinstance(pool, ServingPool):
+            models = (each for each in resources if isinstance(each, InferenceModel) and each.pool_key == pool.key)
+            yield from check_runtimes(pool, models)
+
+
+def _engines(resources: list[Resource]) -> Found:
+    """Never may raw files serve where an engine was asked for."""
+    message = (
+        "this release builds no engines, and the files as they are would be served in place of one: point storageUri "
+        "at a built engine and set modelFormat to its format, or leave spec.engine out"
+    )
+    for model in resources:
+        if isinstance(model, InferenceModel) and model.spec.engine is not None:
+            yield model, Fault(message, ("spec", "engine"), Reason.ENGINE_NOT_BUILT)
 
 
 def _graphs(resources: list[Resource], invalid: Collection[str]) -> Found:

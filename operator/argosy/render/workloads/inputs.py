@@ -1,10 +1,13 @@
 """What a pool's objects are made from, beside its resources."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import ServingPool
 from argosy.fleet.plan import ServerPlan
+from argosy.fleet.validation.runtimes import Variant, choose_variant
 from argosy_runtime.agent.contract import RenderedRepository
 
 KubernetesObject = Mapping[str, Any]
@@ -15,12 +18,23 @@ Served = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """The release's images: the servers' by runtime, and the one with the agent."""
+    """The release's images: the servers' by runtime, and the one with the agent.
+
+    `triton` is NVIDIA's standard image; `triton_vllm` and `triton_trtllm` are its variants with those backends.
+    """
 
     argosy: str
     triton: str
     agent: str
     pull_policy: str = "IfNotPresent"
+    triton_vllm: str = ""
+    triton_trtllm: str = ""
+
+    def serving(self, pool: ServingPool, models: Iterable[InferenceModel]) -> "Images":
+        """The same, with that variant for `triton` which these models of a pool need."""
+        variant = choose_variant(pool, (model for model in models if model.pool_key == pool.key)).variant
+        variants = {Variant.VLLM: self.triton_vllm, Variant.TENSORRT_LLM: self.triton_trtllm}
+        return replace(self, triton=variants.get(variant, "") or self.triton)
 
 
 @dataclass(frozen=True, slots=True)

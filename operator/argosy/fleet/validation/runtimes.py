@@ -1,0 +1,102 @@
+"""Which inference server runs which backend, and which variant of NVIDIA's image has it: one table."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from argosy.api import Fault, InferenceModel, Reason, ServingPool
+from argosy.api.servingpool import RuntimeName
+
+
+class Variant(StrEnum):
+    """The images in which NVIDIA ships its server, by what their tags add: `25.08-vllm-python-py3`."""
+
+    STANDARD = "py3"
+    VLLM = "vllm-python-py3"
+    TENSORRT_LLM = "trtllm-python-py3"
+
+
+BUNDLED = frozenset({"onnxruntime", "pytorch", "python", "transformers"})
+"""The backends of the bundled server, as `argosy_runtime.backends` names them."""
+VARIANTS: Mapping[Variant, frozenset[str]] = {
+    Variant.STANDARD: frozenset({"onnxruntime", "pytorch", "python", "tensorrt"}),
+    Variant.VLLM: frozenset({"python", "vllm"}),
+    Variant.TENSORRT_LLM: frozenset({"python", "tensorrtllm"}),
+}
+"""The backends in each of NVIDIA's images that Argosy has a model format for; where several will do, the first."""
+RUNTIMES: Mapping[RuntimeName, frozenset[str]] = {
+    RuntimeName.ARGOSY: BUNDLED,
+    RuntimeName.TRITON: frozenset().union(*VARIANTS.values()),
+}
+"""The backends of each runtime."""
+_ARTICLES = {RuntimeName.ARGOSY: "the bundled server", RuntimeName.TRITON: "NVIDIA's server"}
+_INSTEAD = {
+    "transformers": "; modelFormat vllm serves the same files there",
+    "vllm": "; so does modelFormat huggingface",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The variant of NVIDIA's image that a pool's models need, and the models that it leaves out, each with why."""
+
+    variant: Variant
+    refused: Mapping[str, str]
+
+
+def check_runtimes(pool: ServingPool, models: Iterable[InferenceModel]) -> Iterator[tuple[InferenceModel, Fault]]:
+    """The models of a pool that its runtime cannot run, in the variant of its image that the others need."""
+    runtime, runnable = pool.spec.runtime, []
+    for model in models:
+        if model.spec.backend in RUNTIMES[runtime.name]:
+            runnable.append(model)
+        else:
+            yield model, _fault(model, _not_run(model, pool))
+    if runtime.name is RuntimeName.TRITON and runtime.image is None:
+        refused = choose_variant(pool, runnable).refused
+        yield from ((model, _fault(model, refused[model.identity])) for model in runnable if model.identity in refused)
+
+
+def choose_variant(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice:
+    """The image for a pool with NVIDIA's server. Older models come first; one that no image has beside them is left
+    out, so that it changes nothing for what serves.
+    """
+    left, first = list(VARIANTS), dict[Variant, InferenceModel]()
+    refused: dict[str, str] = {}
+    for model in sorted(models, key=lambda each: (each.metadata.creation_timestamp or "~", each.name)):
+        having = [variant for variant in left if model.spec.backend in VARIANTS[variant]]
+        for variant in set(left) - set(having) if having else ():
+            first.setdefault(variant, model)
+        if having:
+            left = having
+        elif model.spec.backend in RUNTIMES[RuntimeName.TRITON]:
+            refused[model.identity] = _no_image(model, pool, first)
+    return Choice(left[0], refused)
+
+
+def _not_run(model: InferenceModel, pool: ServingPool) -> str:
+    backend, name = model.spec.backend, pool.spec.runtime.name
+    others = [other for other in RUNTIMES if backend in RUNTIMES[other]]
+    formats = f"{_said(model)} needs the backend {backend}, which {_ARTICLES[name]} of pool {pool.name!r} does not have"
+    return f"{formats}: use a pool with runtime.name {' or '.join(others)}{_INSTEAD.get(backend, '')}"
+
+
+def _no_image(model: InferenceModel, pool: ServingPool, first: Mapping[Variant, InferenceModel]) -> str:
+    """`first`: for each variant that is out of the question, the model that it does not have the backend of."""
+    wanted = next(variant for variant, backends in VARIANTS.items() if model.spec.backend in backends)
+    beside = first[wanted]
+    return (
+        f"{_said(model)} needs NVIDIA's image …-{wanted}, which does not have the backend {beside.spec.backend} of "
+        f"{beside.name!r} in pool {pool.name!r}: put one of the two into a pool of its own, or give the pool an image "
+        "with both backends (spec.runtime.image)"
+    )
+
+
+def _said(model: InferenceModel) -> str:
+    engine = model.spec.engine
+    return f"an engine of {engine.builder}" if engine else f"format {model.spec.model_format.name!r}"
+
+
+def _fault(model: InferenceModel, message: str) -> Fault:
+    path = ("spec", "engine", "builder") if model.spec.engine else ("spec", "modelFormat", "name")
+    return Fault(message, path, Reason.UNSUPPORTED_FORMAT)
