@@ -90,6 +90,40 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
         await plane.close(grace=5)
 
 
+class Gate:
+    """Holds a model's `execute` up: `code` says that it is at work and waits there until `open`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._reached, self._opened = folder / "reached", folder / "opened"
+        folder.mkdir()
+
+    @property
+    def code(self) -> str:
+        """An expression for the model."""
+        opened = f"iter(lambda: os.path.exists({str(self._opened)!r}), True)"
+        return f"(open({str(self._reached)!r}, 'w').close(), [time.sleep(0.005) for _ in {opened}])"
+
+    async def reached(self) -> None:
+        """Until a model is at work."""
+        while not self._reached.exists():  # noqa: ASYNC110  (another process makes it)
+            await asyncio.sleep(0.005)
+
+    def open(self) -> None:
+        """Let it go on, and all who come later."""
+        self._opened.touch()
+
+    def close(self) -> None:
+        """Hold up who comes later."""
+        self._opened.unlink()
+        self._reached.unlink()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    """A closed one."""
+    return Gate(tmp_path / "gate")
+
+
 def ask(name: str, *values: float, version: str = "", **fields: object) -> InferRequest:
     """A request of one row for each value."""
     array = np.array(values or (1.0,), np.float32).reshape(-1, 1)

@@ -78,18 +78,17 @@ async def test_a_crash_while_executing_fails_that_batch_and_the_model_comes_back
     assert plane.statistics("m", "").model_stats[0].inference_stats.fail.count == 1
 
 
-async def test_a_killed_process_loses_only_what_it_was_working_on(repository, serve):
-    repository.add("m", initialize="open('PIDFILE', 'w').write(str(os.getpid()))", execute="time.sleep(0.2)")
-    path = repository.path / "m/1/model.py"
-    pidfile = repository.path.parent / "pid"
-    path.write_text(path.read_text().replace("PIDFILE", str(pidfile)))
+async def test_a_killed_process_loses_only_what_it_was_working_on(repository, serve, gate, tmp_path):
+    pid = tmp_path / "pid"
+    repository.add("m", initialize=f"open({str(pid)!r}, 'w').write(str(os.getpid()))", execute=gate.code)
     plane = await serve()
     await plane.load("m", None, {})
     running = asyncio.create_task(value(plane, "m"))
-    await asyncio.sleep(0.1)
+    await gate.reached()
     waiting = [asyncio.create_task(value(plane, "m", n)) for n in range(5)]
     await asyncio.sleep(0)
-    os.kill(int(pidfile.read_text()), signal.SIGKILL)
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    gate.open()
     with pytest.raises(ServingError, match="SIGKILL"):
         await running
     assert await asyncio.gather(*waiting) == [0, 1, 2, 3, 4]
@@ -211,18 +210,20 @@ async def test_a_cycle_of_ensembles_is_named(repository, serve):
     assert "circular dependency between ensembles" in reason(plane, "e")
 
 
-async def test_cancelled_requests_leave_the_queue(repository, serve):
-    repository.add("slow", execute="time.sleep(0.3)", config=CONFIG.replace("dynamic_batching { }", ""))
+async def test_cancelled_requests_leave_the_queue(repository, serve, gate):
+    repository.add("slow", execute=gate.code, config=CONFIG.replace("dynamic_batching { }", ""))
     plane = await serve()
     await plane.load("slow", None, {})
     first = asyncio.create_task(value(plane, "slow", 1))
-    await asyncio.sleep(0.05)
+    await gate.reached()
     second = asyncio.create_task(value(plane, "slow", 2))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0)
     second.cancel()
-    assert await first == 1
-    await asyncio.sleep(0.1)
-    assert plane.statistics("slow", "").model_stats[0].execution_count == 1
+    third = asyncio.create_task(value(plane, "slow", 3))
+    gate.open()
+    assert (await first, await third) == (1, 3)
+    assert second.cancelled()
+    assert plane.statistics("slow", "").model_stats[0].execution_count == 2
 
 
 async def test_a_process_that_cannot_be_started_is_tried_again(repository, serve, monkeypatch):

@@ -142,16 +142,16 @@ async def test_models_call_models(repository, serve, isolation):
     assert await value(plane, "caller", 5) == 11
 
 
-async def test_timeouts_strike_while_the_instance_is_busy(repository, serve):
+async def test_timeouts_strike_while_the_instance_is_busy(repository, serve, gate):
     config = CONFIG.replace(
         "dynamic_batching { }",
         "dynamic_batching { default_queue_policy { default_timeout_microseconds: 50000 max_queue_size: 2 } }",
     ).replace("max_batch_size: 8", "max_batch_size: 1")
-    repository.add("m", execute="time.sleep(0.6)", config=config)
+    repository.add("m", execute=gate.code, config=config)
     plane = await serve()
     await plane.load("m", None, {})
     running = asyncio.create_task(value(plane, "m"))
-    await asyncio.sleep(0.05)
+    await gate.reached()
     waiting = [asyncio.create_task(value(plane, "m")) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(ServingError, match="Exceeds maximum queue size"):
@@ -160,6 +160,7 @@ async def test_timeouts_strike_while_the_instance_is_busy(repository, serve):
         with pytest.raises(ServingError, match="Request timeout expired"):
             await task
     assert not running.done(), "they were told while the first still ran"
+    gate.open()
     assert await running == 1
 
 

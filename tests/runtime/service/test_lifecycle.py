@@ -28,28 +28,24 @@ async def test_load_infer_unload(repository, serve):
 async def test_a_new_version_takes_over_without_losing_a_request(repository, serve):
     repository.add("m", execute="time.sleep(0.01); y = x * 0 + 1")
     plane = await serve(ControlMode.NONE, unload_grace=20)
-    plane2 = plane.registry
-    seen: set[float] = set()
+    answers: asyncio.Queue[float] = asyncio.Queue()
     stop = asyncio.Event()
 
-    async def client() -> int:
-        answered = 0
+    async def client() -> None:
         while not stop.is_set():
-            seen.add(await value(plane, "m"))
-            answered += 1
-        return answered
+            answers.put_nowait(await value(plane, "m"))
 
     clients = [asyncio.create_task(client()) for _ in range(8)]
-    await asyncio.sleep(0.2)
+    assert {await answers.get() for _ in range(20)} == {1.0}
     repository.add("m", execute="y = x * 0 + 2", version=2)
-    await plane2.load("m", None, {})
-    await asyncio.sleep(0.2)
+    await plane.registry.load("m", None, {})
+    while await answers.get() == 1.0:
+        pass
+    assert {await answers.get() for _ in range(20)} <= {1.0, 2.0}
     stop.set()
-    answered = await asyncio.gather(*clients)
-    assert sum(answered) > 20
-    assert seen == {1.0, 2.0}
+    await asyncio.gather(*clients)
     assert await value(plane, "m") == 2
-    await asyncio.sleep(0.2)
+    await settled(plane)
     assert states(plane)["m:1"] == "UNAVAILABLE"
 
 
@@ -200,30 +196,28 @@ async def test_warm_up_goes_with_preserve_ordering(repository, serve):
     assert await value(plane, "m", 3) == 3
 
 
-async def test_a_request_goes_through_the_versions_it_began_with(repository, serve, tmp_path):
-    gate = tmp_path / "gate"
-    waits = f"[time.sleep(0.01) for _ in iter(lambda: __import__('os').path.exists({str(gate)!r}), True)]"
-    repository.add("a", execute=f"{waits}; y = x + 1")
+async def test_a_request_goes_through_the_versions_it_began_with(repository, serve, gate):
+    repository.add("a", execute=f"{gate.code}; y = x + 1")
     repository.add("b", execute="y = x * 10")
     repository.write("e", {"1/.keep": ""}, ENSEMBLE)
     plane = await serve()
     await plane.load("e", None, {})
     begun = asyncio.create_task(value(plane, "e", 1))
-    await asyncio.sleep(0.1)
+    await gate.reached()
     repository.add("b", execute="y = x * 100")
     await plane.load("b", None, {})
     assert not begun.done()
-    gate.touch()
+    gate.open()
     assert await value(plane, "e", 1) == 200
     assert await begun == 20
-    gate.unlink()
+    gate.close()
     begun = asyncio.create_task(value(plane, "e", 1))
-    await asyncio.sleep(0.1)
+    await gate.reached()
     await plane.unload("b", False)
     assert states(plane)["b:1"] == "UNLOADING"
-    gate.touch()
+    gate.open()
     assert await begun == 200, "a step that a request will need stays until then"
-    await asyncio.sleep(0.5)
+    await settled(plane)
     assert states(plane)["b:1"] == "UNAVAILABLE"
 
 
