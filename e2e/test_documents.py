@@ -1,7 +1,7 @@
 """What docs/kubernetes.md tells a reader to type works on a real cluster, in its order.
 
-Its blocks of kubectl alone are run, in one folder that holds the manifests it shows. Of these one thing is put in its
-place: where the model is, since there is no models.example.com.
+Its blocks of kubectl alone are run, in one folder that holds the manifests it shows first. Of these one thing is put in
+its place: where the model is, since there is no models.example.com. Other manifests are ones that the operator takes.
 """
 
 import os
@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.docs.blocks import ROOT, Block, blocks
 
+from argosy.api import parse_documents
 from e2e.cluster import Cluster
 from e2e.namespace import Namespace
 
@@ -56,7 +57,8 @@ def reader(tmp_path: Path, cluster: Cluster, namespace: Namespace) -> Reader:
 
 
 def test_every_command_works(reader: Reader, tmp_path: Path, storage: str, namespace: Namespace) -> None:
-    (shown,) = [block.text for block in blocks(DOCUMENT.read_text()) if block.label == "yaml"]
+    shown, *others = [block.text for block in blocks(DOCUMENT.read_text()) if block.label == "yaml"]
+    assert [parse_documents(other, DOCUMENT.name)[1] for other in others] == [[] for _ in others]
     manifests, replaced = re.subn(MODEL, rf"{storage}/models/\1.tar", shown)
     assert replaced == 1
     pool, _, model = manifests.partition("---\n")

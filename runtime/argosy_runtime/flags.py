@@ -17,6 +17,7 @@ WITHOUT_EFFECT = frozenset(
         "backend-config",
         "backend-directory",
         "buffer-manager-thread-count",
+        "cache-config",
         "cache-directory",
         "cuda-memory-pool-byte-size",
         "grpc-infer-allocation-pool-size",
@@ -29,6 +30,8 @@ WITHOUT_EFFECT = frozenset(
         "min-supported-compute-capability",
         "model-load-gpu-limit",
         "pinned-memory-pool-byte-size",
+        "rate-limit",
+        "rate-limit-resource",
         "repoagent-directory",
     )
 )

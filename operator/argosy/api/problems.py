@@ -11,7 +11,9 @@ from pydantic_core import ErrorDetails
 
 from argosy.api.meta import LABEL, SUBDOMAIN
 from argosy.api.nearest import did_you_mean
-from argosy.api.servingpool import CORES, VARIABLE, WEB
+from argosy.api.podtemplate import LABEL_VALUE
+from argosy.api.serverflags import FLAG, RATE_LIMIT_RESOURCE
+from argosy.api.servingpool import WEB
 from argosy.api.storage import DIGEST
 
 _SHOWN = 80
@@ -19,8 +21,9 @@ PATTERNS = {
     SUBDOMAIN: "a DNS name: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit",
     LABEL: "a DNS label: lower-case letters, digits and '-', beginning and ending with a letter or digit",
     DIGEST: "a digest: sha256: and 64 lower-case hexadecimal digits",
-    VARIABLE: "the name of an environment variable: letters, digits, '_', '-' and '.', and no digit first",
-    CORES: "a number of CPU cores, such as 4, 0.5 or 500m",
+    LABEL_VALUE: "the value of a label: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
+    FLAG: "a flag of the server; write each as --name=value",
+    RATE_LIMIT_RESOURCE: "the name of a resource: no colon and no space",
     WEB: "a URL that begins with http:// or https://",
 }
 """What text must be that fails a pattern."""

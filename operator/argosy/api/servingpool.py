@@ -8,14 +8,13 @@ from pydantic import Field, StringConstraints
 
 from argosy.api.base import ApiModel, Fault, Flag, Int, Rule
 from argosy.api.meta import ApiResource, Name
+from argosy.api.podtemplate import PodTemplate
 from argosy.api.quantity import Quantity, Share
 from argosy.api.scale import replicas_in_order
+from argosy.api.serverflags import ARGUMENTS_CEL, Arguments, RateLimit, ResponseCache, check_arguments
 from argosy.api.status import ServingPoolStatus
 from argosy.api.storage import StorageUri
-from argosy.api.tensors import BY_NAME
 
-VARIABLE = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"
-CORES = r"^[0-9]+(\.[0-9]{1,3}|m)?$"
 WEB = r"^https?://[^ ]+$"
 
 
@@ -24,72 +23,6 @@ class RuntimeName(StrEnum):
 
     ARGOSY = "argosy"
     TRITON = "triton"
-
-
-class KeyReference(ApiModel):
-    """A key of a Secret or ConfigMap in the same namespace."""
-
-    name: Name = Field(description="The object's name.")
-    key: str = Field(min_length=1, max_length=253, description="The key in it.")
-
-
-def _one_reference(source: "EnvSource") -> Iterator[Fault]:
-    if (source.secret_key_ref is None) == (source.config_map_key_ref is None):
-        yield Fault("set exactly one of secretKeyRef and configMapKeyRef")
-
-
-class EnvSource(ApiModel):
-    """Where an environment variable's value is kept."""
-
-    secret_key_ref: KeyReference | None = Field(default=None, description="A key of a Secret.")
-    config_map_key_ref: KeyReference | None = Field(default=None, description="A key of a ConfigMap.")
-
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            ("secret_key_ref", "config_map_key_ref"),
-            _one_reference,
-            cel="has(self.secretKeyRef) != has(self.configMapKeyRef)",
-            says="set exactly one of secretKeyRef and configMapKeyRef",
-        ),
-    )
-
-
-def _one_value(variable: "EnvVar") -> Iterator[Fault]:
-    if variable.value is not None and variable.value_from is not None:
-        yield Fault("value and valueFrom exclude each other; keep one")
-
-
-class EnvVar(ApiModel):
-    """An environment variable of the server."""
-
-    name: Annotated[str, StringConstraints(pattern=VARIABLE, max_length=256)] = Field(
-        description="The variable's name."
-    )
-    value: str | None = Field(default=None, max_length=32768, description="Its value. Default: empty.")
-    value_from: EnvSource | None = Field(default=None, description="Where its value is kept instead.")
-
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            ("value", "value_from"),
-            _one_value,
-            cel="!(has(self.value) && has(self.valueFrom))",
-            says="value and valueFrom exclude each other; keep one",
-        ),
-    )
-
-
-class Resources(ApiModel):
-    """A server's CPU and host memory. Its GPUs come from the plan."""
-
-    cpu: Annotated[str, StringConstraints(pattern=CORES, max_length=16)] | None = Field(
-        default=None, description="CPU cores asked for, such as 4 or 500m. Default: no request."
-    )
-    memory: Quantity | None = Field(
-        default=None, description="Host memory, asked for and at most, such as 32Gi. Default: no limit."
-    )
-    shared_memory: Quantity | None = Field(
-        default=None, description="Size of /dev/shm, such as 1Gi. Default: the node's."
-    )
 
 
 class Runtime(ApiModel):
@@ -105,20 +38,23 @@ class Runtime(ApiModel):
         max_length=512,
         description="The container image. Default: the release's own for that runtime.",
     )
-    image_pull_secrets: tuple[Name, ...] = Field(
+    args: Arguments = Field(
         default=(),
-        max_length=16,
-        description="Secrets with which the images of the servers' Pods are pulled. "
-        "Default: those of the servers' service account.",
-        json_schema_extra={"x-kubernetes-list-type": "set"},
+        max_length=64,
+        description="Further flags of the server, each as --name=value. Default: none.",
     )
-    env: tuple[EnvVar, ...] = Field(
-        default=(),
-        max_length=128,
-        description="Environment variables of the server. Default: none.",
-        json_schema_extra=BY_NAME,
+    pod_template: PodTemplate = Field(
+        default_factory=PodTemplate, description="What is laid over the servers' Pods. Default: nothing."
     )
-    resources: Resources = Field(default_factory=Resources, description="CPU and host memory. Default: no requests.")
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("args",),
+            lambda runtime: check_arguments(runtime.args),
+            cel=ARGUMENTS_CEL,
+            says="args has a flag that Argosy sets itself",
+        ),
+    )
 
 
 class Effect(StrEnum):
@@ -216,12 +152,24 @@ class Packing(ApiModel):
     )
 
 
+class Prometheus(ApiModel):
+    """A Prometheus server, or what answers as one."""
+
+    url: Annotated[str, StringConstraints(pattern=WEB, max_length=2048)] = Field(
+        description="Its URL, such as http://prometheus.monitoring:9090."
+    )
+    secret_name: Name | None = Field(
+        default=None,
+        description="A Secret with its credentials: token, or username and password. Default: it asks for none.",
+    )
+
+
 class Monitoring(ApiModel):
     """Where measurements come from."""
 
-    prometheus: Annotated[str, StringConstraints(pattern=WEB, max_length=2048)] | None = Field(
+    prometheus: Prometheus | None = Field(
         default=None,
-        description="Prometheus's URL, for autoscaling and canary analysis. Default: the servers are asked directly.",
+        description="Prometheus, for autoscaling and canary analysis. Default: the servers are asked directly.",
     )
 
 
@@ -250,6 +198,11 @@ class ServingPoolSpec(ApiModel):
         description='The share of each GPU\'s memory that is kept free, as "20%". Default: "20%".',
         json_schema_extra={"default": "20%"},
     )
+    rate_limit: RateLimit | None = Field(
+        default=None,
+        description="Instances wait until the resources are free that their models ask for. Default: they do not.",
+    )
+    cache: ResponseCache | None = Field(default=None, description="The cache of answers of each server. Default: none.")
     storage: Storage = Field(default_factory=Storage, description="Where models and engines are kept.")
     packing: Packing = Field(default_factory=Packing, description="How models are put on the servers.")
     monitoring: Monitoring = Field(default_factory=Monitoring, description="Where measurements come from.")

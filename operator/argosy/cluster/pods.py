@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from argosy.api.podtemplate import SERVER
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
-from argosy.render.workloads.server_container import GPU_RESOURCE, SERVER
+from argosy.render.workloads.server_container import GPU_RESOURCE
 
 from .inventory import PoolLabel
 from .kinds import Key, key_of

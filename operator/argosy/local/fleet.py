@@ -17,16 +17,12 @@ from argosy_runtime.agent.storage import Storage
 
 from .managed import ManagedServer
 from .ports import Ports, next_free
-from .server import PROGRAM, Command, ServerProcess, stop
+from .server import PROGRAM, Command, ServerProcess, ServerSettings, stop
 from .state import StateFolder
 from .view import ServerRow
 
 Key = tuple[str, str]
 """Pool and server."""
-
-
-Environments = Mapping[str, Mapping[str, str]]
-"""Each pool's variables for its servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +73,16 @@ class LocalFleet:
             reports.setdefault(pool, []).append(await server.observe())
         return reports
 
-    async def converge(self, outcome: Outcome, environments: Environments, now: float) -> None:
-        """One step towards the plan; servers have their pool's `environments`.
+    async def converge(self, outcome: Outcome, settings: Mapping[str, ServerSettings], now: float) -> None:
+        """One step towards the plan; servers have what their pool, by its key, sets for them.
 
         Raises PortInUseError where a server's ports cannot be had.
         """
         steps = {(pool, step.plan.name): step for pool, found in outcome.steps.items() for step in found}
         plans = {key: step.plan for key, step in steps.items()}
-        commands = {key: self._command(key, plan, environments.get(key[0], {})) for key, plan in plans.items()}
+        commands = {
+            key: self._command(key, plan, settings.get(key[0], ServerSettings())) for key, plan in plans.items()
+        }
         await self._retire(commands)
         for key, command in commands.items():
             if key not in self._servers:
@@ -157,7 +155,7 @@ class LocalFleet:
     def _managed(self, key: Key, command: Command) -> ManagedServer:
         return ManagedServer(key[1], command, self._folder(key), self._storage)
 
-    def _command(self, key: Key, plan: ServerPlan, environment: Mapping[str, str]) -> Command:
+    def _command(self, key: Key, plan: ServerPlan, settings: ServerSettings) -> Command:
         folder = self._folder(key)
         folder.mkdir(parents=True, exist_ok=True)
         return Command(
@@ -165,7 +163,7 @@ class LocalFleet:
             host=self._listening.host,
             ports=self._ports(key),
             devices=self._devices(plan),
-            environment=environment,
+            settings=settings,
             program=self._program,
         )
 

@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic.alias_generators import to_camel
-
 from argosy.api.documents import KINDS, Resource, parse_body
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.meta import GROUP
-from argosy.api.problems import Problem
-from argosy.api.servingpool import RuntimeName, ServingPool
+from argosy.api.podtemplate import SERVER
+from argosy.api.problems import Problem, field_path
+from argosy.api.serverflags import setting_flags
+from argosy.api.servingpool import Runtime, RuntimeName, ServingPool
 from argosy.api.yamltext import YamlTextError, read_documents
 from argosy_runtime.agent.localfiles import is_file, local_path
+
+from .server import ServerSettings
 
 SUFFIXES = (".yaml", ".yml")
 
@@ -59,34 +61,44 @@ def for_this_machine(resources: Iterable[Resource], gpus: int) -> tuple[Resource
     return tuple(_for_this_machine(resource, max(1, gpus)) for resource in resources)
 
 
-def environments(resources: Iterable[Resource]) -> dict[str, dict[str, str]]:
-    """Each pool's variables for its servers, by the pool's key. One kept elsewhere stays as this process has it."""
-    pools = (resource for resource in resources if isinstance(resource, ServingPool))
-    return {
-        pool.key: {each.name: each.value or "" for each in pool.spec.runtime.env if each.value_from is None}
-        for pool in pools
-    }
+def settings(resources: Iterable[Resource]) -> dict[str, ServerSettings]:
+    """What each pool sets for its servers, by its key. A variable kept elsewhere stays as this process has it."""
+    return {pool.key: _settings(pool) for pool in resources if isinstance(pool, ServingPool)}
+
+
+def _settings(pool: ServingPool) -> ServerSettings:
+    spec = pool.spec
+    variables = (each for _, each in spec.runtime.pod_template.server_variables() if "valueFrom" not in each)
+    return ServerSettings(
+        {each["name"]: str(each.get("value") or "") for each in variables},
+        (*setting_flags(spec.rate_limit, spec.cache), *spec.runtime.args),
+    )
 
 
 def without_effect(resources: Iterable[Resource]) -> list[str]:
     """What pools ask for that a single machine does not do, a line each."""
-    lines: list[str] = []
-    for pool in (resource for resource in resources if isinstance(resource, ServingPool)):
-        runtime = pool.spec.runtime
-        if runtime.name is not RuntimeName.ARGOSY:
-            lines.append(f"{pool.identity}: spec.runtime.name: argosy up runs the bundled server, not {runtime.name}")
-        lines += [
-            f"{pool.identity}: spec.runtime.{to_camel(name)}: the server is a process of this machine, not a container"
-            for name in ("image", "image_pull_secrets", "resources")
-            if name in runtime.model_fields_set
-        ]
-        for index, variable in enumerate(runtime.env):
-            if variable.value_from is not None:
-                lines.append(
-                    f"{pool.identity}: spec.runtime.env[{index}].valueFrom: there is no cluster to read it from; "
-                    f"{variable.name} stays as it is in this shell"
-                )
-    return lines
+    return [
+        f"{pool.identity}: spec.runtime.{field}: {reason}"
+        for pool in resources
+        if isinstance(pool, ServingPool)
+        for field, reason in _without_effect(pool.spec.runtime)
+    ]
+
+
+def _without_effect(runtime: Runtime) -> Iterator[tuple[str, str]]:
+    template = runtime.pod_template
+    if runtime.name is not RuntimeName.ARGOSY:
+        yield "name", f"argosy up runs the bundled server, not {runtime.name}"
+    no_container = "the server is a process of this machine, not a container"
+    if runtime.image is not None:
+        yield "image", no_container
+    only_variables = {"containers": [{"name": SERVER, "env": [each for _, each in template.server_variables()]}]}
+    if template.metadata.model_fields_set or template.spec not in ({}, only_variables):
+        yield "podTemplate", f"{no_container}; of the template it has the variables of container {SERVER}"
+    for path, variable in template.server_variables():
+        if "valueFrom" in variable:
+            where = field_path(("podTemplate", *path, "valueFrom"))
+            yield where, f"there is no cluster to read it from; {variable['name']} stays as it is in this shell"
 
 
 def _for_this_machine(resource: Resource, copies: int) -> Resource:

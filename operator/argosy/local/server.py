@@ -31,6 +31,14 @@ START_TOLERANCE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What a pool sets for its servers: variables, and flags beyond those that every server has."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """What a server is started with. `devices` becomes CUDA_VISIBLE_DEVICES; empty hides every GPU."""
 
@@ -38,7 +46,7 @@ class Command:
     host: str
     ports: Ports
     devices: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
+    settings: ServerSettings = ServerSettings()
     program: tuple[str, ...] = PROGRAM
 
     def arguments(self) -> list[str]:
@@ -54,11 +62,12 @@ class Command:
             f"--grpc-port={self.ports.grpc}",
             f"--metrics-port={self.ports.metrics}",
             f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
+            *self.settings.flags,
         ]
 
     def variables(self) -> dict[str, str]:
         """What is set in its environment beyond this process's own."""
-        return {**self.environment, "CUDA_VISIBLE_DEVICES": ",".join(self.devices)}
+        return {**self.settings.environment, "CUDA_VISIBLE_DEVICES": ",".join(self.devices)}
 
     def record(self) -> dict[str, object]:
         """What must be the same for a running server to be taken over."""

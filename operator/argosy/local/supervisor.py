@@ -23,9 +23,9 @@ from .fleet import LocalFleet
 from .manifests import (
     SUFFIXES,
     Manifests,
-    environments,
     for_this_machine,
     read_manifests,
+    settings,
     without_effect,
 )
 from .rates import Meter, reading
@@ -129,7 +129,7 @@ class Supervisor:
         self._previous = replace(before, servers=outcome.servers, statuses=outcome.statuses, leaving=outcome.leaving)
         try:
             self._record(outcome)
-            await self._fleet.converge(outcome, environments(self._resources), now)
+            await self._fleet.converge(outcome, settings(self._resources), now)
         except OSError as error:
             self._survive(error)
         else:

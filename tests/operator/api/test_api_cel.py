@@ -87,8 +87,7 @@ BREAKING = [
     ),
     ("Ensemble", {"minReplicas": 2, "maxReplicas": 1}, "maxReplicas is at least minReplicas"),
     ("ServingPool", {"minServers": 4}, "maxServers is at least minServers"),
-    ("ServingPool", {"runtime.env.1.value": "x"}, "value and valueFrom exclude each other; keep one"),
-    ("ServingPool", {"runtime.env.1.valueFrom": {}}, "set exactly one of secretKeyRef and configMapKeyRef"),
+    ("ServingPool", {"runtime.args": ["--id=a", "--http-port=1"]}, "args has a flag that Argosy sets itself"),
     ("ServingPool", {"tolerations.0.value": "x"}, "operator Exists takes no value, and Equal needs a key"),
 ]
 
@@ -125,7 +124,5 @@ def test_a_smallest_body_breaks_no_rule() -> None:
     spec |= {"footprint": {}, "parallelism": {}, "batching": {}, "rollout": {}}
     assert broken(spec_schema("InferenceModel"), spec) == []
     assert broken(spec_schema("ServingPool"), {}) == []
-    assert (
-        broken(spec_schema("ServingPool"), {"tolerations": [{"key": "gpus"}], "runtime": {"env": [{"name": "A"}]}})
-        == []
-    )
+    pool = {"tolerations": [{"key": "gpus"}], "runtime": {"args": ["--id=a", "--http-portal"]}}
+    assert broken(spec_schema("ServingPool"), pool) == []

@@ -211,7 +211,10 @@ def test_every_setting_without_effect_is_named() -> None:
         statuses(
             situation(
                 [
-                    pool(storage={"engineCache": {"storageUri": "s3://b/e"}}, monitoring={"prometheus": "http://x"}),
+                    pool(
+                        storage={"engineCache": {"storageUri": "s3://b/e"}},
+                        monitoring={"prometheus": {"url": "http://x"}},
+                    ),
                     model(
                         engine=engine,
                         slo={"latencyMilliseconds": 50},
@@ -249,19 +252,22 @@ def test_sequence_batching_has_effect_on_nvidias_server() -> None:
 
 
 def test_a_pools_settings_without_effect_are_named() -> None:
-    settings = {
+    settings: dict[str, Any] = {
         "storage": {"engineCache": {"storageUri": "s3://b/e"}},
-        "monitoring": {"prometheus": "http://x"},
+        "monitoring": {"prometheus": {"url": "http://x"}},
         "packing": {"consolidate": True},
-        "maxGpusPerServer": 0,
-        "runtime": {"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]},
+        "rateLimit": {},
+        "cache": {"size": "1Gi"},
     }
     status = of_pool(statuses(situation([pool(**settings)]), NOON))
     assert said(status, "Valid") == ("True", "SettingWithoutEffect")
-    assert "spec.storage.engineCache" in condition_of(status, "Valid").message
-    assert "spec.monitoring.prometheus" in condition_of(status, "Valid").message
+    for field in ("storage.engineCache", "monitoring.prometheus", "packing.consolidate", "rateLimit", "cache"):
+        assert f"spec.{field}: " in condition_of(status, "Valid").message
+    settings["runtime"] = {"name": "triton"}
+    status = of_pool(statuses(situation([pool(**settings)]), NOON))
     assert "spec.packing.consolidate" in condition_of(status, "Valid").message
-    assert "spec.runtime.env: CUDA_VISIBLE_DEVICES" in condition_of(status, "Valid").message
+    assert "spec.rateLimit" not in condition_of(status, "Valid").message
+    assert "spec.cache" not in condition_of(status, "Valid").message
 
 
 def test_a_time_changes_only_when_the_status_flips() -> None:

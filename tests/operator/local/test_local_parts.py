@@ -16,14 +16,16 @@ from argosy.api.problems import Problem
 from argosy.cli.render import render
 from argosy.local.export import MARKER, NotOursError, export
 from argosy.local.machine import cpu_node, joined, visible
-from argosy.local.manifests import environments, for_this_machine, read_manifests, without_effect
+from argosy.local.manifests import for_this_machine, read_manifests, settings, without_effect
 from argosy.local.ports import PortInUseError, Ports, check_free, next_free
 from argosy.local.printing import age, definition_of, find, table
 from argosy.local.rates import Meter, Rate, Reading, rates, reading
+from argosy.local.server import Command
 from argosy.local.snapshot import documents as resource_documents
 from argosy.local.snapshot import remembered, stamped
 from argosy.local.state import StateFolder, StateInUseError
 from argosy.local.view import LineView, Row, ServerRow, TableView, models_table
+from argosy_runtime import flags
 from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource
 from argosy_runtime.agent.control import Tally
 
@@ -183,22 +185,44 @@ def test_render_refuses_what_is_wrong_and_writes_nothing(workspace: Any, documen
     assert not (workspace.root / "out").exists()
 
 
+def pool_of(workspace: Any, runtime: str, rest: str = "") -> Any:
+    """The resources of a manifest with one pool."""
+    (workspace.manifests / "pool.yaml").write_text(
+        "apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {name: laptop}\n"
+        f"spec: {{runtime: {{{runtime}}}{rest}}}\n"
+    )
+    return read_manifests(workspace.manifests).resources
+
+
 def test_a_pools_variables_reach_its_servers_and_what_cannot_is_said(workspace: Any) -> None:
     secret = "{name: B, valueFrom: {secretKeyRef: {name: s, key: k}}}"
-    runtime = "name: triton, image: x/y, imagePullSecrets: [s], resources: {cpu: '4'}"
-    env = f"spec: {{runtime: {{{runtime}, env: [{{name: A, value: x}}, {secret}]}}}}"
-    (workspace.manifests / "pool.yaml").write_text(
-        f"apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {{name: laptop}}\n{env}\n"
-    )
-    resources = read_manifests(workspace.manifests).resources
-    assert environments(resources) == {"default/laptop": {"A": "x"}}
+    container = f"{{name: server, resources: {{limits: {{memory: 1Gi}}}}, env: [{{name: A, value: x}}, {secret}]}}"
+    runtime = f"name: triton, image: x/y, podTemplate: {{spec: {{containers: [{container}]}}}}"
+    resources = pool_of(workspace, runtime)
+    assert settings(resources)["default/laptop"].environment == {"A": "x"}
     assert [line.split(": ")[1] for line in without_effect(resources)] == [
         "spec.runtime.name",
         "spec.runtime.image",
-        "spec.runtime.imagePullSecrets",
-        "spec.runtime.resources",
-        "spec.runtime.env[1].valueFrom",
+        "spec.runtime.podTemplate",
+        "spec.runtime.podTemplate.spec.containers[0].env[1].valueFrom",
     ]
+
+
+def test_a_template_of_variables_alone_is_all_in_effect(workspace: Any) -> None:
+    runtime = "podTemplate: {spec: {containers: [{name: server, env: [{name: A}]}]}}"
+    resources = pool_of(workspace, runtime)
+    assert settings(resources)["default/laptop"].environment == {"A": ""}
+    assert without_effect(resources) == []
+
+
+def test_a_pools_flags_reach_its_servers(workspace: Any) -> None:
+    resources = pool_of(workspace, "args: [--log-verbose=1]", ", rateLimit: {}, cache: {size: 1Mi}")
+    found = settings(resources)["default/laptop"]
+    assert found.flags == ("--rate-limit=execution_count", "--cache-config=local,size=1048576", "--log-verbose=1")
+    command = Command(Path("/models"), "127.0.0.1", Ports(1, 2, 3), settings=found).arguments()
+    options = flags.parse(command[3:])
+    assert options.log.log_verbose_level == 1
+    assert set(options.without_effect) == {"--rate-limit", "--cache-config"}
 
 
 def test_what_is_written_is_read_again_with_its_history(workspace: Any, documents: Any) -> None:

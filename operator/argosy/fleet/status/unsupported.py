@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from argosy.api import InferenceModel, ServingPool
 from argosy.api.servingpool import RuntimeName
 
-GPUS_SEEN = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.sequence": (
         lambda model, pool: model.spec.sequence is not None and pool.spec.runtime.name is RuntimeName.ARGOSY,
@@ -33,11 +32,13 @@ _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
         lambda pool: pool.spec.monitoring.prometheus is not None,
         "nothing is measured for scaling",
     ),
-    "spec.runtime.env": (
-        lambda pool: (
-            pool.spec.max_gpus_per_server == 0 and any(each.name in GPUS_SEEN for each in pool.spec.runtime.env)
-        ),
-        f"{' and '.join(GPUS_SEEN)} are set by Argosy: a server without GPUs sees none",
+    "spec.rateLimit": (
+        lambda pool: pool.spec.rate_limit is not None and pool.spec.runtime.name is RuntimeName.ARGOSY,
+        "the bundled server does not limit rates; instances run whenever they are free",
+    ),
+    "spec.cache": (
+        lambda pool: pool.spec.cache is not None and pool.spec.runtime.name is RuntimeName.ARGOSY,
+        "the bundled server keeps no answers",
     ),
 }
 

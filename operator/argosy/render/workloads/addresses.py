@@ -16,7 +16,6 @@ STORAGE_SECRET = "/secrets/storage"
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where clients of the API look for a token by themselves."""
 TEMPORARY = "/tmp"
-SHARED_MEMORY = "/dev/shm"
 
 
 def claim_path(claim: str) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from argosy.api.podtemplate import AGENT
 from argosy.api.servingpool import ServingPool
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name, state_name
@@ -13,7 +14,6 @@ from .inputs import Images
 from .security import container_security
 from .volumes import agent_mounts
 
-AGENT = "agent"
 _REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 """What it takes while nothing is fetched. No limit: a fetch may use what the node has left."""
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from argosy.api.servingpool import EnvVar, ServingPool
-
 from .addresses import TEMPORARY
 
 HOME = {"name": "HOME", "value": TEMPORARY}
@@ -18,28 +16,11 @@ NO_GPUS = (
 )
 
 
-def server_environment(pool: ServingPool, *, on_cpu: bool) -> list[dict[str, Any]]:
-    """The server's variables: ours, and over them the pool's.
-
-    Only that a server without GPUs of its own sees none is not for the pool to change: they are other servers'.
-    """
-    merged = {HOME["name"]: dict(HOME)}
-    merged.update({variable.name: _variable(variable) for variable in pool.spec.runtime.env})
-    if on_cpu:
-        merged.update({variable["name"]: dict(variable) for variable in NO_GPUS})
-    return list(merged.values())
+def server_environment(*, on_cpu: bool) -> list[dict[str, Any]]:
+    """The server's variables. One without GPUs of its own sees none: they are other servers'."""
+    return [dict(HOME), *(dict(each) for each in NO_GPUS if on_cpu)]
 
 
 def agent_environment() -> list[dict[str, Any]]:
     """The agent's variables; the storage's come from its Secret as a whole."""
     return [dict(HOME), dict(POD_UID)]
-
-
-def _variable(variable: EnvVar) -> dict[str, Any]:
-    rendered: dict[str, Any] = {"name": variable.name}
-    if variable.value:
-        rendered["value"] = variable.value
-    source = variable.value_from
-    if source is not None:
-        rendered["valueFrom"] = source.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return rendered

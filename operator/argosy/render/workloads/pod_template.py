@@ -4,6 +4,7 @@ import hashlib
 import json
 from typing import Any
 
+from argosy.api.podtemplate import SERVER
 from argosy.api.servingpool import ServingPool, Toleration
 from argosy.fleet.plan import ServerPlan
 from argosy_runtime.agent.contract import RenderedRepository
@@ -11,9 +12,10 @@ from argosy_runtime.agent.contract import RenderedRepository
 from .agent_container import agent_container
 from .inputs import Images, KubernetesObject
 from .metadata import GATE, server_labels
+from .overlay import overlay
 from .rbac import account_name
 from .security import pod_security
-from .server_container import DRAIN_S, EXIT_TIMEOUT_S, SERVER, server_container
+from .server_container import DRAIN_S, EXIT_TIMEOUT_S, server_container
 from .volumes import volumes
 
 TEMPLATE_ANNOTATION = "argosy.dev/template"
@@ -24,7 +26,7 @@ _END_SLACK_S = 10
 def pod_template(
     pool: ServingPool, server_plan: ServerPlan, repository: RenderedRepository, images: Images
 ) -> dict[str, Any]:
-    """The template of a server's Pod.
+    """The template of a server's Pod, the pool's own over it.
 
     Of the repository only the PersistentVolumeClaims matter that its files come from, so models come and go without
     a new Pod.
@@ -33,7 +35,10 @@ def pod_template(
         "labels": server_labels(pool, server_plan.name),
         "annotations": {"kubectl.kubernetes.io/default-container": SERVER},
     }
-    return {"metadata": metadata, "spec": _spec(pool, server_plan, repository, images)}
+    template = {"metadata": metadata, "spec": _spec(pool, server_plan, repository, images)}
+    over = pool.spec.runtime.pod_template
+    labels_and_notes = {"labels": over.metadata.labels, "annotations": over.metadata.annotations}
+    return overlay(template, {"metadata": labels_and_notes, "spec": over.spec})
 
 
 def template_hash(template: KubernetesObject) -> str:
@@ -54,8 +59,6 @@ def _spec(pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, i
         "containers": [server_container(pool, plan, images), agent_container(pool, plan, repository, images)],
         "volumes": volumes(pool, repository),
     }
-    if pool.spec.runtime.image_pull_secrets:
-        spec["imagePullSecrets"] = [{"name": name} for name in pool.spec.runtime.image_pull_secrets]
     if pool.spec.node_selector:
         spec["nodeSelector"] = dict(sorted(pool.spec.node_selector.items()))
     if pool.spec.tolerations:

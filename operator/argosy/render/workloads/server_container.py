@@ -2,18 +2,18 @@
 
 from typing import Any
 
+from argosy.api.podtemplate import SERVER
+from argosy.api.serverflags import setting_flags
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.fleet.plan import ServerPlan
 
 from .addresses import PORTS, REPOSITORY
 from .environment import server_environment
 from .inputs import Images
-from .quantities import cores, memory
 from .security import container_security
 from .volumes import server_mounts
 
 GPU_RESOURCE = "nvidia.com/gpu"
-SERVER = "server"
 EXIT_TIMEOUT_S = 30
 """How long accepted requests may take once the server is told to end."""
 DRAIN_S = 5
@@ -33,16 +33,16 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
         "image": runtime.image or release,
         "imagePullPolicy": images.pull_policy,
         "command": list(_COMMANDS[runtime.name]),
-        "args": _arguments(),
-        "env": server_environment(pool, on_cpu=not plan.gpus),
+        "args": [*_arguments(), *setting_flags(pool.spec.rate_limit, pool.spec.cache), *runtime.args],
+        "env": server_environment(on_cpu=not plan.gpus),
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
         **_probes(),
         "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(DRAIN_S)]}}},
-        "volumeMounts": server_mounts(pool),
+        "volumeMounts": server_mounts(),
         "securityContext": container_security(),
     }
-    resources = _resources(pool, plan)
-    return {**container, "resources": resources} if resources else container
+    gpus = {"resources": {"limits": {GPU_RESOURCE: str(len(plan.gpus))}}} if plan.gpus else {}
+    return {**container, **gpus}
 
 
 def _arguments() -> list[str]:
@@ -75,17 +75,3 @@ def _probe(path: str, *, period: int, timeout: int, failures: int) -> dict[str, 
         "timeoutSeconds": timeout,
         "failureThreshold": failures,
     }
-
-
-def _resources(pool: ServingPool, plan: ServerPlan) -> dict[str, dict[str, str]]:
-    """A request for CPU without a limit, which would only slow bursts; memory requested and limited alike."""
-    wanted = pool.spec.runtime.resources
-    requests: dict[str, str] = {}
-    limits: dict[str, str] = {}
-    if wanted.cpu is not None:
-        requests["cpu"] = cores(wanted.cpu)
-    if wanted.memory is not None:
-        requests["memory"] = limits["memory"] = memory(wanted.memory)
-    if plan.gpus:
-        limits[GPU_RESOURCE] = str(len(plan.gpus))
-    return {name: amounts for name, amounts in (("requests", requests), ("limits", limits)) if amounts}

@@ -3,20 +3,22 @@
 from collections.abc import Mapping
 from typing import Any
 
+from argosy.api.quantity import format_bytes
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import volume_name
 from argosy_runtime.agent.contract import RenderedRepository
 
 from . import addresses
-from .quantities import memory
 
 _MODELS, _CACHE, _SECRET, _TOKEN = "models", "model-cache", "storage-secret", "token"
-_SERVER_TMP, _AGENT_TMP, _SHARED_MEMORY = "server-tmp", "agent-tmp", "shared-memory"
+_SERVER_TMP, _AGENT_TMP = "server-tmp", "agent-tmp"
 _PVC = "pvc://"
 _TOKEN_S = 3607
 """Seconds that a token holds; the kubelet brings a new one in time."""
 _CACHE_SLACK = 2
 """An archive and what it held stand side by side for a moment, so the volume is larger than the cache may grow."""
+
+_DECIMAL = ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k"))
 
 Volume = dict[str, Any]
 Mount = dict[str, Any]
@@ -30,28 +32,23 @@ def claims(repository: RenderedRepository) -> tuple[str, ...]:
 
 def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
     """All volumes of a server's Pod."""
-    storage, shared = pool.spec.storage, pool.spec.runtime.resources.shared_memory
+    storage = pool.spec.storage
     found = [_models(pool), {"name": _SERVER_TMP, "emptyDir": {}}, {"name": _AGENT_TMP, "emptyDir": {}}, _token()]
     if storage.model_cache.claim_name:
         found.append(_claim(_CACHE, storage.model_cache.claim_name))
     if storage.secret_name:
         found.append({"name": _SECRET, "secret": {"secretName": storage.secret_name}})
-    if shared is not None:
-        found.append({"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory", "sizeLimit": memory(shared)}})
     return found + [_claim(volume_name(each), each, read_only=True) for each in claims(repository)]
 
 
-def server_mounts(pool: ServingPool) -> list[Mount]:
+def server_mounts() -> list[Mount]:
     """What the server sees: of the models only the repository, which it cannot change.
 
     Its files are those of the cache, under other names. As a sub-path the folder is there before either container
     starts.
     """
     repository = {**_mount(_MODELS, addresses.REPOSITORY, read_only=True), "subPath": addresses.REPOSITORY_FOLDER}
-    mounts = [repository, _mount(_SERVER_TMP, addresses.TEMPORARY)]
-    if pool.spec.runtime.resources.shared_memory is not None:
-        mounts.append(_mount(_SHARED_MEMORY, addresses.SHARED_MEMORY))
-    return mounts
+    return [repository, _mount(_SERVER_TMP, addresses.TEMPORARY)]
 
 
 def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Mount]:
@@ -73,7 +70,7 @@ def _models(pool: ServingPool) -> Volume:
     cache = pool.spec.storage.model_cache
     empty: dict[str, str] = {}
     if cache.size_limit is not None and not cache.claim_name:
-        empty["sizeLimit"] = memory(cache.size_limit * _CACHE_SLACK)
+        empty["sizeLimit"] = _amount(cache.size_limit * _CACHE_SLACK)
     return {"name": _MODELS, "emptyDir": empty}
 
 
@@ -101,3 +98,12 @@ def _token() -> Volume:
         },
     ]
     return {"name": _TOKEN, "projected": {"sources": sources}}
+
+
+def _amount(size: int) -> str:
+    """Bytes as the API server gives them back, so that an object compares as it was applied: `16Gi`, `500M`."""
+    text = format_bytes(size)
+    if not text.isdecimal():
+        return text
+    zeros, suffix = next(((zeros, suffix) for zeros, suffix in _DECIMAL if size and size % 10**zeros == 0), (0, ""))
+    return f"{size // 10**zeros}{suffix}"

@@ -11,10 +11,11 @@ from pydantic import BaseModel
 from tests.operator.render.workloads.cases import IMAGES
 
 from argosy.api import ServingPool
-from argosy.api.servingpool import EnvVar, ModelCache, Resources, Runtime, Storage, Toleration
+from argosy.api.podtemplate import PodTemplate
+from argosy.api.serverflags import RateLimit, ResponseCache
+from argosy.api.servingpool import ModelCache, Runtime, Storage, Toleration
 from argosy.fleet.plan import ServerPlan
 from argosy.render.workloads import Images, pod_template, template_hash
-from argosy.render.workloads.quantities import cores, memory
 from argosy_runtime import flags
 from argosy_runtime.agent import flags as agent_flags
 from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource
@@ -64,51 +65,30 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
     ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["command"], ["tritonserver"]),
     ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["image"], IMAGES.triton),
     ("runtime.image", {"runtime": {"image": "own"}}, lambda t: server(t)["image"], "own"),
+    ("runtime.args", {"runtime": {"args": ["--log-verbose=1"]}}, lambda t: server(t)["args"][-1], "--log-verbose=1"),
     (
-        "runtime.image_pull_secrets",
-        {"runtime": {"imagePullSecrets": ["ours", "nvidia"]}},
-        lambda t: t["spec"]["imagePullSecrets"],
-        [{"name": "ours"}, {"name": "nvidia"}],
-    ),
-    ("runtime.env.name", {"runtime": {"env": [{"name": "A"}]}}, lambda t: environment(t)["A"], {"name": "A"}),
-    (
-        "runtime.env.value",
-        {"runtime": {"env": [{"name": "A", "value": "$(B)"}]}},
-        lambda t: environment(t)["A"],
-        {"name": "A", "value": "$(B)"},
+        "runtime.pod_template.metadata",
+        {"runtime": {"podTemplate": {"metadata": {"labels": {"team": "a"}, "annotations": {"b": "c"}}}}},
+        lambda t: (t["metadata"]["labels"]["team"], t["metadata"]["annotations"]["b"]),
+        ("a", "c"),
     ),
     (
-        "runtime.env.value_from",
-        {"runtime": {"env": [{"name": "A", "valueFrom": {"secretKeyRef": SECRET}}]}},
-        lambda t: environment(t)["A"],
-        {"name": "A", "valueFrom": {"secretKeyRef": SECRET}},
+        "runtime.pod_template.spec",
+        {"runtime": {"podTemplate": {"spec": {"priorityClassName": "high"}}}},
+        lambda t: t["spec"]["priorityClassName"],
+        "high",
     ),
     (
-        "runtime.env.value_from",
-        {"runtime": {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": MAP}}]}},
-        lambda t: environment(t)["A"],
-        {"name": "A", "valueFrom": {"configMapKeyRef": MAP}},
+        "rate_limit.resources",
+        {"rateLimit": {"resources": [{"name": "a", "count": 2}, {"name": "b", "count": 1, "device": 3}]}},
+        lambda t: server(t)["args"][-3:],
+        ["--rate-limit=execution_count", "--rate-limit-resource=a:2", "--rate-limit-resource=b:1:3"],
     ),
     (
-        "runtime.resources.cpu",
-        {"runtime": {"resources": {"cpu": "0.5"}}},
-        lambda t: server(t)["resources"],
-        {"requests": {"cpu": "500m"}},
-    ),
-    (
-        "runtime.resources.memory",
-        {"runtime": {"resources": {"memory": "1Gi"}}},
-        lambda t: server(t)["resources"],
-        {"requests": {"memory": "1Gi"}, "limits": {"memory": "1Gi"}},
-    ),
-    (
-        "runtime.resources.shared_memory",
-        {"runtime": {"resources": {"sharedMemory": "2Gi"}}},
-        lambda t: (volume(t, "shared-memory"), server(t)["volumeMounts"][-1]),
-        (
-            {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "2Gi"}},
-            {"name": "shared-memory", "mountPath": "/dev/shm"},
-        ),
+        "cache.size",
+        {"cache": {"size": "1Mi"}},
+        lambda t: server(t)["args"][-1],
+        "--cache-config=local,size=1048576",
     ),
     ("node_selector", {"nodeSelector": {"a": "2"}}, lambda t: t["spec"]["nodeSelector"], {"a": "2"}),
     (
@@ -180,7 +160,9 @@ def leaves(prefix: str, model: type[BaseModel], parts: dict[str, type[BaseModel]
 def test_no_setting_is_forgotten() -> None:
     tried = {field for each in SETTINGS for field in each[0].split()}
     fields = {
-        *leaves("runtime", Runtime, {"resources": Resources, "env": EnvVar}),
+        *leaves("runtime", Runtime, {"pod_template": PodTemplate}),
+        *leaves("rate_limit", RateLimit, {}),
+        *leaves("cache", ResponseCache, {}),
         *leaves("storage", Storage, {"model_cache": ModelCache}),
         *leaves("tolerations", Toleration, {}),
         "node_selector",
@@ -191,18 +173,17 @@ def test_no_setting_is_forgotten() -> None:
 
 
 def test_a_server_with_gpus_asks_for_their_number() -> None:
-    found = template({"runtime": {"resources": {"memory": "1Gi"}}}, ON_GPUS)
+    limits = {"containers": [{"name": "server", "resources": {"limits": {"memory": "1Gi"}}}]}
+    found = template({"runtime": {"podTemplate": {"spec": limits}}}, ON_GPUS)
     assert server(found)["resources"]["limits"] == {"memory": "1Gi", "nvidia.com/gpu": "2"}
     assert not {"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"} & set(environment(found))
 
 
-def test_a_server_without_gpus_sees_none_whatever_the_pool_says() -> None:
-    asked = [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}, {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
-    found = environment(template({"runtime": {"env": asked}}))
+def test_a_server_without_gpus_sees_none() -> None:
+    found = environment(template())
     assert found["CUDA_VISIBLE_DEVICES"].get("value", "") == ""
     assert found["NVIDIA_VISIBLE_DEVICES"]["value"] == "void"
-    found = template()
-    assert "resources" not in server(found)
+    assert "resources" not in server(template())
 
 
 def test_which_gpus_of_the_node_they_are_is_the_device_plugins_choice() -> None:
@@ -262,28 +243,11 @@ def test_the_hash_is_of_all_that_the_template_says_and_not_of_its_order() -> Non
     assert template_hash(template(one)) == template_hash(template(two))
 
 
-@given(st.integers(0, 2**63 - 1))
-def test_an_amount_of_memory_is_exact(amount: int) -> None:
+@given(st.integers(1, 2**61))
+def test_a_volume_holds_twice_the_cache_to_the_byte(amount: int) -> None:
     units = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
     binary = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
-    text = memory(amount)
+    found = template({"storage": {"modelCache": {"sizeLimit": amount}}})
+    text = volume(found, "models")["emptyDir"]["sizeLimit"]
     digits = text.rstrip("KMGTPEik")
-    suffix = text[len(digits) :]
-    assert int(digits) * {"": 1, **units, **binary}[suffix] == amount
-
-
-@pytest.mark.parametrize(
-    ("written", "rendered"),
-    [
-        ("4", "4"),
-        ("0.5", "500m"),
-        ("1.50", "1500m"),
-        ("1000m", "1"),
-        ("0", "0"),
-        ("0.001", "1m"),
-        ("2000", "2k"),
-        ("2048", "2048"),
-    ],
-)
-def test_cores_are_written_as_the_api_server_does(written: str, rendered: str) -> None:
-    assert cores(written) == rendered
+    assert int(digits) * {"": 1, **units, **binary}[text[len(digits) :]] == 2 * amount

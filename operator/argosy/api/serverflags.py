@@ -1,0 +1,104 @@
+"""What is set for a whole server, of either runtime: its own flags, the rate limiter, the cache of answers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar
+
+from pydantic import Field, StringConstraints
+
+from argosy.api.base import ApiModel, Fault, Int, Rule
+from argosy.api.quantity import Quantity
+
+FLAG = r"^--[a-z][-a-z0-9]*(=.*)?$"
+RATE_LIMIT_RESOURCE = r"^[^:\s]+$"
+_ADDRESS = "clients and probes reach the server there"
+_AGENT = "the agent brings models over it"
+OWN_FLAGS: Mapping[str, str] = {
+    "model-repository": "models are declared as InferenceModels",
+    "model-store": "models are declared as InferenceModels",
+    "model-control-mode": "the agent loads and unloads models",
+    "load-model": "models are declared as InferenceModels",
+    "strict-readiness": "which models may be asked for is decided for each of them",
+    "exit-timeout-secs": "it goes with the Pod's grace period",
+    "drain-quiet-secs": "it goes with the Pod's grace period",
+    "drain-timeout-secs": "it goes with the Pod's grace period",
+    **{f"{front}-port": _ADDRESS for front in ("http", "grpc", "metrics")},
+    **{f"{front}-address": _ADDRESS for front in ("http", "grpc", "metrics")},
+    **{f"allow-{front}": _ADDRESS for front in ("http", "grpc", "metrics")},
+    "http-restricted-api": _AGENT,
+    "grpc-restricted-protocol": _AGENT,
+    "rate-limit": "set spec.rateLimit",
+    "rate-limit-resource": "set spec.rateLimit.resources",
+    "cache-config": "set spec.cache",
+}
+"""Flags that are not a pool's to give, and why, or what to set instead."""
+
+Arguments = tuple[Annotated[str, StringConstraints(pattern=FLAG, max_length=1024)], ...]
+
+
+def check_arguments(arguments: Sequence[str]) -> Iterator[Fault]:
+    """Flags that Argosy sets itself. The servers take a flag's first letters too, so these are refused as well."""
+    for index, argument in enumerate(arguments):
+        given = argument.removeprefix("--").partition("=")[0]
+        for name, reason in OWN_FLAGS.items():
+            if name.startswith(given):
+                yield Fault(f"--{name} is not a pool's to give: {reason}", ("args", index))
+                break
+
+
+ARGUMENTS_CEL = f"!has(self.args) || self.args.all(each, !each.matches('^--({'|'.join(OWN_FLAGS)})(=|$)'))"
+"""The same for the API server, of names in full."""
+
+
+class RateLimitResource(ApiModel):
+    """A resource that instances need while they run."""
+
+    name: Annotated[str, StringConstraints(pattern=RATE_LIMIT_RESOURCE, min_length=1, max_length=64)] = Field(
+        description="The resource's name, as models ask for it."
+    )
+    count: Int = Field(ge=1, le=1_000_000, description="How many there are.")
+    device: Int | None = Field(
+        default=None, ge=0, le=63, description="The GPU that has them, as the server counts its own. Default: each."
+    )
+
+
+def _each_once(limit: "RateLimit") -> Iterator[Fault]:
+    seen: set[tuple[str, int | None]] = set()
+    for index, resource in enumerate(limit.resources):
+        place = (resource.name, resource.device)
+        if place in seen:
+            yield Fault(f"{resource.name!r} is counted already for that device; keep one", ("resources", index))
+        seen.add(place)
+
+
+class RateLimit(ApiModel):
+    """Instances run only while the resources that their models ask for are free."""
+
+    resources: tuple[RateLimitResource, ...] = Field(
+        default=(),
+        max_length=64,
+        description="What there is of each resource. Default: the most that one instance asks for.",
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (Rule(("resources",), _each_once),)
+
+
+class ResponseCache(ApiModel):
+    """Answers that a server keeps, for models that ask for it."""
+
+    size: Annotated[Quantity, Field(ge=1)] = Field(description="The host memory of each server for it, such as 256Mi.")
+
+
+def setting_flags(rate_limit: RateLimit | None, cache: ResponseCache | None) -> list[str]:
+    """The settings as flags, which both runtimes take."""
+    flags: list[str] = []
+    if rate_limit is not None:
+        flags.append("--rate-limit=execution_count")
+        flags += [f"--rate-limit-resource={_resource_text(each)}" for each in rate_limit.resources]
+    if cache is not None:
+        flags.append(f"--cache-config=local,size={cache.size}")
+    return flags
+
+
+def _resource_text(resource: RateLimitResource) -> str:
+    text = f"{resource.name}:{resource.count}"
+    return text if resource.device is None else f"{text}:{resource.device}"
