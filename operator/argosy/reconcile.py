@@ -4,7 +4,7 @@ It is called again whenever anything changes, with what its last answer led to, 
 new version beside the old one, then the ensembles over to it, then the old one gone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -15,13 +15,12 @@ from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.fleet.demand.members import Members, Places
 from argosy.fleet.demand.pool_facts import fleet_facts
-from argosy.fleet.facts import CurrentServer, Node, Refusal, ServerReport
+from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.fleet.migration.drain import Departures, Scene, departures
 from argosy.fleet.migration.observed import Observed
 from argosy.fleet.nodes.readiness import next_change, standing
 from argosy.fleet.nodes.selection import closed
 from argosy.fleet.packing.pools import pack_fleet
-from argosy.fleet.packing.retained_gpus import retained
 from argosy.fleet.plan import FleetPlan, PoolPlan
 from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy.fleet.validation.accept import Accepted, accept
@@ -93,6 +92,7 @@ def reconcile(
     selectors: Mapping[str, str] | None = None,
     faulty: Sequence[Resource] = (),
     elsewhere: Mapping[str, Mapping[str, bool]] | None = None,
+    claimed: Collection[Device] = (),
     drain: timedelta = DRAIN,
 ) -> Outcome:
     """One step. `reports` are by the pool's key; `now` has a time zone.
@@ -102,14 +102,14 @@ def reconcile(
     no valid form; it only gets a status. Problems between resources are found here, and take a resource out of
     the plan. `urls` and `selectors` are what a status gives, by identity; without, a server's own URL.
     `refusals` are what could not be applied last time. `elsewhere`, by the pool's key: names that pools which take no
-    part here are to serve by now, and whether requests reach them there.
+    part here are to serve by now, and whether requests reach them there. `claimed`: GPUs that such pools ask for.
     """
     accepted = accept(resources, problems, previous.valid, check_together)
     here = standing(nodes, now)
     pools = [each for each in accepted.valid if isinstance(each, ServingPool)]
     current = {each.key: _running(each, nodes, reports, previous) for each in pools}
     facts = fleet_facts(accepted.valid, here, current, previous.servers, previous.repositories)
-    plan = retained(pack_fleet(facts), current)
+    plan = pack_fleet(facts, claimed)
     suspended = {each.key for each in pools if each.spec.suspend}
     members = {each.pool: _members(each.pool, accepted, faulty, elsewhere or {}) for each in plan.pools}
     scenes = {each.pool: _scene(each, members[each.pool], here, reports, current, previous) for each in plan.pools}

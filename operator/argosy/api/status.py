@@ -174,12 +174,23 @@ class EnsembleStatus(ResourceStatus):
     )
 
 
+class GpuHolder(StatusPart):
+    """Who else holds GPUs of the pool's nodes."""
+
+    holder: str = Field(description="Who: Pod namespace/name, ServingPool namespace/name, or MIG.")
+    gpus: Int = Field(default=0, ge=0, description="How many GPUs it holds.")
+
+
 class GpuCount(StatusPart):
     """GPUs of the pool's nodes."""
 
-    total: Int = Field(default=0, ge=0, description="GPUs of the selected nodes.")
-    used: Int = Field(default=0, ge=0, description="GPUs that servers hold.")
-    free: Int = Field(default=0, ge=0, description="GPUs that no server holds.")
+    total: Int = Field(default=0, ge=0, description="GPUs of the selected nodes, whoever holds them.")
+    used: Int = Field(default=0, ge=0, description="GPUs that servers of this pool hold.")
+    free: Int = Field(default=0, ge=0, description="GPUs that nobody holds.")
+    withheld: Int = Field(default=0, ge=0, description="GPUs that others hold: other Pods, other pools' servers.")
+    withheld_by: tuple[GpuHolder, ...] = Field(
+        default=(), description="Who holds the withheld ones: the ten with the most. What they lack is held by others."
+    )
     one_per_model: Int = Field(
         default=0, ge=0, description="GPUs that the same models would hold with one or more to each."
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from argosy.fleet.facts import Node
+from argosy.fleet.nodes.reservations import PodGpus
 from argosy.render.names import label
 from argosy.render.workloads import SERVER_LABEL, managed_selector
 
@@ -101,8 +102,8 @@ class Observer:
         """The nodes that can be used."""
         return self._nodes.all()
 
-    def foreign_gpus(self) -> Mapping[str, int]:
-        """GPUs that Pods hold which are not ours, by node."""
+    def foreign_gpus(self) -> PodGpus:
+        """GPUs that Pods hold which are not ours, by node and Pod."""
         return self._holders.by_node()
 
     def pools(self) -> set[str]:

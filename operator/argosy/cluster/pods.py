@@ -121,18 +121,18 @@ class ServerPods:
 
 
 class GpuHolders:
-    """Pods that are not ours and hold GPUs: how many, on which node. `is_ours` tells by a Pod's metadata."""
+    """Pods that are not ours and hold GPUs: which, how many, on which node. `is_ours` tells by a Pod's metadata."""
 
     def __init__(self, changed: Callable[[], None], is_ours: Callable[[Mapping[str, Any]], bool]) -> None:
         self._changed, self._is_ours = changed, is_ours
         self._held: dict[Key, tuple[str, int]] = {}
 
-    def by_node(self) -> dict[str, int]:
-        """GPUs that are held, by node; nodes with none are not named."""
-        counts: dict[str, int] = {}
-        for node, count in self._held.values():
-            counts[node] = counts.get(node, 0) + count
-        return counts
+    def by_node(self) -> dict[str, dict[str, int]]:
+        """GPUs that are held, by node and Pod (`namespace/name`); nodes with none are not named."""
+        found: dict[str, dict[str, int]] = {}
+        for (namespace, name), (node, count) in self._held.items():
+            found.setdefault(node, {})[f"{namespace}/{name}"] = count
+        return found
 
     def seen(self, body: Mapping[str, Any]) -> None:
         """A watch says that it stands like this."""

@@ -131,7 +131,9 @@ class Operator:
         observer = self._observer = Observer(connection, self._options.namespaces, self._mark, self.ended)
         announcer = Announcer(Recorder(connection))
         applier = Applier(connection, observer)
-        reconciler = Reconciler(self._store, observer, applier, announcer, self._options.images, cluster)
+        reconciler = Reconciler(
+            self._store, observer, applier, announcer, self._options.images, cluster, changed=self._mark
+        )
         self._workqueue = Workqueue(
             reconciler.reconcile,
             lambda: set(self._store.pools | observer.pools()),

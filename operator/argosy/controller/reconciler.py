@@ -16,10 +16,10 @@ from argosy.cluster.apply import Applier
 from argosy.cluster.observe import Observer, PodView, PoolView
 from argosy.controller.events import Announcer
 from argosy.controller.moved import elsewhere, services_elsewhere
+from argosy.controller.reservations import Reservations
 from argosy.controller.store import Declared, Store
-from argosy.fleet.facts import CurrentServer, Node, Refusal
+from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
 from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
-from argosy.fleet.nodes.reservations import without
 from argosy.fleet.validation.references import check_names
 from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
 from argosy.render.names import object_name
@@ -52,7 +52,6 @@ ELSEWHERE_AGAIN_S = 5.0
 class Memory:
     """What the last round of a pool led to, beyond what stands in the cluster."""
 
-    servers: tuple[CurrentServer, ...] | None = None
     leaving: Mapping[str, datetime] = field(default_factory=dict)
     valid: Mapping[str, Resource] | None = None
     refusals: tuple[Refusal, ...] = ()
@@ -62,11 +61,13 @@ class Memory:
 class Around:
     """What a decision depends on beyond the pool's resources and objects, as it stands when that is made.
 
-    `moved`: what asks for another pool by now, and whether it is reached there.
+    `claimed`: GPUs that other pools ask for. `moved`: what asks for another pool by now, and whether it is reached
+    there.
     """
 
     nodes: tuple[Node, ...]
     servers: tuple[CurrentServer, ...]
+    claimed: frozenset[Device]
     conflicts: tuple[Problem, ...]
     moved: Mapping[str, bool]
 
@@ -92,11 +93,14 @@ class Reconciler:
         images: Images,
         cluster: Cluster,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        changed: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """`changed` is told of a pool, by its key, for which a decision on another one made a difference."""
         self._store, self._observer, self._applier, self._announcer = store, observer, applier, announcer
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
         self._deciding = asyncio.Lock()
+        self._reservations, self._changed = Reservations(observer), changed
 
     async def reconcile(self, key: str) -> datetime | None:
         """One round of the pool `namespace/name`. When to come back although nothing changes, or None.
@@ -108,21 +112,27 @@ class Reconciler:
         moved = elsewhere(declared, view, self._observer.pool)
         async with self._deciding:
             conflicts = tuple(self._conflicts(key, declared))
-            around = Around(self._nodes(key), tuple(self._servers(key)), conflicts, moved)
+            nodes, servers, claimed = self._reservations.of(key)
+            around = Around(nodes, servers, claimed, conflicts, moved)
             outcome = await asyncio.to_thread(self._decide, key, declared, view, memory, around)
-            memory.servers, memory.leaving = outcome.servers.get(key, ()), outcome.leaving.get(key, {})
-            memory.valid = outcome.valid
-        if declared.pool is None and any(isinstance(each, ServingPool) for each in declared.faulty):
+            memory.leaving, memory.valid = outcome.leaving.get(key, {}), outcome.valid
+            unreadable = declared.pool is None and any(isinstance(each, ServingPool) for each in declared.faulty)
+            if not unreadable:
+                self._tell(self._reservations.decided(key, outcome.servers.get(key, ()), outcome.plan))
+        if unreadable:
             await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
             return None
         steps = outcome.steps.get(key, ())
         rendered = self._render(declared, outcome, steps, view)
         applied = await self._applier.apply(key, rendered.objects, rendered.owners, rendered.keep)
+        if applied.failure is None:
+            self._tell(self._reservations.applied(key, _unchanged(key, rendered, applied.refusals)))
         again = _refused(applied.refusals) != _refused(memory.refusals)
         memory.refusals = applied.refusals
         await _all(self._routes(key, steps, view), self._writes(declared, outcome), failure=applied.failure)
         if not declared.every and not view.current:
             self._memory.pop(key, None)
+            self._reservations.forget(key)
         return self._clock() if again else _again(self._clock(), applied.refusals, moved, outcome.wake)
 
     def _decide(self, key: str, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
@@ -147,19 +157,12 @@ class Reconciler:
             selectors=_selectors(declared),
             faulty=declared.faulty,
             elsewhere={key: around.moved},
+            claimed=around.claimed,
         )
 
-    def _nodes(self, key: str) -> tuple[Node, ...]:
-        """The nodes without the GPUs that others hold: other pools' servers, and Pods that are not ours."""
-        pools = self._observer.pools() | set(self._memory)
-        taken = {device for other in pools - {key} for device in _devices(self._servers(other))}
-        return without(self._observer.nodes(), self._observer.foreign_gpus(), taken, _devices(self._servers(key)))
-
-    def _servers(self, key: str) -> Sequence[CurrentServer]:
-        """A pool's servers: those that were last decided on, or those that an earlier process left."""
-        memory = self._memory.get(key)
-        decided = memory.servers if memory else None
-        return decided if decided is not None else self._observer.pool(key).current
+    def _tell(self, pools: Iterable[str]) -> None:
+        for pool in pools:
+            self._changed(pool)
 
     def _conflicts(self, key: str, declared: Declared) -> list[Problem]:
         """Names that another pool's model or ensemble has in the same namespace."""
@@ -252,8 +255,11 @@ def _again(
     return min(due, default=None)
 
 
-def _devices(servers: Sequence[CurrentServer]) -> set[tuple[str, int]]:
-    return {(server.node, gpu) for server in servers for gpu in server.gpus}
+def _unchanged(key: str, rendered: Rendered, refusals: Iterable[Refusal]) -> Callable[[str], bool]:
+    """Tells which servers' Deployments stand as they were: those held back, and those that were refused."""
+    namespace = key.partition("/")[0]
+    same = rendered.keep | {refusal.object for refusal in refusals}
+    return lambda server: f"Deployment {namespace}/{object_name(server)}" in same
 
 
 def _urls(declared: Declared) -> dict[str, str]:

@@ -10,15 +10,24 @@ from datetime import datetime
 
 from argosy_runtime.agent.contract import LoadedModel
 
+Device = tuple[str, int]
+"""A node and the index of one of its GPUs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One device of a node. A CPU slot (a node that serves without GPUs) is a `Gpu` with `is_cpu`."""
+    """One device of a node. A CPU slot (a node that serves without GPUs) is a `Gpu` with `is_cpu`.
+
+    `withheld_by`: who else holds it, as `Pod team/train-0` or `ServingPool default/a`; empty where it may be planned
+    with. `reclaimable`: that pool no longer needs it, and gives it up when it is asked for.
+    """
 
     index: int
     memory: int
     uuid: str = ""
     is_cpu: bool = False
+    withheld_by: str = ""
+    reclaimable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,7 @@ class PoolFacts:
     """One pool: its nodes (already selected), its groups and its limits.
 
     `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, beside those of `current`.
+    `loaded`: the models that each server of `current` has loaded now, be it that they leave it.
     """
 
     pool: str
@@ -104,6 +114,7 @@ class PoolFacts:
     suspended: bool = False
     current: tuple["CurrentServer", ...] = ()
     taken: frozenset[str] = frozenset()
+    loaded: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +125,16 @@ class CurrentServer:
     node: str
     gpus: tuple[int, ...]
     placed: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def needed(self) -> frozenset[int]:
+        """Of its GPUs those that it cannot give up: what its models sit on, or all where nothing is placed on it.
+
+        One on which nothing is placed is kept for the next model (`minServers`), or is still being drained.
+        """
+        if not self.placed:
+            return frozenset(self.gpus)
+        return frozenset(gpu for gpus in self.placed.values() for gpu in gpus)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """What is decided: which servers there are, and which models sit on which of their devices."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from argosy.fleet.facts import CurrentServer
+from argosy.fleet.facts import CurrentServer, Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,11 @@ class Unplaced:
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """One pool's plan. `gpus_one_per_model` is what the same replicas would take with a GPU (or more) to each
-    model.
+    """One pool's plan.
+
+    `gpus_total` counts the GPUs of the pool's ready nodes, those that others hold (`withheld`, by holder) among them.
+    `gpus_one_per_model` is what the same replicas would take with a GPU (or more) to each model. `claims`: GPUs that
+    other pools' servers hold without need, and that what is unplaced would take.
     """
 
     pool: str
@@ -60,6 +64,18 @@ class PoolPlan:
     gpus_total: int
     gpus_used: int
     gpus_one_per_model: int
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    claims: frozenset[Device] = frozenset()
+
+    @property
+    def gpus_withheld(self) -> int:
+        """GPUs that others hold."""
+        return sum(self.withheld.values())
+
+    @property
+    def gpus_free(self) -> int:
+        """GPUs that nobody holds."""
+        return self.gpus_total - self.gpus_used - self.gpus_withheld
 
     @property
     def current(self) -> tuple[CurrentServer, ...]:

@@ -200,7 +200,7 @@ async def test_nodes_change_when_facts_do(
         await until("gone", lambda: not {good, bad} & {node.name for node in watched.observer.nodes()})
 
 
-async def test_gpus_of_others_are_counted_by_node(connection: Connection, cluster: Cluster, namespace: str) -> None:
+async def test_gpus_of_others_are_known_by_pod(connection: Connection, cluster: Cluster, namespace: str) -> None:
     (node,) = fake_nodes(cluster, 1, Gpus(8), prefix=f"g{namespace}-")
     asks = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
     pod = {
@@ -215,7 +215,7 @@ async def test_gpus_of_others_are_counted_by_node(connection: Connection, cluste
     async with watching(connection, namespace) as watched:
         assert node not in watched.observer.foreign_gpus()
         cluster.apply(json.dumps(pod))
-        await until("held", lambda: watched.observer.foreign_gpus().get(node) == 4)
+        await until("held", lambda: watched.observer.foreign_gpus().get(node) == {f"default/train-{namespace}": 4})
         await connection.merge(
             kinds.POD.path("default", f"train-{namespace}", "status"), {"status": {"phase": "Succeeded"}}, manager="t"
         )

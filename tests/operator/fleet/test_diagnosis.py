@@ -1,5 +1,7 @@
 """Every reason not to place something, with its numbers and the way out."""
 
+from dataclasses import replace
+
 import pytest
 
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
@@ -110,3 +112,55 @@ def test_says_why_with_the_numbers_and_what_to_do(case: str) -> None:
     assert [each.reason for each in unplaced] == [reason], unplaced
     for words in said:
         assert words in unplaced[0].message
+
+
+def held(node: Node, *holders: str) -> Node:
+    """The node, whose last GPUs these hold."""
+    first = len(node.gpus) - len(holders)
+    gpus = [replace(gpu, withheld_by="" if at < first else holders[at - first]) for at, gpu in enumerate(node.gpus)]
+    return replace(node, gpus=tuple(gpus))
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason", "said"),
+    [
+        (
+            PoolFacts("p", (held(node("a", 8), *["Pod team/train-0"] * 8),), (lone("x", SMALL),)),
+            "NoFreeGpus",
+            (
+                "x needs 10 GiB and 10 % of a GPU, and of the pool's 8 GPUs others hold 8: 8 by Pod team/train-0. "
+                "Free them, or add 1 GPU."
+            ),
+        ),
+        (
+            PoolFacts("p", (held(node("a", 4), "Pod a/x", "Pod a/y", "ServingPool b/q"),), (lone("big", PAIR),)),
+            "NoFreeGpus",
+            "others hold 3: 1 by Pod a/x, 1 by Pod a/y, 1 by ServingPool b/q. Free them, or add 2 GPUs.",
+        ),
+        (
+            PoolFacts("p", (held(node("a", 6), *(f"Pod a/{n}" for n in range(5))),), (lone("big", PAIR),)),
+            "NoFreeGpus",
+            "others hold 5: 1 by Pod a/0, 1 by Pod a/1, 1 by Pod a/2, 2 by 2 others.",
+        ),
+        (
+            PoolFacts("p", (held(node("a", 2), "Pod a/x"),), (lone("big", Footprint(60 * GIB, 0, 4)),)),
+            "TooFewGpusOnANode",
+            "node a has the most that large, 2.",
+        ),
+        (
+            PoolFacts("p", (held(node("a", 2), "Pod a/x"),), (lone("x", Footprint(60 * GIB, 0, 1), 4),)),
+            "NoFreeGpus",
+            "of the pool's 2 GPUs others hold 1: 1 by Pod a/x.",
+        ),
+    ],
+)
+def test_gpus_of_others_are_named(facts: PoolFacts, reason: str, said: str) -> None:
+    first = pack(facts).unplaced[0]
+    assert (first.reason, said in first.message) == (reason, True), first
+
+
+def test_what_would_not_fit_without_others_either_still_names_them() -> None:
+    groups = (lone("x", Footprint(56 * GIB, 100)), lone("z", Footprint(56 * GIB, 100)), lone("y", SMALL))
+    facts = PoolFacts("p", (held(node("a", 2), "Pod a/x"),), groups, max_servers=1)
+    (found,) = pack(replace(facts, groups=(*groups[:1], groups[2]))).unplaced
+    assert "others hold 1: 1 by Pod a/x" in found.message

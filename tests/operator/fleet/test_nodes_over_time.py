@@ -1,40 +1,38 @@
-"""Nodes as Kubernetes reports them: whose GPUs are free, which are up, which take new servers."""
+"""Nodes as Kubernetes reports them: which are up, which take new servers, and what becomes of a GPU that is lost."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.operator.fleet.declared import gpu_node, pool
+from tests.operator.fleet.declared import gpu_node, model, pool
 
+from argosy.api import ServingPoolStatus
 from argosy.fleet.demand.pool_facts import fleet_facts
-from argosy.fleet.facts import CurrentServer, Node
+from argosy.fleet.facts import CurrentServer
 from argosy.fleet.nodes.readiness import GRACE, next_change, standing
-from argosy.fleet.nodes.reservations import without
+from argosy.reconcile import Previous, reconcile
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def indexes(node: Node) -> list[int]:
-    return [gpu.index for gpu in node.gpus]
+def test_a_server_on_a_node_that_lost_a_gpu_asks_only_for_what_it_needs() -> None:
+    """It had GPUs that it needed no longer; one of them is gone, and so it is restarted anyway."""
+    had = CurrentServer("p-0", "a", (0, 1, 2, 3), {"m": (0,)})
+    before = Previous(servers={"default/p": [had]})
+    outcome = reconcile([pool(), model("m")], [gpu_node("a", 3)], {}, before, NOON)
+    assert [(each.name, each.gpus) for each in outcome.plan.pools[0].servers] == [("p-0", (0,))]
+    (gpus,) = [each.gpus for each in outcome.statuses.values() if isinstance(each, ServingPoolStatus)]
+    assert gpus is not None
+    assert (gpus.total, gpus.used, gpus.free) == (3, 1, 2)
 
 
-def test_gpus_of_others_are_the_highest_that_nobody_of_ours_has() -> None:
-    nodes = (gpu_node("a", 4), gpu_node("b", 4))
-    first, second = without(nodes, {"a": 2}, taken={("b", 0)}, own={("a", 3)})
-    assert (indexes(first), indexes(second)) == ([0, 3], [1, 2, 3])
-    assert without(nodes, {}) == nodes
-
-
-def test_more_foreign_gpus_than_there_are_leave_what_runs() -> None:
-    (node,) = without([gpu_node("a", 2)], {"a": 9}, own={("a", 1)})
-    assert indexes(node) == [1]
-
-
-def test_links_to_a_gpu_that_is_held_are_gone() -> None:
-    linked = replace(gpu_node("a", 4), nvlink=(frozenset({0, 1, 2}), frozenset({2, 3})))
-    (node,) = without([linked], {"a": 1})
-    assert node.nvlink == (frozenset({0, 1, 2}),)
+def test_a_model_on_a_gpu_that_is_gone_gets_another() -> None:
+    had = CurrentServer("p-0", "a", (2, 3), {"m": (3,)})
+    before = Previous(servers={"default/p": [had]})
+    outcome = reconcile([pool(), model("m")], [gpu_node("a", 3)], {}, before, NOON)
+    ((server,),) = (each.servers for each in outcome.plan.pools)
+    assert set(server.gpus) <= {0, 1, 2}
+    assert [each.gpus for each in server.placements] == [server.gpus]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,7 @@ def pool_facts(
         suspended=spec.suspend,
         current=tuple(current),
         taken=frozenset(server.name for server in former),
+        loaded={each.server: frozenset(m.name for m in each.models if not m.is_ensemble) for each in repositories},
     )
 
 

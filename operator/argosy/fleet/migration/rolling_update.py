@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from argosy.fleet.packing.server_names import natural
+from argosy.fleet.packing.servers import natural
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a pool's devices can hold: usable memory, and what room is left on each GPU."""
+"""What a pool's devices can hold: usable memory, and what is left on each GPU."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ FULL_COMPUTE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class FreeCapacity:
     """What is left on one GPU. `empty`: nothing sits on it, so a whole-GPU model may take it."""
 
     memory: int  # bytes
@@ -19,11 +19,11 @@ class Room:
         """Whether a shared model fits here beside the others."""
         return need.memory <= self.memory and need.compute <= self.compute
 
-    def less(self, need: Footprint) -> "Room":
-        """The room left once `need` sits here; a whole-GPU model leaves none."""
+    def less(self, need: Footprint) -> "FreeCapacity":
+        """What is left once `need` sits here; a whole-GPU model leaves nothing."""
         if need.whole:
-            return Room(0, 0, empty=False)
-        return Room(self.memory - need.memory, self.compute - need.compute, empty=False)
+            return FreeCapacity(0, 0, empty=False)
+        return FreeCapacity(self.memory - need.memory, self.compute - need.compute, empty=False)
 
 
 def usable_memory(gpu: Gpu, headroom: int) -> int:
@@ -32,7 +32,7 @@ def usable_memory(gpu: Gpu, headroom: int) -> int:
 
 
 def gpus_of(node: Node) -> tuple[Gpu, ...]:
-    """The node's real GPUs, without its CPU slots."""
+    """The node's real GPUs, without its CPU slots; those that others hold are among them."""
     return tuple(gpu for gpu in node.gpus if not gpu.is_cpu)
 
 
@@ -41,7 +41,7 @@ def cpu_memory_of(node: Node, headroom: int) -> int:
     return sum(usable_memory(gpu, headroom) for gpu in node.gpus if gpu.is_cpu)
 
 
-def cpus_stand_in(facts: PoolFacts) -> bool:
+def is_cpu_only(facts: PoolFacts) -> bool:
     """Whether CPU slots serve what asks for a GPU: only in a pool that has no GPU, such as a laptop's."""
     return not any(gpus_of(node) for node in facts.nodes) and any(node.gpus for node in facts.nodes)
 

@@ -5,24 +5,45 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from argosy.fleet.facts import Demand, Footprint, Node
-from argosy.fleet.packing.budget import Budget
-from argosy.fleet.packing.capacity import Room, link_group
+from argosy.fleet.packing.capacity import FreeCapacity, link_group
 from argosy.fleet.packing.layout import Assignment
 
 _STEPS = 5000
+
+
+@dataclass(slots=True)
+class Budget:
+    """Steps that a search may still take: the answer never depends on how fast the machine is."""
+
+    left: int
+
+    def spend(self) -> bool:
+        """Take one step; False when there is none left."""
+        self.left -= 1
+        return self.left >= 0
+
+    def part(self, most: int) -> "Budget":
+        """Set aside at most `most` of the steps, to be given back with `back`."""
+        taken = max(0, min(most, self.left))
+        self.left -= taken
+        return Budget(taken)
+
+    def back(self, part: "Budget") -> None:
+        """Take back what `part` did not use."""
+        self.left += max(0, part.left)
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
     """One server, or the place for a new one, as a group sees it.
 
-    `rooms` has every GPU in reach; `held` are those the server has, and of the others it may take `growth`.
+    `free` has every GPU in reach; `held` are those the server has, and of the others it may take `growth`.
     `cpu_memory` is None where real GPUs serve, else the bytes left in the CPU slots that stand in for them. `busy`
     are GPUs that servers have now: of GPUs that are alike, others come first.
     """
 
     node: Node
-    rooms: Mapping[int, Room]
+    free: Mapping[int, FreeCapacity]
     held: frozenset[int]
     growth: int
     cpu_memory: int | None = None
@@ -35,7 +56,7 @@ def hardness(need: Footprint) -> tuple[int, int, int]:
 
 
 def assignments(site: Site, demands: Sequence[Demand], wanted: Mapping[str, tuple[int, ...]]) -> Iterator[Assignment]:
-    """Every way (up to interchangeable GPUs) to seat `demands` at `site`; seats in `wanted` (by model) are
+    """Every way (up to interchangeable GPUs) to give `demands` GPUs at `site`; those in `wanted` (by model) are
     tried first.
     """
     order = sorted(range(len(demands)), key=lambda i: (hardness(demands[i].footprint), demands[i].model))
@@ -46,8 +67,8 @@ def assignments(site: Site, demands: Sequence[Demand], wanted: Mapping[str, tupl
     if not _could_hold(site, demands):
         return
     needs = [(demands[i].footprint, wanted.get(demands[i].model)) for i in order]
-    for seats in _seat(site, needs, site.rooms, site.held, Budget(_STEPS)):
-        by_demand = dict(zip(order, seats, strict=True))
+    for chosen in _assign(site, needs, site.free, site.held, Budget(_STEPS)):
+        by_demand = dict(zip(order, chosen, strict=True))
         yield tuple(by_demand[i] for i in range(len(demands)))
 
 
@@ -57,17 +78,17 @@ def _runs_on_cpus(memory: int, demands: Sequence[Demand]) -> bool:
 
 
 def _could_hold(site: Site, demands: Sequence[Demand]) -> bool:
-    """Whether the room in reach is enough by volume: a quick no for most of what does not fit."""
+    """Whether the capacity in reach is enough by volume: a quick no for most of what does not fit."""
     shared = [demand.footprint for demand in demands if not demand.footprint.whole]
-    memory = sum(room.memory for room in site.rooms.values())
-    compute = sum(room.compute for room in site.rooms.values())
+    memory = sum(each.memory for each in site.free.values())
+    compute = sum(each.compute for each in site.free.values())
     return sum(need.memory for need in shared) <= memory and sum(need.compute for need in shared) <= compute
 
 
-def _seat(
+def _assign(
     site: Site,
     needs: Sequence[tuple[Footprint, tuple[int, ...] | None]],
-    rooms: Mapping[int, Room],
+    free: Mapping[int, FreeCapacity],
     held: frozenset[int],
     budget: Budget,
 ) -> Iterator[Assignment]:
@@ -75,79 +96,83 @@ def _seat(
         yield ()
         return
     need, wanted = needs[0]
-    for gpus in _options(site, need, rooms, held, wanted):
+    for gpus in _options(site, need, free, held, wanted):
         grown = held | set(gpus)
         if len(grown) - len(site.held) > site.growth:
             continue
         if not budget.spend():
             return
-        after = {**rooms, **{gpu: rooms[gpu].less(need) for gpu in gpus}}
-        for rest in _seat(site, needs[1:], after, grown, budget):
+        after = {**free, **{gpu: free[gpu].less(need) for gpu in gpus}}
+        for rest in _assign(site, needs[1:], after, grown, budget):
             yield (gpus, *rest)
 
 
 def _options(
     site: Site,
     need: Footprint,
-    rooms: Mapping[int, Room],
+    free: Mapping[int, FreeCapacity],
     held: frozenset[int],
     wanted: tuple[int, ...] | None,
 ) -> Iterator[tuple[int, ...]]:
     if need.on_cpu:
         yield ()
         return
-    options = _whole(site, need, rooms, held) if need.whole else _shared(site, need, rooms, held)
-    if wanted is not None and may_sit(site.node, need, rooms, wanted):
+    options = _whole(site, need, free, held) if need.whole else _shared(site, need, free, held)
+    if wanted is not None and _may_take(site.node, need, free, wanted):
         yield wanted
         options = (gpus for gpus in options if gpus != wanted)
     yield from options
 
 
-def may_sit(node: Node, need: Footprint, rooms: Mapping[int, Room], gpus: tuple[int, ...]) -> bool:
+def _may_take(node: Node, need: Footprint, free: Mapping[int, FreeCapacity], gpus: tuple[int, ...]) -> bool:
     """Whether exactly these GPUs can take `need`."""
-    if any(gpu not in rooms for gpu in gpus):
+    if any(gpu not in free for gpu in gpus):
         return False
     if not need.whole:
-        return len(gpus) == (0 if need.on_cpu else 1) and all(rooms[gpu].takes(need) for gpu in gpus)
+        return len(gpus) == (0 if need.on_cpu else 1) and all(free[gpu].takes(need) for gpu in gpus)
     joined = len(gpus) == 1 or any(set(gpus) <= group for group in node.nvlink)
-    return len(set(gpus)) == need.gpus and joined and all(_can_take_alone(rooms[gpu], need) for gpu in gpus)
+    return len(set(gpus)) == need.gpus and joined and all(_can_take_alone(free[gpu], need) for gpu in gpus)
 
 
-def _can_take_alone(room: Room, need: Footprint) -> bool:
-    return room.empty and need.memory <= room.memory
+def _can_take_alone(left: FreeCapacity, need: Footprint) -> bool:
+    return left.empty and need.memory <= left.memory
 
 
-def _shared(site: Site, need: Footprint, rooms: Mapping[int, Room], held: frozenset[int]) -> Iterator[tuple[int, ...]]:
+def _shared(
+    site: Site, need: Footprint, free: Mapping[int, FreeCapacity], held: frozenset[int]
+) -> Iterator[tuple[int, ...]]:
     """One GPU: a held one, the tightest first; else a free one of each kind, the smallest and least joined
     first.
     """
-    fits = [gpu for gpu, room in rooms.items() if room.takes(need)]
-    seen: set[Room] = set()
-    for gpu in sorted((g for g in fits if g in held), key=lambda g: (rooms[g].memory, rooms[g].compute, g)):
-        if rooms[gpu] not in seen:
+    fits = [gpu for gpu, left in free.items() if left.takes(need)]
+    seen: set[FreeCapacity] = set()
+    for gpu in sorted((g for g in fits if g in held), key=lambda g: (free[g].memory, free[g].compute, g)):
+        if free[gpu] not in seen:
             yield (gpu,)
-        if not rooms[gpu].empty:
-            seen.add(rooms[gpu])  # another that is as full is as good
-    for alike in _kinds(site, rooms, [gpu for gpu in fits if gpu not in held], held):
+        if not free[gpu].empty:
+            seen.add(free[gpu])  # another that is as full is as good
+    for alike in _kinds(site, free, [gpu for gpu in fits if gpu not in held], held):
         yield (alike[0],)
 
 
-def _whole(site: Site, need: Footprint, rooms: Mapping[int, Room], held: frozenset[int]) -> Iterator[tuple[int, ...]]:
+def _whole(
+    site: Site, need: Footprint, free: Mapping[int, FreeCapacity], held: frozenset[int]
+) -> Iterator[tuple[int, ...]]:
     """`need.gpus` empty GPUs, joined by NVLink where there are several; the group with the fewest to spare
     first.
     """
-    able = [gpu for gpu in sorted(rooms) if _can_take_alone(rooms[gpu], need)]
+    able = [gpu for gpu in sorted(free) if _can_take_alone(free[gpu], need)]
     if need.gpus == 1:
-        for alike in _kinds(site, rooms, able, held):
+        for alike in _kinds(site, free, able, held):
             yield (alike[0],)
         return
     joined = [[gpu for gpu in able if gpu in group] for group in site.node.nvlink]
     for group in sorted((g for g in joined if len(g) >= need.gpus), key=lambda g: (len(g), g)):
-        for pick in _picks(_kinds(site, rooms, group, held), need.gpus):
+        for pick in _picks(_kinds(site, free, group, held), need.gpus):
             yield tuple(sorted(pick))
 
 
-def _kinds(site: Site, rooms: Mapping[int, Room], gpus: Sequence[int], held: frozenset[int]) -> list[list[int]]:
+def _kinds(site: Site, free: Mapping[int, FreeCapacity], gpus: Sequence[int], held: frozenset[int]) -> list[list[int]]:
     """`gpus` in classes of interchangeable ones: held first, then the smallest, then those with the fewest
     free peers.
     """
@@ -158,7 +183,7 @@ def _kinds(site: Site, rooms: Mapping[int, Room], gpus: Sequence[int], held: fro
 
     def kind(gpu: int) -> tuple[bool, int, int, int]:
         group = link_group(site.node, gpu)
-        return (gpu not in held, rooms[gpu].memory, peers[group], group)
+        return (gpu not in held, free[gpu].memory, peers[group], group)
 
     ordered = sorted(gpus, key=lambda gpu: (kind(gpu), gpu in site.busy, gpu))
     return [list(alike) for _, alike in groupby(ordered, key=kind)]

@@ -4,7 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.fleet.facts import Group, Node, PoolFacts
-from argosy.fleet.packing.capacity import FULL_COMPUTE, Room, cpu_memory_of, cpus_stand_in, gpus_of, usable_memory
+from argosy.fleet.packing.capacity import (
+    FULL_COMPUTE,
+    FreeCapacity,
+    cpu_memory_of,
+    gpus_of,
+    is_cpu_only,
+    usable_memory,
+)
 
 # One tuple of device indexes per demand of the group, in the group's order; () is the server's CPU.
 Assignment = tuple[tuple[int, ...], ...]
@@ -24,7 +31,7 @@ class Replica:
 
 
 @dataclass(frozen=True, slots=True)
-class Tenant:
+class PlacedReplica:
     """A replica that has a place."""
 
     replica: Replica
@@ -33,47 +40,47 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One runtime process of a layout: the devices it holds, and its tenants."""
+    """One runtime process of a layout: the devices it holds, and the replicas on it. `free` is by device index."""
 
     name: str
     node: str
     gpus: tuple[int, ...] = ()
-    tenants: tuple[Tenant, ...] = ()
-    rooms: Mapping[int, Room] = field(default_factory=dict)
+    placed: tuple[PlacedReplica, ...] = ()
+    free: Mapping[int, FreeCapacity] = field(default_factory=dict)
     memory: int = 0  # bytes left on its GPUs together
     compute: int = 0  # thousandths left on its GPUs together
 
     def hosts(self, group: str) -> bool:
         """Whether a replica of the group is already here."""
-        return any(tenant.replica.group.name == group for tenant in self.tenants)
+        return any(each.replica.group.name == group for each in self.placed)
 
 
 @dataclass(frozen=True, slots=True)
-class Terrain:
+class Topology:
     """What does not change while a pool is packed, worked out once."""
 
     facts: PoolFacts
     nodes: Mapping[str, Node]
     usable: Mapping[str, Mapping[int, int]]  # node → device index → bytes
     cpu_memory: Mapping[str, int]  # node → bytes
-    stand_in: bool  # CPU slots serve what asks for a GPU
+    cpu_only: bool  # CPU slots serve what asks for a GPU
     running: Mapping[str, frozenset[int]]  # server that runs now → device indexes
-    held: Mapping[str, frozenset[int]]  # node → device indexes of the servers that run now
+    held: Mapping[str, frozenset[int]]  # node → device indexes of servers that run now, also of other pools
     kinds: Mapping[str, int]  # node → the same number as for every node that is like it
 
     @classmethod
-    def of(cls, facts: PoolFacts) -> "Terrain":
-        """The terrain of one pool: its ready nodes, in the order of their names."""
+    def of(cls, facts: PoolFacts) -> "Topology":
+        """That of one pool: its ready nodes, in the order of their names."""
         nodes = {node.name: node for node in sorted(facts.nodes, key=lambda node: node.name) if node.ready}
-        held: dict[str, frozenset[int]] = {}
+        held = {name: frozenset(gpu.index for gpu in node.gpus if gpu.reclaimable) for name, node in nodes.items()}
         for server in facts.current:
             held[server.node] = held.get(server.node, frozenset()) | set(server.gpus)
         return cls(
             facts=facts,
             nodes=nodes,
-            usable={n.name: {g.index: usable_memory(g, facts.headroom) for g in gpus_of(n)} for n in nodes.values()},
+            usable={node.name: _usable(node, facts.headroom) for node in nodes.values()},
             cpu_memory={node.name: cpu_memory_of(node, facts.headroom) for node in nodes.values()},
-            stand_in=cpus_stand_in(facts),
+            cpu_only=is_cpu_only(facts),
             running={server.name: frozenset(server.gpus) for server in facts.current},
             held=held,
             kinds=_kinds(nodes.values(), held),
@@ -84,23 +91,23 @@ class Terrain:
         """The names that no new server gets."""
         return self.facts.taken | self.running.keys()
 
-    def empty_room(self, node: str, index: int) -> Room:
-        """The room of a GPU that nothing sits on."""
-        return Room(self.usable[node][index], FULL_COMPUTE)
+    def empty_gpu(self, node: str, index: int) -> FreeCapacity:
+        """What is left on a GPU that nothing sits on."""
+        return FreeCapacity(self.usable[node][index], FULL_COMPUTE)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Servers by name, and each node's GPUs that no server holds."""
 
-    terrain: Terrain
+    topology: Topology
     servers: Mapping[str, Server] = field(default_factory=dict)
-    free: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    unallocated: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, terrain: Terrain) -> "Layout":
+    def empty(cls, topology: Topology) -> "Layout":
         """Nothing placed."""
-        return cls(terrain, {}, {name: tuple(sorted(usable)) for name, usable in terrain.usable.items()})
+        return cls(topology, {}, {name: tuple(sorted(usable)) for name, usable in topology.usable.items()})
 
     @property
     def gpus_used(self) -> int:
@@ -110,7 +117,7 @@ class Layout:
     @property
     def full(self) -> bool:
         """Whether the pool may have no further server."""
-        limit = self.terrain.facts.max_servers
+        limit = self.topology.facts.max_servers
         return limit is not None and len(self.servers) >= limit
 
     def nodes_with(self, group: str) -> frozenset[str]:
@@ -119,53 +126,64 @@ class Layout:
 
     def cpu_free(self, node: str) -> int:
         """Bytes left in the node's CPU slots, where they stand in for GPUs."""
-        taken = sum(cpu_bytes(t) for s in self.servers.values() if s.node == node for t in s.tenants)
-        return self.terrain.cpu_memory[node] - taken
+        taken = sum(cpu_bytes(t) for s in self.servers.values() if s.node == node for t in s.placed)
+        return self.topology.cpu_memory[node] - taken
 
     def fresh_name(self) -> str:
         """A server name that neither this layout nor a running server has."""
-        base = self.terrain.facts.pool.rpartition("/")[2]
-        taken = self.servers.keys() | self.terrain.running.keys()
+        base = self.topology.facts.pool.rpartition("/")[2]
+        taken = self.servers.keys() | self.topology.running.keys()
         return next(name for name in (f"{base}-{n}" for n in range(len(taken) + 1)) if name not in taken)
 
-    def with_tenant(self, server: str, node: str, tenant: Tenant) -> "Layout":
+    def with_replica(self, server: str, node: str, replica: PlacedReplica) -> "Layout":
         """This layout and one more replica; the server is opened on `node` if it is new."""
         before = self.servers.get(server) or Server(server, node)
-        after = self._settled(before, (*before.tenants, tenant))
+        after = self._settled(before, (*before.placed, replica))
         return self._with_server(before, after)
 
     def without(self, replica: Replica) -> "Layout":
         """This layout less one replica; GPUs and a server that nobody needs any more go with it."""
-        before = next(s for s in self.servers.values() if any(t.replica.key == replica.key for t in s.tenants))
-        after = self._settled(before, tuple(t for t in before.tenants if t.replica.key != replica.key))
+        before = next(s for s in self.servers.values() if any(t.replica.key == replica.key for t in s.placed))
+        after = self._settled(before, tuple(t for t in before.placed if t.replica.key != replica.key))
         return self._with_server(before, after)
 
-    def _settled(self, server: Server, tenants: tuple[Tenant, ...]) -> Server:
-        rooms: dict[int, Room] = {}
-        for tenant in tenants:
-            for demand, gpus in zip(tenant.replica.group.demands, tenant.assignment, strict=True):
+    def _settled(self, server: Server, placed: tuple[PlacedReplica, ...]) -> Server:
+        free: dict[int, FreeCapacity] = {}
+        for each in placed:
+            for demand, gpus in zip(each.replica.group.demands, each.assignment, strict=True):
                 for gpu in gpus:
-                    room = rooms.get(gpu) or self.terrain.empty_room(server.node, gpu)
-                    rooms[gpu] = room.less(demand.footprint)
-        memory = sum(room.memory for room in rooms.values())
-        compute = sum(room.compute for room in rooms.values())
-        return Server(server.name, server.node, tuple(sorted(rooms)), tenants, rooms, memory, compute)
+                    left = free.get(gpu) or self.topology.empty_gpu(server.node, gpu)
+                    free[gpu] = left.less(demand.footprint)
+        memory = sum(each.memory for each in free.values())
+        compute = sum(each.compute for each in free.values())
+        return Server(server.name, server.node, tuple(sorted(free)), placed, free, memory, compute)
 
     def _with_server(self, before: Server, after: Server) -> "Layout":
         servers = dict(self.servers)
         servers[after.name] = after
-        if not after.tenants:
+        if not after.placed:
             del servers[after.name]
-        free = (set(self.free[after.node]) | set(before.gpus)) - set(after.gpus)
-        return Layout(self.terrain, servers, {**self.free, after.node: tuple(sorted(free))})
+        left = (set(self.unallocated[after.node]) | set(before.gpus)) - set(after.gpus)
+        return Layout(self.topology, servers, {**self.unallocated, after.node: tuple(sorted(left))})
+
+
+def _usable(node: Node, headroom: int) -> dict[int, int]:
+    """Bytes of each GPU that may be planned with."""
+    return {gpu.index: usable_memory(gpu, headroom) for gpu in gpus_of(node) if not gpu.withheld_by}
 
 
 def _kinds(nodes: Iterable[Node], held: Mapping[str, frozenset[int]]) -> dict[str, int]:
     numbers: dict[object, int] = {}
-    return {n.name: numbers.setdefault((n.gpus, n.nvlink, held.get(n.name)), len(numbers)) for n in nodes}
+    return {node.name: numbers.setdefault(_kind(node, held[node.name]), len(numbers)) for node in nodes}
 
 
-def cpu_bytes(tenant: Tenant) -> int:
+def _kind(node: Node, held: frozenset[int]) -> object:
+    """The same for nodes that are as good as each other."""
+    devices = tuple((gpu.index, gpu.memory, gpu.is_cpu) for gpu in node.gpus if not gpu.withheld_by)
+    return devices, node.nvlink, held
+
+
+def cpu_bytes(replica: PlacedReplica) -> int:
     """Bytes the replica takes of a CPU slot: those of its models that found no GPU."""
-    placed = zip(tenant.replica.group.demands, tenant.assignment, strict=True)
+    placed = zip(replica.replica.group.demands, replica.assignment, strict=True)
     return sum(demand.footprint.memory for demand, gpus in placed if not gpus)

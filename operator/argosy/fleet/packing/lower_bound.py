@@ -12,7 +12,7 @@ def lower_bound(facts: PoolFacts) -> int:
 
     0 for a pool without GPUs, where CPUs stand in for them, and for a suspended one.
     """
-    sizes = [usable_memory(gpu, facts.headroom) for node in facts.nodes for gpu in gpus_of(node)]
+    sizes = [usable_memory(gpu, facts.headroom) for node in facts.nodes for gpu in gpus_of(node) if not gpu.withheld_by]
     if facts.suspended or not sizes:
         return 0
     capacity = max(sizes)

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from argosy.fleet.packing.capacity import FULL_COMPUTE, Room
+from argosy.fleet.packing.capacity import FULL_COMPUTE, FreeCapacity
 from argosy.fleet.packing.gpu_assignment import Site, assignments
-from argosy.fleet.packing.layout import Assignment, Layout, Replica, Server, Tenant
+from argosy.fleet.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
 
 _TRIES_PER_SITE = 16
 
@@ -39,7 +39,7 @@ class Candidate:
 
     def applied(self, layout: Layout, replica: Replica) -> Layout:
         """The layout with the replica here."""
-        return layout.with_tenant(self.server, self.node, Tenant(replica, self.assignment))
+        return layout.with_replica(self.server, self.node, PlacedReplica(replica, self.assignment))
 
 
 def best(layout: Layout, replica: Replica) -> Candidate | None:
@@ -48,13 +48,13 @@ def best(layout: Layout, replica: Replica) -> Candidate | None:
 
 
 def candidates(layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE) -> Iterator[Candidate]:
-    """Every site that can take the replica, with at most `tries` seatings each."""
+    """Every site that can take the replica, in at most `tries` ways each."""
     nodes = layout.nodes_with(replica.group.name) if replica.group.replicas > 1 else frozenset()
     for name, node, server in _sites(layout, replica):
-        yield from seatings(layout, replica, name, node, server, {}, tries, beside=node in nodes)
+        yield from candidates_on(layout, replica, name, node, server, {}, tries, beside=node in nodes)
 
 
-def seatings(
+def candidates_on(
     layout: Layout,
     replica: Replica,
     name: str,
@@ -71,12 +71,12 @@ def seatings(
 
 
 def _sites(layout: Layout, replica: Replica) -> Iterator[tuple[str, str, Server | None]]:
-    nodes, several = layout.terrain.nodes, replica.group.replicas > 1
+    nodes, several = layout.topology.nodes, replica.group.replicas > 1
     shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.whole]
     memory, compute = sum(need.memory for need in shared), sum(need.compute for need in shared)
     for server in layout.servers.values():
-        full = not layout.free[server.node] and (memory > server.memory or compute > server.compute)
-        if full and not layout.terrain.stand_in:
+        full = not layout.unallocated[server.node] and (memory > server.memory or compute > server.compute)
+        if full and not layout.topology.cpu_only:
             continue
         if nodes[server.node].schedulable and not (several and server.hosts(replica.group.name)):
             yield server.name, server.node, server
@@ -88,7 +88,7 @@ def _sites(layout: Layout, replica: Replica) -> Iterator[tuple[str, str, Server 
     for node in nodes.values():
         if not node.schedulable:
             continue
-        kind = layout.terrain.kinds[node.name]
+        kind = layout.topology.kinds[node.name]
         if node.name not in busy and kind in seen:
             continue  # as good as an idle node already offered
         if node.name not in busy:
@@ -97,17 +97,17 @@ def _sites(layout: Layout, replica: Replica) -> Iterator[tuple[str, str, Server 
 
 
 def _site(layout: Layout, name: str, node: str, server: Server | None) -> Site:
-    terrain = layout.terrain
-    free = layout.free[node]
-    if not terrain.nodes[node].schedulable:
-        free = tuple(gpu for gpu in free if gpu in terrain.running.get(name, ()))
-    rooms: dict[int, Room] = dict(server.rooms) if server else {}
-    rooms.update({gpu: terrain.empty_room(node, gpu) for gpu in free})
+    topology = layout.topology
+    unallocated = layout.unallocated[node]
+    if not topology.nodes[node].schedulable:
+        unallocated = tuple(gpu for gpu in unallocated if gpu in topology.running.get(name, ()))
+    free: dict[int, FreeCapacity] = dict(server.free) if server else {}
+    free.update({gpu: topology.empty_gpu(node, gpu) for gpu in unallocated})
     held = frozenset(server.gpus) if server else frozenset()
-    limit = terrain.facts.max_gpus_per_server
-    growth = len(free) if limit is None else max(0, limit - len(held))
-    cpu_memory = layout.cpu_free(node) if terrain.stand_in else None
-    return Site(terrain.nodes[node], rooms, held, growth, cpu_memory, terrain.held.get(node, frozenset()))
+    limit = topology.facts.max_gpus_per_server
+    growth = len(unallocated) if limit is None else max(0, limit - len(held))
+    cpu_memory = layout.cpu_free(node) if topology.cpu_only else None
+    return Site(topology.nodes[node], free, held, growth, cpu_memory, topology.held.get(node, frozenset()))
 
 
 def _cost(
@@ -121,15 +121,15 @@ def _cost(
 ) -> Cost:
     touched = {gpu for gpus in assignment for gpu in gpus}
     new = touched - site.held
-    limited = layout.terrain.facts.max_servers is not None
-    running = layout.terrain.running.get(name)
-    left = len(layout.free[site.node.name]) - len(new)
+    limited = layout.topology.facts.max_servers is not None
+    running = layout.topology.running.get(name)
+    left = len(layout.unallocated[site.node.name]) - len(new)
     leftover, peak = _fit(layout, replica, site, assignment)
     return Cost(
         beside=beside,
         restarts=server is not None and running is not None and not new <= running,
         new_gpus=len(new),
-        displaces=bool((new - (running or frozenset())) & layout.terrain.held.get(site.node.name, frozenset())),
+        displaces=bool((new - (running or frozenset())) & layout.topology.held.get(site.node.name, frozenset())),
         shape=server is None if limited or not new else server is not None,
         stranded=(-left if limited else left) if new or server is None else 0,
         leftover=leftover,
@@ -142,11 +142,11 @@ def _cost(
 
 def _fit(layout: Layout, replica: Replica, site: Site, assignment: Assignment) -> tuple[int, int]:
     """Unused thousandths, and the busiest, of the GPUs that the shared models touch."""
-    rooms: dict[int, Room] = {}
+    free: dict[int, FreeCapacity] = {}
     for demand, gpus in zip(replica.group.demands, assignment, strict=True):
         if not demand.footprint.whole:
             for gpu in gpus:
-                rooms[gpu] = rooms.get(gpu, site.rooms[gpu]).less(demand.footprint)
-    usable = layout.terrain.usable[site.node.name]
-    unused = [(room.memory * FULL_COMPUTE // max(1, usable[gpu]), room.compute) for gpu, room in rooms.items()]
+                free[gpu] = free.get(gpu, site.free[gpu]).less(demand.footprint)
+    usable = layout.topology.usable[site.node.name]
+    unused = [(left.memory * FULL_COMPUTE // max(1, usable[gpu]), left.compute) for gpu, left in free.items()]
     return sum(m + c for m, c in unused), FULL_COMPUTE - min((min(pair) for pair in unused), default=FULL_COMPUTE)

@@ -1,24 +1,25 @@
 """Packing: facts about one pool become the plan with the fewest GPUs that one honest pass finds.
 
-What runs stays where it is. The rest goes in, hardest first, each to its best place (`candidates.Cost`); if
-something is left over, `repair` makes room. The answer depends on the facts alone, not on their order. A
+What runs stays where it is. The rest goes in, hardest first, each to its best place (`scoring.Cost`); if
+something is left over, `preemption` makes room. The answer depends on the facts alone, not on their order. A
 better solver replaces `pack` and nothing else: it is the one solver, for the real run and for what-if.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from argosy.fleet.facts import Group, PoolFacts
-from argosy.fleet.packing.bound_replicas import Pin, pinned, pins_of
-from argosy.fleet.packing.capacity import gpus_of
-from argosy.fleet.packing.fit_errors import explain
-from argosy.fleet.packing.layout import Layout, Replica, Terrain
+from argosy.fleet.facts import Footprint, Group, PoolFacts
+from argosy.fleet.packing.bound_replicas import BoundReplica, bind, bound_replicas
+from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
+from argosy.fleet.packing.fit_errors import FitErrors
+from argosy.fleet.packing.layout import Layout, Replica, Topology
 from argosy.fleet.packing.lower_bound import gpus_one_per_model
-from argosy.fleet.packing.min_servers import with_idle_servers
-from argosy.fleet.packing.ordering import dense_orders, fair_orders
-from argosy.fleet.packing.preemption import Effort, make_room
+from argosy.fleet.packing.preemption import PreemptionBudget, preempt
 from argosy.fleet.packing.scoring import best
-from argosy.fleet.packing.server_names import settled_names
+from argosy.fleet.packing.servers import settled_names, with_idle_servers
 from argosy.fleet.plan import Placement, PoolPlan, ServerPlan, Unplaced
+
+_SortKey = Callable[[Replica], tuple[object, ...]]
+_Size = Callable[[Footprint, int], int]
 
 
 def pack(facts: PoolFacts) -> PoolPlan:
@@ -26,12 +27,12 @@ def pack(facts: PoolFacts) -> PoolPlan:
     total = sum(len(gpus_of(node)) for node in facts.nodes if node.ready)
     if facts.suspended:
         return PoolPlan(facts.pool, (), (), total, 0, 0)
-    layout, homeless = _settle(facts)
+    layout, unschedulable = _settle(facts)
     servers = with_idle_servers(layout, settled_names(layout, _servers(layout)))
     return PoolPlan(
         pool=facts.pool,
         servers=servers,
-        unplaced=tuple(_unplaced(layout, replica) for replica in homeless),
+        unplaced=_unplaced(layout, unschedulable),
         gpus_total=total,
         gpus_used=sum(len(server.gpus) for server in servers),
         gpus_one_per_model=gpus_one_per_model(facts.groups),
@@ -40,51 +41,100 @@ def pack(facts: PoolFacts) -> PoolPlan:
 
 def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
     """The layout, and the replicas that found no place in it."""
-    pins = pins_of(facts)
-    start = pinned(Layout.empty(Terrain.of(facts)), pins)
+    bound = bound_replicas(facts)
+    start = bind(Layout.empty(Topology.of(facts)), bound)
     todo = _missing(start)
-    attempts = [_fill(start, sorted(todo, key=order)) for order in dense_orders(start.terrain)]
-    if all(homeless for _, homeless in attempts):
-        attempts += [_fill(start, sorted(todo, key=order)) for order in fair_orders(start.terrain)]
-    layout, homeless = min(attempts, key=lambda attempt: _score(*attempt))
-    return _repaired(layout, homeless, pins)
+    attempts = [_fill(start, sorted(todo, key=order)) for order in _dense_orders(start.topology)]
+    if all(unschedulable for _, unschedulable in attempts):
+        attempts += [_fill(start, sorted(todo, key=order)) for order in _fair_orders(start.topology)]
+    layout, unschedulable = min(attempts, key=lambda attempt: _score(*attempt))
+    return _preempted(layout, unschedulable, bound)
 
 
 def _missing(layout: Layout) -> list[Replica]:
-    placed = {tenant.replica.key for server in layout.servers.values() for tenant in server.tenants}
-    every = (Replica(group, n) for group in layout.terrain.facts.groups for n in range(group.replicas))
+    placed = {each.replica.key for server in layout.servers.values() for each in server.placed}
+    every = (Replica(group, n) for group in layout.topology.facts.groups for n in range(group.replicas))
     return [replica for replica in every if replica.key not in placed]
 
 
 def _fill(layout: Layout, todo: Sequence[Replica]) -> tuple[Layout, tuple[Replica, ...]]:
     """Each replica to its best place, in order; those that fit nowhere are returned."""
-    homeless = []
+    unschedulable = []
     for replica in todo:
         place = best(layout, replica)
         if place is None:
-            homeless.append(replica)
+            unschedulable.append(replica)
         else:
             layout = place.applied(layout, replica)
-    return layout, tuple(homeless)
+    return layout, tuple(unschedulable)
 
 
-def _score(layout: Layout, homeless: Sequence[Replica]) -> tuple[int, int, int]:
-    served = {t.replica.group.name for server in layout.servers.values() for t in server.tenants}
-    down = {replica.group.name for replica in homeless} - served
-    return len(down), len(homeless), layout.gpus_used
+def _score(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[int, int, int]:
+    served = {each.replica.group.name for server in layout.servers.values() for each in server.placed}
+    down = {replica.group.name for replica in unschedulable} - served
+    return len(down), len(unschedulable), layout.gpus_used
 
 
-def _repaired(layout: Layout, homeless: Sequence[Replica], pins: Sequence[Pin]) -> tuple[Layout, tuple[Replica, ...]]:
+def _preempted(
+    layout: Layout, unschedulable: Sequence[Replica], bound: Sequence[BoundReplica]
+) -> tuple[Layout, tuple[Replica, ...]]:
     """Room made for one replica after the other, where there is any to make."""
     still = []
-    effort = Effort()
-    for replica in homeless:
-        alone = best(Layout.empty(layout.terrain), replica)
-        roomier = make_room(layout, replica, pins, effort) if alone else None
+    budget = PreemptionBudget()
+    for replica in unschedulable:
+        alone = best(Layout.empty(layout.topology), replica)
+        roomier = preempt(layout, replica, bound, budget) if alone else None
         layout = roomier or layout
         if roomier is None:
             still.append(replica)
     return layout, tuple(still)
+
+
+def _dense_orders(topology: Topology) -> Iterator[_SortKey]:
+    """Orders that waste little room: whole GPUs first, then by the scarcer resource, or by both together."""
+    capacity = _capacity(topology)
+
+    def by(size: _Size) -> _SortKey:
+        return lambda r: (-_whole(r.group), -_size(r.group, size, capacity), r.group.name, r.index)
+
+    yield by(_dominant)
+    yield by(_total)
+
+
+def _fair_orders(topology: Topology) -> Iterator[_SortKey]:
+    """Orders for a pool too small for all: one replica of everything before a second of anything."""
+    capacity = _capacity(topology)
+
+    def hardest(r: Replica) -> tuple[object, ...]:
+        return (r.index, -_whole(r.group), -_size(r.group, _dominant, capacity), r.group.name)
+
+    def easiest(r: Replica) -> tuple[object, ...]:
+        return (r.index, _whole(r.group), _size(r.group, _dominant, capacity), r.group.name)
+
+    yield hardest
+    yield easiest
+
+
+def _dominant(need: Footprint, capacity: int) -> int:
+    """Thousandths of the resource of which the model takes the larger part."""
+    return max(need.memory * FULL_COMPUTE // capacity, need.compute)
+
+
+def _total(need: Footprint, capacity: int) -> int:
+    """Thousandths of both resources together."""
+    return need.memory * FULL_COMPUTE // capacity + need.compute
+
+
+def _size(group: Group, size: _Size, capacity: int) -> int:
+    return sum(size(demand.footprint, capacity) for demand in group.demands if not demand.footprint.whole)
+
+
+def _whole(group: Group) -> int:
+    return sum(demand.footprint.gpus for demand in group.demands)
+
+
+def _capacity(topology: Topology) -> int:
+    return max((size for gpus in topology.usable.values() for size in gpus.values()), default=0) or 1
 
 
 def _servers(layout: Layout) -> tuple[ServerPlan, ...]:
@@ -95,8 +145,8 @@ def _servers(layout: Layout) -> tuple[ServerPlan, ...]:
             gpus=server.gpus,
             placements=tuple(
                 placement
-                for tenant in sorted(server.tenants, key=lambda tenant: tenant.replica.key)
-                for placement in _placements(tenant.replica.group, tenant.assignment)
+                for each in sorted(server.placed, key=lambda each: each.replica.key)
+                for placement in _placements(each.replica.group, each.assignment)
             ),
         )
         for server in layout.servers.values()
@@ -119,7 +169,12 @@ def _placements(group: Group, assignment: Sequence[tuple[int, ...]]) -> list[Pla
     ]
 
 
-def _unplaced(layout: Layout, replica: Replica) -> Unplaced:
-    group = replica.group
-    why = explain(layout, replica)
-    return Unplaced(group.name, tuple(demand.model for demand in group.demands), why.reason, why.message)
+def _unplaced(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[Unplaced, ...]:
+    if not unschedulable:
+        return ()
+    errors = FitErrors.of(layout)
+    found = ((replica.group, errors.explain(replica)) for replica in unschedulable)
+    return tuple(
+        Unplaced(group.name, tuple(demand.model for demand in group.demands), why.reason, why.message)
+        for group, why in found
+    )

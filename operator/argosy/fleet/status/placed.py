@@ -29,7 +29,8 @@ def placed_finding(served: Served, name: str, places: Sequence[PlacementStatus])
         reason = Reason(unplaced[0].reason)
         done, wanted = len(places), len(places) + len(unplaced)
         message = f"{done} of {wanted} replicas are placed: {unplaced[0].message}"
-        return Finding(kind, False, reason if not done else Reason.PARTIALLY_PLACED, message)
+        partly = done and reason is not Reason.PENDING
+        return Finding(kind, False, Reason.PARTIALLY_PLACED if partly else reason, message)
     if not places:
         return Finding(kind, False, Reason.SCALED_TO_ZERO, "minReplicas is 0, so it has no replica")
     return Finding(kind, True, Reason.PLACED, "; ".join(map(_where, places)))

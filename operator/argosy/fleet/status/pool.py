@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoolStatus
-from argosy.api.status import GpuCount, GpuPlacement, OccupantStatus, ServerStatus, UnplacedStatus
+from argosy.api.status import GpuCount, GpuHolder, GpuPlacement, OccupantStatus, ServerStatus, UnplacedStatus
 from argosy.fleet.amounts import counted
 from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.plan import Placement, PoolPlan, ServerPlan
@@ -13,6 +13,8 @@ from argosy.fleet.status.served import Served
 from argosy.fleet.status.unsupported import unused_pool_settings
 
 _CPU = -1
+_HOLDERS = 10
+"""How many holders of GPUs a status names."""
 
 
 def pool_status(
@@ -29,16 +31,23 @@ def pool_status(
         available_replicas=sum(server.ready for server in servers),
         url=next((server.url for server in servers if server.ready and server.url), ""),
         servers=servers,
-        gpus=GpuCount(
-            total=plan.gpus_total,
-            used=plan.gpus_used,
-            free=plan.gpus_total - plan.gpus_used,
-            one_per_model=plan.gpus_one_per_model,
-        ),
+        gpus=_gpus(plan),
         placement=_placement(plan, nodes),
         unplaced=tuple(
             UnplacedStatus(name=each.group, reason=each.reason, message=each.message) for each in plan.unplaced
         ),
+    )
+
+
+def _gpus(plan: PoolPlan) -> GpuCount:
+    most = sorted(plan.withheld.items(), key=lambda held: (-held[1], held[0]))[:_HOLDERS]
+    return GpuCount(
+        total=plan.gpus_total,
+        used=plan.gpus_used,
+        free=plan.gpus_free,
+        withheld=plan.gpus_withheld,
+        withheld_by=tuple(GpuHolder(holder=holder, gpus=gpus) for holder, gpus in most),
+        one_per_model=plan.gpus_one_per_model,
     )
 
 
@@ -86,8 +95,10 @@ def _placed(pool: ServingPool, plan: PoolPlan) -> Finding:
     kind = ConditionType.PLACED
     if pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, "spec.suspend is true")
+    others = f", others hold {plan.gpus_withheld}" if plan.gpus_withheld else ""
     used = (
-        f"{plan.gpus_used} of {plan.gpus_total} GPUs are used; one model per GPU would take {plan.gpus_one_per_model}"
+        f"{plan.gpus_used} of {plan.gpus_total} GPUs are used{others}; "
+        f"one model per GPU would take {plan.gpus_one_per_model}"
     )
     if not plan.unplaced:
         return Finding(kind, True, Reason.PLACED, used)

@@ -1,0 +1,112 @@
+"""Which GPUs each pool holds, needs and asks for: what pools know of each other."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from argosy.cluster.poolview import PoolView
+from argosy.fleet.facts import CurrentServer, Device, Node
+from argosy.fleet.nodes.reservations import PodGpus, devices, reserved
+from argosy.fleet.plan import FleetPlan
+
+
+class ClusterView(Protocol):
+    """What is asked of the cluster; `cluster.observe.Observer` answers."""
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that can be used."""
+
+    def foreign_gpus(self) -> PodGpus:
+        """GPUs that Pods hold which are not ours."""
+
+    def pools(self) -> set[str]:
+        """The keys of the pools that have objects."""
+
+    def pool(self, key: str) -> PoolView:
+        """What is known of a pool."""
+
+
+@dataclass(slots=True)
+class _Pool:
+    """`decided`: its servers as last decided on; `standing`: those whose objects may still be as they were before."""
+
+    decided: tuple[CurrentServer, ...]
+    standing: tuple[CurrentServer, ...]
+    claims: frozenset[Device] = frozenset()
+    waiting: bool = False
+
+    @property
+    def holdings(self) -> tuple[CurrentServer, ...]:
+        """All that it may hold: a GPU that a server gives up is free once its objects are changed."""
+        return (*self.decided, *self.standing)
+
+
+class Reservations:
+    """What was decided on and applied, by the pool's key. `decided`, `applied` say which pools should look again."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+        self._pools: dict[str, _Pool] = {}
+
+    def of(self, key: str) -> tuple[tuple[Node, ...], tuple[CurrentServer, ...], frozenset[Device]]:
+        """The nodes as the pool may plan with them, its servers, and which GPUs other pools ask for."""
+        known = self._pools.get(key)
+        own = known.decided if known is not None else self._cluster.pool(key).current
+        others = {other: self._holdings(other) for other in self._cluster.pools() | self._pools.keys() if other != key}
+        nodes = reserved(self._cluster.nodes(), own, others, self._cluster.foreign_gpus())
+        claims = (each.claims for other, each in self._pools.items() if other != key)
+        return nodes, tuple(own), frozenset().union(*claims)
+
+    def decided(self, key: str, servers: Sequence[CurrentServer], plan: FleetPlan) -> set[str]:
+        """A pool's servers are to be these. The pools that hold what it asks for, and were not asked before."""
+        before = self._pools.get(key)
+        mine = [each for each in plan.pools if each.pool == key]
+        claims = frozenset(device for each in mine for device in each.claims)
+        waiting = any(each.unplaced for each in mine)
+        now = _Pool(tuple(servers), _former(self._holdings(key), servers), claims, waiting)
+        self._pools[key] = now
+        asked = claims - (before.claims if before is not None else frozenset())
+        return {other for other in self._others(key) if asked & devices(self._holdings(other))}
+
+    def applied(self, key: str, unchanged: Callable[[str], bool]) -> set[str]:
+        """A pool's objects are as decided, but for `unchanged` servers. The pools that wait for what is free now."""
+        pool = self._pools[key]
+        before = pool.holdings
+        pool.standing = tuple(server for server in pool.standing if unchanged(server.name))
+        freed = _held_and_needed(before) - _held_and_needed(pool.holdings)
+        return {other for other in self._others(key) if freed and self._waits(other)}
+
+    def forget(self, key: str) -> None:
+        """The pool is no more."""
+        self._pools.pop(key, None)
+
+    def _others(self, key: str) -> Iterator[str]:
+        return (other for other in self._pools if other != key)
+
+    def _waits(self, key: str) -> bool:
+        return self._pools[key].waiting
+
+    def _holdings(self, key: str) -> tuple[CurrentServer, ...]:
+        known = self._pools.get(key)
+        return known.holdings if known is not None else tuple(self._cluster.pool(key).current)
+
+
+def _former(holdings: Iterable[CurrentServer], servers: Iterable[CurrentServer]) -> tuple[CurrentServer, ...]:
+    """Of what a pool may hold what is not decided on any more, each server once."""
+    now = {server.name: server for server in servers}
+    found: dict[tuple[str, str], CurrentServer] = {}
+    for each in holdings:
+        if each != now.get(each.name):
+            known = found.setdefault((each.name, each.node), each)
+            gpus = tuple(sorted({*known.gpus, *each.gpus}))
+            found[each.name, each.node] = replace(known, gpus=gpus, placed={**known.placed, **each.placed})
+    return tuple(found.values())
+
+
+def _held_and_needed(servers: Collection[CurrentServer]) -> set[tuple[Device, bool]]:
+    """Each GPU that is held, and once more each that is needed."""
+    return {(device, False) for device in devices(servers)} | {(device, True) for device in _needed(servers)}
+
+
+def _needed(servers: Iterable[CurrentServer]) -> set[Device]:
+    return {(server.node, gpu) for server in servers for gpu in server.needed}

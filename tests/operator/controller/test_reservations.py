@@ -1,0 +1,149 @@
+"""Pools on the same nodes, one round after another: a GPU goes from one to the other, and never has two servers."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from tests.operator.controller.test_reconciler import NOW, Observed, Writes
+from tests.operator.controller.test_store import model, pool
+from tests.operator.fleet.declared import gpu_node
+
+from argosy.api import ServingPoolStatus
+from argosy.cluster.apply import Applied, Applier
+from argosy.cluster.errors import UnreachableError
+from argosy.cluster.observe import Observer
+from argosy.cluster.poolview import PoolView
+from argosy.controller.events import Announcer
+from argosy.controller.reconciler import Reconciler
+from argosy.controller.store import Store
+from argosy.fleet.facts import CurrentServer, Node, Refusal
+from argosy.render.workloads import Cluster, Images, KubernetesObject
+
+SHRUNKEN = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,)})
+"""A server of the pool `q` that lost models: it has all four GPUs, and needs one."""
+GPU = "nvidia.com/gpu"
+
+
+@dataclass
+class Fleet(Observed):
+    """One node with four GPUs; `pods` are GPUs of others, by node and Pod."""
+
+    pods: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def nodes(self) -> tuple[Node, ...]:
+        return (gpu_node("a", 4, nvlink=(frozenset(range(4)),)),)
+
+    def pools(self) -> set[str]:
+        return set(self.views)
+
+    def foreign_gpus(self) -> dict[str, dict[str, int]]:  # type: ignore[override]
+        return self.pods
+
+
+@dataclass
+class Applies(Writes):
+    """What stands: the GPUs of every Deployment that was applied."""
+
+    gpus: dict[str, int] = field(default_factory=dict)
+
+    async def apply(self, key: str, objects: Sequence[KubernetesObject], _: Any, keep: Collection[str]) -> Applied:
+        applied = await super().apply(key, objects, _, keep)
+        refused = {refusal.object for refusal in applied.refusals}
+        for each in objects if applied.failure is None else ():
+            name = each["metadata"]["name"]
+            if each["kind"] == "Deployment" and f"Deployment n/{name}" not in refused:
+                containers = each["spec"]["template"]["spec"]["containers"]
+                limits = [container["resources"].get("limits", {}) for container in containers]
+                self.gpus[name] = sum(int(limit.get(GPU, 0)) for limit in limits)
+        assert sum(self.gpus.values()) <= 4
+        return applied
+
+
+def reconciler(observed: Fleet, writes: Applies, told: list[str], gpus: int = 2) -> Reconciler:
+    """Pool `p` with a model of so many GPUs, and `q` with a model of one."""
+    store = Store()
+    y, x = {"name": "q"}, {"name": "p"}
+    for body in (pool("p"), pool("q"), _whole("x", x, gpus), _whole("y", y, 1)):
+        store.put(body)
+    parts = cast(Observer, observed), cast(Applier, writes), cast(Announcer, writes)
+    images = Images("a", "b", "c")
+    return Reconciler(store, *parts, images, Cluster("policy/v1"), lambda: NOW, changed=told.append)
+
+
+def _whole(name: str, pool_ref: dict[str, str], gpus: int) -> dict[str, Any]:
+    return model(name, poolRef=pool_ref, footprint={"gpus": gpus, "gpuMemory": "10Gi"})
+
+
+def gpus_of(writes: Writes, identity: str) -> tuple[int, int, int]:
+    """Used, free and withheld GPUs of a pool, by its status."""
+    status = writes.statuses[identity]
+    assert isinstance(status, ServingPoolStatus)
+    assert status.gpus is not None
+    return status.gpus.used, status.gpus.free, status.gpus.withheld
+
+
+async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them() -> None:
+    observed, writes, told = Fleet({"n/q": PoolView((SHRUNKEN,))}), Applies(), list[str]()
+    run = reconciler(observed, writes, told)
+    await run.reconcile("n/q")
+    assert (writes.gpus, told) == ({"q-0": 4}, [])
+    await run.reconcile("n/p")
+    assert (writes.gpus, told) == ({"q-0": 4}, ["n/q"])
+    placed = writes.statuses["InferenceModel n/x"].conditions[1:]
+    assert any("servers of ServingPool n/q hold and no longer need" in each.message for each in placed)
+    assert gpus_of(writes, "ServingPool n/p") == (0, 0, 4)
+    await run.reconcile("n/q")
+    assert (writes.gpus, told) == ({"q-0": 1}, ["n/q", "n/p"])
+    await run.reconcile("n/p")
+    assert writes.gpus == {"q-0": 1, "p-0": 2}
+    assert gpus_of(writes, "ServingPool n/p") == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Applied(failure=UnreachableError(500, "InternalError", "try later")),
+        Applied((Refusal("ServingPool n/q", "Deployment n/q-0", "a quota is used up"),)),
+    ],
+)
+async def test_gpus_are_not_free_until_the_server_that_gives_them_up_is_changed(outcome: Applied) -> None:
+    observed, writes, told = Fleet({"n/q": PoolView((SHRUNKEN,))}), Applies(), list[str]()
+    run = reconciler(observed, writes, told)
+    await run.reconcile("n/q")
+    await run.reconcile("n/p")
+    writes.applied = outcome
+    try:
+        await run.reconcile("n/q")
+    except UnreachableError:
+        assert outcome.failure is not None
+    writes.applied = Applied()
+    await run.reconcile("n/p")
+    assert (writes.gpus, told) == ({"q-0": 4}, ["n/q"])
+    await run.reconcile("n/q")
+    await run.reconcile("n/p")
+    assert writes.gpus == {"q-0": 1, "p-0": 2}
+
+
+async def test_gpus_of_other_pods_are_told_with_who_holds_them() -> None:
+    observed, writes = Fleet(pods={"a": {"team/train-0": 3, "team/train-1": 1}}), Applies()
+    await reconciler(observed, writes, []).reconcile("n/p")
+    status = writes.statuses["ServingPool n/p"]
+    assert isinstance(status, ServingPoolStatus)
+    assert status.gpus is not None
+    assert [(each.holder, each.gpus) for each in status.gpus.withheld_by] == [
+        ("Pod team/train-0", 3),
+        ("Pod team/train-1", 1),
+    ]
+    assert (status.gpus.total, status.gpus.free, status.gpus.withheld) == (4, 0, 4)
+    assert "others hold 4: 3 by Pod team/train-0, 1 by Pod team/train-1" in status.unplaced[0].message
+
+
+async def test_a_pool_that_waits_looks_again_when_another_one_needs_less() -> None:
+    full = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,), "gone": (1, 2, 3)})
+    observed, writes, told = Fleet({"n/q": PoolView((full,))}), Applies(), list[str]()
+    run = reconciler(observed, writes, told)
+    await run.reconcile("n/p")
+    assert told == []
+    await run.reconcile("n/q")
+    assert told == ["n/p"]
