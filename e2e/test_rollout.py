@@ -3,9 +3,12 @@
 The tests build on one another, in their order.
 """
 
+import time
+
 import pytest
 
 from e2e.client import Client
+from e2e.cluster import Cluster
 from e2e.namespace import Namespace
 from e2e.resources import pair, pool, version_model
 from e2e.watcher import watching
@@ -14,6 +17,8 @@ pytestmark = pytest.mark.timeout(600)
 
 LOAD_S = 3.0
 MODEL = "inferencemodel/first"
+PROXY_LATE_S = 20
+"""How late kube-proxy is on a node that has too much to do."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -66,16 +71,21 @@ def test_a_version_that_cannot_be_had_leaves_the_one_that_serves(
 
 
 def test_a_new_server_template_is_not_noticed_by_requests_to_two_replicas(
-    namespace: Namespace, client: Client, storage: str
+    cluster: Cluster, namespace: Namespace, client: Client, storage: str
 ) -> None:
+    """Even where kube-proxy goes on sending requests to a Pod that is on its way out."""
+    assert cluster.node is not None
     namespace.apply(version_model("first", "rolling", storage, 4, minReplicas=2))
     namespace.ready(MODEL)
     before = namespace.server_uids("rolling")
     assert len(before) == 2
     changed = pool("rolling")
     changed["spec"]["runtime"]["env"].append({"name": "CHANGED", "value": "1"})
-    with client.load(MODEL) as load:
-        namespace.apply(changed)
+    with client.load(MODEL, seconds=300) as load:
+        with cluster.node.processes.paused("kube-proxy"):
+            namespace.apply(changed)
+            namespace.until("a Pod on its way out", lambda: len(before & namespace.server_uids("rolling")) < 2)
+            time.sleep(PROXY_LATE_S)
         namespace.until("new Pods alone", lambda: not before & namespace.server_uids("rolling"))
         namespace.ready()
     assert load.failed == []

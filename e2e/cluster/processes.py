@@ -7,8 +7,8 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -112,6 +112,18 @@ class Processes:
             if process.alive():
                 raise ClusterError(f"{process.name} (pid {process.pid}) does not end")
             (self._records / f"{process.name}.json").unlink(missing_ok=True)
+
+    @contextmanager
+    def paused(self, name: str) -> Iterator[None]:
+        """A process stands still while the block runs, as on a machine that has no time for it."""
+        self.must_live(name)
+        process = self.get(name)
+        assert process is not None
+        self._signal(process, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(process, signal.SIGCONT)
 
     @staticmethod
     def _signal(process: Process, number: signal.Signals) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.processes import Processes, parse_stat
@@ -71,3 +72,10 @@ def test_a_process_that_minds_no_sigterm_is_killed(processes: Processes, tmp_pat
 
 def test_each_runs_in_a_session_of_its_own(processes: Processes) -> None:
     assert os.getsid(processes.start("sleeper", SLEEP).pid) != os.getsid(0)
+
+
+def test_a_paused_process_stands_still_and_goes_on(processes: Processes) -> None:
+    process = psutil.Process(processes.start("sleeper", SLEEP).pid)
+    with processes.paused("sleeper"):
+        assert poll(lambda: process.status() == psutil.STATUS_STOPPED, 60)
+    assert poll(lambda: process.status() == psutil.STATUS_SLEEPING, 60)
