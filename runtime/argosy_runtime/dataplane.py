@@ -57,7 +57,10 @@ class DataPlane:
         self._server_id = server_id
         self._custom = CustomMetrics()
         self.registry = Registry(options, gpus, ModelCalls(self))
+        self.requests = 0
+        """Inference requests that ever came and could be read, whatever became of them."""
         self._accepting = True
+        self._draining = False
         self._started = False
         self._startup_failures: dict[str, ServingError] = {}
 
@@ -96,6 +99,10 @@ class DataPlane:
             await self.registry.unload(name, unload_dependents=False)
         await self.registry.load_many(folders[name] for name in (*found.added, *found.modified))
 
+    def drain(self) -> None:
+        """No longer ready, so that nobody new is sent here; requests that come are answered all the same."""
+        self._draining = True
+
     def stop_accepting(self) -> None:
         """No longer ready; requests that come are refused."""
         self._accepting = False
@@ -111,7 +118,7 @@ class DataPlane:
 
     def ready(self) -> bool:
         """Every wanted model serves and none is on its way."""
-        if not (self._started and self._accepting):
+        if self._draining or not (self._started and self._accepting):
             return False
         if not self._strict_readiness:
             return True
@@ -187,6 +194,7 @@ class DataPlane:
 
     async def infer(self, request: InferRequest) -> InferResponse:
         """See the port."""
+        self.requests += 1
         served = self.registry.find(request.model_name, request.model_version)
         if served.config.model_transaction_policy.decoupled:
             raise DecoupledModelError
@@ -213,6 +221,7 @@ class DataPlane:
 
     async def stream(self, request: InferRequest) -> AsyncIterator[InferResponse]:
         """See the port."""
+        self.requests += 1
         responses: asyncio.Queue[InferResponse] = asyncio.Queue()
         cancel = self._submit(self.registry.submit, request, responses.put_nowait)
         final = False

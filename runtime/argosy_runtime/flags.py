@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .frontends.restrictions import Api, Restriction, Restrictions
+from .quiet import QuietPeriod, seconds
 from .repository.options import ControlMode, RepositoryOptions
 from .telemetry.log_settings import DEFAULT_FORMAT, FORMATS, LogSettings
 
@@ -51,6 +52,7 @@ class ServerOptions:
     metrics_address: str
     metrics_port: int | None
     max_input_size: int
+    drain: QuietPeriod
     exit_timeout: float
     exit_on_error: bool
     strict_readiness: bool
@@ -93,6 +95,7 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         metrics_address=given.metrics_address or given.http_address,
         metrics_port=given.metrics_port if given.allow_metrics else None,
         max_input_size=given.http_max_input_size,
+        drain=QuietPeriod(given.drain_quiet_secs, given.drain_timeout_secs),
         exit_timeout=given.exit_timeout_secs,
         exit_on_error=given.exit_on_error,
         strict_readiness=given.strict_readiness,
@@ -119,6 +122,9 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--id", default="argosy", help="the server's name in its metadata")
     add("--exit-timeout-secs", type=float, default=30.0, help="how long accepted requests may take at the end")
+    quiet = "once told to end, go on answering until no request has come for so long; 0 ends at once"
+    add("--drain-quiet-secs", type=seconds, default=0.0, help=quiet)
+    add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
     add("--exit-on-error", type=boolean, default=True, help="end at start where a model fails to load")
     add("--strict-readiness", type=boolean, default=True, help="ready only when every wanted model is")
     add("--log-verbose", type=int, default=0, help="above 0: log everything")

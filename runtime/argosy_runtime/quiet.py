@@ -22,6 +22,17 @@ class QuietPeriod:
             raise ValueError(f"a quiet period and its limit are 0 or more seconds, not {self.period_s}, {self.limit_s}")
 
 
+AT_ONCE = QuietPeriod(0.0, 0.0)
+
+
+def seconds(text: str) -> float:
+    """A time on a command line. Raises ValueError where it is none of 0 or more."""
+    value = float(text)
+    if not 0.0 <= value < float("inf"):
+        raise ValueError(text)
+    return value
+
+
 class Quiet:
     """One wait for quiet. `requests` counts all that ever came; times are seconds of one steady clock.
 

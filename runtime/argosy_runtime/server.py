@@ -5,6 +5,7 @@ import logging
 import signal
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import uvloop
 
@@ -15,10 +16,12 @@ from .flags import ServerOptions, parse
 from .frontends import grpc, http, metrics
 from .frontends.grpc import GrpcListener
 from .frontends.listener import HttpListener
+from .quiet import Quiet
 from .repository.options import ControlMode
 
 _log = logging.getLogger("argosy.server")
 _Listener = HttpListener | GrpcListener
+_QUIET_POLL_S = 0.1
 
 
 class Server:
@@ -74,6 +77,18 @@ class Server:
             await asyncio.sleep(self._options.repository.poll_seconds)
             await self.dataplane.poll()
 
+    async def drain(self) -> None:
+        """Not ready any more, go on answering until quiet has come. See `quiet`."""
+        self.dataplane.drain()
+        for listener in self._listeners:
+            listener.drain()
+        loop = asyncio.get_running_loop()
+        quiet = Quiet(self._options.drain, self.dataplane.requests, loop.time())
+        while True:
+            if quiet.reached(self.dataplane.requests, loop.time()):
+                return
+            await asyncio.sleep(_QUIET_POLL_S)
+
     async def stop(self) -> None:
         """Take no more, answer what has been accepted, release the models."""
         if self._poll is not None:
@@ -86,35 +101,39 @@ class Server:
 
 
 async def run(options: ServerOptions) -> int:
-    """Serve until SIGINT or SIGTERM. The process' exit code."""
-    stopping = asyncio.Event()
+    """Serve until SIGINT or SIGTERM, and then until quiet has come or a second one. The process' exit code."""
+    stopping, hurrying = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, stopping.set)
+        loop.add_signal_handler(name, lambda: (hurrying if stopping.is_set() else stopping).set())
     server = Server(options)
     starting = loop.create_task(server.start())
-    waiting = loop.create_task(stopping.wait())
     code = 0
     try:
-        await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if starting.done():
+        if await _done_before(stopping, starting):
             code = _report(options, starting.result())
             if code == 0:
-                await waiting
+                await stopping.wait()
+                _log.info("draining")
+                await _done_before(hurrying, loop.create_task(server.drain()))
     except ServingError as error:
         _log.error("%s", error.message)
         code = 1
     finally:
-        await _end(server, starting, waiting)
+        _log.info("stopping")
+        await server.stop()
     return code
 
 
-async def _end(server: Server, *tasks: "asyncio.Task[object]") -> None:
-    for task in tasks:
+async def _done_before(event: asyncio.Event, work: "asyncio.Task[Any]") -> bool:
+    """Whether the work is done, or has failed, before the event, which cancels it."""
+    waiting = asyncio.get_running_loop().create_task(event.wait())
+    await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    done = work.done()
+    for task in (work, waiting):
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    _log.info("stopping")
-    await server.stop()
+    await asyncio.gather(work, waiting, return_exceptions=True)
+    return done
 
 
 def _report(options: ServerOptions, failures: dict[str, ServingError]) -> int:

@@ -17,6 +17,7 @@ def test_defaults_are_tritons():
     assert options.repository.control_mode is ControlMode.NONE
     assert (options.http_port, options.grpc_port, options.metrics_port) == (8000, 8001, 8002)
     assert (options.exit_timeout, options.repository.poll_seconds) == (30, 15)
+    assert options.drain.period_s == 0
     assert options.exit_on_error
     assert options.strict_readiness
     assert options.max_input_size == 64 * 2**20
@@ -71,6 +72,8 @@ def test_flags_that_change_nothing_are_taken_and_told():
         ([*BASE, "--load-model=x"], "--load-model can only be used with --model-control-mode=explicit"),
         ([*BASE, "--http-restricted-api=helth:k=v"], "'helth' is no group of the API"),
         ([*BASE, "--http-restricted-api=health"], "is not of the form"),
+        ([*BASE, "--drain-quiet-secs=-1"], "--drain-quiet-secs: invalid seconds value: '-1'"),
+        ([*BASE, "--drain-timeout-secs=inf"], "--drain-timeout-secs: invalid seconds value: 'inf'"),
         ([*BASE, "--model-control-mode=sometimes"], "invalid choice: 'sometimes'"),
     ],
 )

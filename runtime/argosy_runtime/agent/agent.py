@@ -8,8 +8,11 @@ tried again later; it holds up nothing else.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+
+from argosy_runtime.quiet import AT_ONCE, QuietPeriod
 
 from .contract import FailureKind, LoadState, RenderedModel, RenderedRepository, in_load_order
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
@@ -18,6 +21,7 @@ from .ledger import LOADING, RETRY_FIRST_S, Ledger
 from .reasons import load_failure
 from .repository import Change, RepositoryFolder, Target
 from .storage import DigestMismatchError, Storage, StorageError, StorageStoppedError, UnusableError
+from .unloading import UntilQuiet
 
 LOG = logging.getLogger(__name__)
 LOADS_AT_ONCE = 4
@@ -29,7 +33,8 @@ SLOW_ANSWERS = 3
 class Agent:
     """One server's models. Not thread-safe: it lives on one event loop. `ledger` is for others to read.
 
-    `ended` is called whenever something that was under way has ended.
+    `ended` is called whenever something that was under way has ended. `quiet`: how long nobody must have asked for
+    what leaves before the server is told to drop it.
     """
 
     def __init__(
@@ -39,6 +44,7 @@ class Agent:
         control: Controls,
         clock: Callable[[], float],
         ended: Callable[[], None] = lambda: None,
+        quiet: QuietPeriod = AT_ONCE,
     ) -> None:
         self._folder, self._storage, self._control, self._clock = folder, storage, control, clock
         self._tell_ended = ended
@@ -47,6 +53,7 @@ class Agent:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(LOADS_AT_ONCE)
         self._fetching = Fetching(folder, storage)
+        self._quiet = UntilQuiet(control, quiet, clock, time.time)
 
     @property
     def busy(self) -> bool:
@@ -171,6 +178,9 @@ class Agent:
             self.ledger.doing[name] = words
 
         before = self.ledger.applied.get(name)
+        if before is not None and before.model.versions.keys() > target.model.versions.keys():
+            leaving = frozenset(before.model.versions.keys() - target.model.versions.keys())
+            await self._quiet.wait(name, leaving, lambda: self.ledger.targets.get(name) == wanted)
         files = await self._fetching.files(target, before, tell)
         change = await asyncio.to_thread(self._folder.stage, target, before, files)
         try:
@@ -228,10 +238,14 @@ class Agent:
 
     async def _drop(self, name: str) -> None:
         self.ledger.doing[name] = "unloading"
+        target = self.ledger.applied.get(name)
+        versions = set(target.model.versions) if target else set()
+        await self._quiet.wait(name, frozenset(versions), lambda: not self.ledger.wants(name))
+        if self.ledger.wants(name):
+            return
         try:
             await self._control.unload(name)
-            target = self.ledger.applied.get(name)
-            await self._drained(name, set(target.model.versions) if target else set())
+            await self._drained(name, versions)
         except RefusedError:
             pass  # it never was loaded
         except UnreachableError:

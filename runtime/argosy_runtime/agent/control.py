@@ -28,7 +28,10 @@ class SlowError(UnreachableError):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What one model version has done since it was loaded. Times are nanoseconds, summed over requests."""
+    """What one model version has done since it was loaded. Times are nanoseconds, summed over requests.
+
+    `last_ms`: when the last request was answered, milliseconds of Unix time; 0 where none was.
+    """
 
     model: str
     version: int
@@ -36,6 +39,7 @@ class Tally:
     failures: int
     queue_ns: int
     compute_ns: int
+    last_ms: int = 0
 
 
 class Controls(Protocol):
@@ -49,6 +53,9 @@ class Controls(Protocol):
 
     async def unload(self, model: str) -> None:
         """Drop a model."""
+
+    async def statistics(self, model: str = "") -> tuple[Tally, ...]:
+        """What every version of a model, or of all models, has done."""
 
 
 class Control:
@@ -83,9 +90,10 @@ class Control:
         """Stop new requests to a model and drop it when the last is answered. Raises ControlError."""
         await self._post(f"/v2/repository/models/{model}/unload", None)
 
-    async def statistics(self) -> tuple[Tally, ...]:
-        """What every loaded model version has done. Raises ControlError."""
-        return tuple(_tally(each) for each in (await self._get("/v2/models/stats")).get("model_stats", []))
+    async def statistics(self, model: str = "") -> tuple[Tally, ...]:
+        """What every loaded version of a model, or of all models, has done. Raises ControlError."""
+        path = f"/v2/models/{model}/stats" if model else "/v2/models/stats"
+        return tuple(_tally(each) for each in (await self._get(path)).get("model_stats", []))
 
     async def _post(self, path: str, timeout_s: float | None) -> Any:
         try:
@@ -135,4 +143,5 @@ def _tally(entry: dict[str, Any]) -> Tally:
         failures=of("fail", "count"),
         queue_ns=of("queue", "ns"),
         compute_ns=compute,
+        last_ms=int(entry.get("last_inference", 0)),
     )

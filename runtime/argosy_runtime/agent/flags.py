@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from argosy_runtime.quiet import QuietPeriod, seconds
+
 from .fields import DocumentError, file_name
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -57,6 +59,7 @@ class Flags:
     exchange: ConfigMaps | Files
     pod: str
     pvc_root: Path
+    quiet: QuietPeriod
     log: str
 
 
@@ -72,6 +75,7 @@ def parse(arguments: Sequence[str]) -> Flags:
         exchange=_exchange(parser, given),
         pod=given.pod,
         pvc_root=given.pvc_root,
+        quiet=QuietPeriod(given.drain_quiet_secs, given.drain_timeout_secs),
         log=given.log,
     )
 
@@ -92,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--state-file", type=Path, metavar="FILE", help="what gets the state, instead of --state")
     add("--pod", default="", metavar="UID", help="the Pod that this is part of")
     add("--pvc-root", type=Path, default=Path("/pvc"), help="where claims are mounted, each by its name")
+    quiet = "unload a model once nobody has asked for it for so long; 0 unloads at once"
+    add("--drain-quiet-secs", type=seconds, default=0.0, help=quiet)
+    add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="what is logged")
     return parser
 

@@ -134,6 +134,10 @@ class Ledger:
             order.reverse()
         return next((each for each in order if each is not None and self._may_be_brought(each, now)), None)
 
+    def wants(self, name: str) -> bool:
+        """Whether a model should be here."""
+        return any(each.name == name for each in self.desired)
+
     def unwanted(self, folders: set[str]) -> list[str]:
         """What is here, or has a folder here, and should not be."""
         wanted = {model.name for model in self.desired}

@@ -32,7 +32,7 @@ async def run(flags: Flags) -> None:
     control = Control(flags.server)
     storage = Storage(flags.cache, flags.cache_size, pvc_root=flags.pvc_root)
     wake, stop = asyncio.Event(), asyncio.Event()
-    agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set)
+    agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.quiet)
     beside = Beside(agent, storage, Publisher(sink, time.monotonic), flags.folder, flags.pod, wake)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

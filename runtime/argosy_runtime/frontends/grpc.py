@@ -33,6 +33,9 @@ class GrpcListener:
         self._server = server
         self.port = port
 
+    def drain(self) -> None:
+        """Go on as before: a gRPC server sends its clients elsewhere only by listening no more, which `stop` does."""
+
     async def stop(self, timeout_s: float) -> None:
         """Accept no more, let calls in flight finish for up to `timeout_s`, then cancel them."""
         await self._server.stop(timeout_s)

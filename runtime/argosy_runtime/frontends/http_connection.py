@@ -37,6 +37,7 @@ class Connection(asyncio.Protocol):
         self._writable: asyncio.Event | None = None
         self._task: asyncio.Task[None] | None = None
         self._waiting: deque[tuple[Call, _Response]] = deque()
+        self._draining = False
         self._finishing = False
         self.on_message_begin()
 
@@ -71,6 +72,15 @@ class Connection(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set()
             self._writable = None
+
+    def drain(self) -> None:
+        """Close with the next answer that no further request waits behind."""
+        self._draining = True
+
+    @property
+    def is_last(self) -> bool:
+        """Whether an answer that begins now is this connection's last."""
+        return self._finishing or (self._draining and not self._waiting)
 
     def finish(self) -> None:
         """Close once the request in flight, if there is one, is answered."""
@@ -168,11 +178,11 @@ class Connection(asyncio.Protocol):
         self._task = None
         if self._transport.is_closing():
             return
-        keep_alive = response.keep_alive and not self._finishing
         if reply is not None and not response.started:
+            keep_alive = response.keep_alive and not self.is_last
             response.send(reply, keep_alive)
-        elif not response.ended:
-            keep_alive = False
+        else:
+            keep_alive = response.keep_alive and response.ended and not self._finishing
         if not keep_alive:
             self._transport.close()
         elif self._waiting:
@@ -225,7 +235,7 @@ class _Response:
         """Begin a stream: chunked, or to an HTTP/1.0 client until the connection closes."""
         self.started = True
         self._chunked = not self._old
-        self.keep_alive = self.keep_alive and self._chunked
+        self.keep_alive = self.keep_alive and self._chunked and not self._connection.is_last
         framing = "Transfer-Encoding: chunked\r\n" if self._chunked else ""
         self._connection.put([self._head(status, headers, framing, self.keep_alive)], 0)
 

@@ -53,13 +53,24 @@ class HttpListener:
         self._max_body = max_body
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
+        self._draining = False
 
     async def start(self) -> None:
         """Accept connections. Returns when it does."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Connection(self._app, self._connections, self._max_body, loop), sock=self._socket, backlog=BACKLOG
-        )
+        self._server = await loop.create_server(lambda: self._connection(loop), sock=self._socket, backlog=BACKLOG)
+
+    def _connection(self, loop: asyncio.AbstractEventLoop) -> Connection:
+        connection = Connection(self._app, self._connections, self._max_body, loop)
+        if self._draining:
+            connection.drain()
+        return connection
+
+    def drain(self) -> None:
+        """Go on answering, and end every connection with its next answer: the client's next may lead elsewhere."""
+        self._draining = True
+        for connection in self._connections:
+            connection.drain()
 
     async def stop(self, timeout_s: float) -> None:
         """Accept no more, let requests in flight finish for up to `timeout_s`, then cancel them."""

@@ -9,7 +9,7 @@ from tests.peers.fixtures import argosy_server, triton_server
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.agent.contract import LoadedModel, LoadState
-from argosy_runtime.agent.control import RefusedError, UnreachableError
+from argosy_runtime.agent.control import RefusedError, Tally, UnreachableError
 
 __all__ = ["argosy_server", "triton_server"]
 
@@ -23,6 +23,8 @@ class FakeControl:
     calls: list[str] = field(default_factory=list)
     gone: bool = False
     draining: set[tuple[str, int]] = field(default_factory=set)
+    tallies: list[Tally] = field(default_factory=list)
+    troubles: list[Exception] = field(default_factory=list)
 
     async def index(self) -> tuple[LoadedModel, ...]:
         """Every version that is loaded, and those that still answer."""
@@ -61,6 +63,13 @@ class FakeControl:
             raise UnreachableError("the server did not answer")
         if self.loaded.pop(name, None) is None:
             raise RefusedError(f"failed to unload '{name}': unknown")
+
+    async def statistics(self, name: str = "") -> tuple[Tally, ...]:
+        """What the test says that was done, unless it says that something is wrong."""
+        self.calls.append(f"statistics {name}")
+        if self.troubles:
+            raise self.troubles.pop(0)
+        return tuple(each for each in self.tallies if each.model == name)
 
 
 @pytest.fixture

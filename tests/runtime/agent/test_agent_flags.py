@@ -47,6 +47,7 @@ def test_amounts(words: str, size: int) -> None:
         ([*BASE, *MAPS, "--cache-size=10GiB"], "argument --cache-size: '10GiB' is no amount of bytes"),
         ([*BASE, *MAPS, "--cache-size=-1"], "'-1' is no amount of bytes"),
         ([*BASE, *MAPS, "--server=localhost:8000"], "argument --server: 'localhost:8000' is no URL of a server"),
+        ([*BASE, *MAPS, "--drain-quiet-secs=soon"], "argument --drain-quiet-secs: invalid seconds value: 'soon'"),
         ([*BASE, *MAPS, "--log=loud"], "argument --log: invalid choice: 'loud'"),
         ([*BASE, "--desired=/no/such/file", "--state-file=/tmp/x"], "argument --desired: there is no folder /no/such"),
     ],

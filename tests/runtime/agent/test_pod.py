@@ -110,6 +110,20 @@ def test_a_version_bump_under_load_fails_no_request(pod: Pod) -> None:
     assert not list((pod.folder / "repository").iterdir())
 
 
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_model_that_leaves_answers_until_nobody_asks(make_pod: MakePod, server: str) -> None:
+    pod = make_pod(server, "--drain-quiet-secs=2", "--drain-timeout-secs=600")
+    pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}))
+    pod.until_ready("m", 1)
+    with Asking(pod, "m", (2.0,)) as asking:
+        asking.more()
+        wanted = pod.want()
+        pod.until(lambda state: state.desired == wanted)
+        asking.more(200)
+    assert asking.failures == []
+    pod.until(lambda state: not state.applied.models)
+
+
 def test_a_killed_agent_comes_back_loads_nothing_again_and_no_request_is_lost(pod: Pod) -> None:
     wanted = model("m", {1: folder_of(pod.root, "one", 2.0)})
     pod.want(wanted)

@@ -359,6 +359,28 @@ def test_pipelined_requests_are_answered_in_order(running: Running) -> None:
     assert back.endswith(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
+async def test_a_draining_listener_answers_and_ends_each_connection_with_its_last_answer(running: Running) -> None:
+    listener = await http_frontend.serve(running.plane, http_frontend.HttpOptions(host="127.0.0.1", port=0))
+    ready = b"GET /v2/health/ready HTTP/1.1\r\n\r\n"
+    stream = b"POST /v2/models/repeat/generate_stream HTTP/1.1\r\nContent-Length: 8\r\n\r\n" + b'{"IN":1}'
+    kept_reader, kept = await asyncio.open_connection("127.0.0.1", listener.port)
+    kept.write(ready)
+    assert await kept_reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    listener.drain()
+    kept.write(ready * 2)
+    answers = (await kept_reader.read()).split(b"HTTP/1.1 200 OK")
+    assert [b"Connection: close" in answer for answer in answers] == [False, False, True]
+    for sent in (ready, stream):
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        writer.write(sent)
+        back = await reader.read()
+        assert back.startswith(b"HTTP/1.1 200 OK")
+        assert b"Connection: close" in back
+        writer.close()
+    kept.close()
+    await listener.stop(1.0)
+
+
 def test_http_1_0_gets_plain_streams(running: Running) -> None:
     body = b'{"IN":1}'
     head = b"POST /v2/models/repeat/generate_stream HTTP/1.0\r\nContent-Length: %d\r\n\r\n" % len(body)

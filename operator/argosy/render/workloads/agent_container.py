@@ -9,6 +9,7 @@ from argosy.render.names import object_name, state_name
 from argosy_runtime.agent.contract import RenderedRepository
 
 from . import addresses
+from .ending import DRAIN_FLAGS
 from .environment import agent_environment
 from .inputs import Images
 from .security import container_security
@@ -47,6 +48,7 @@ def _arguments(pool: ServingPool, plan: ServerPlan) -> list[str]:
         f"--state={pool.namespace}/{state_name(plan.name)}",
         "--pod=$(POD_UID)",
         f"--pvc-root={addresses.CLAIMS}",
+        *DRAIN_FLAGS,
     ]
     if cache.size_limit is not None:
         arguments.append(f"--cache-size={cache.size_limit}")

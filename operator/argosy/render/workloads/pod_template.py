@@ -10,17 +10,17 @@ from argosy.fleet.plan import ServerPlan
 from argosy_runtime.agent.contract import RenderedRepository
 
 from .agent_container import agent_container
+from .ending import TERMINATION_GRACE_S
 from .inputs import Images, KubernetesObject
 from .metadata import GATE, server_labels
 from .overlay import overlay
 from .rbac import account_name
 from .security import pod_security
-from .server_container import DRAIN_S, EXIT_TIMEOUT_S, server_container
+from .server_container import server_container
 from .volumes import volumes
 
 TEMPLATE_ANNOTATION = "argosy.dev/template"
 """On a Deployment: which template its Pod is made from, by `template_hash`."""
-_END_SLACK_S = 10
 
 
 def pod_template(
@@ -52,7 +52,7 @@ def _spec(pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, i
         "serviceAccountName": account_name(pool, plan.name),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": DRAIN_S + EXIT_TIMEOUT_S + _END_SLACK_S,
+        "terminationGracePeriodSeconds": TERMINATION_GRACE_S,
         "securityContext": pod_security(),
         "readinessGates": [{"conditionType": GATE}],
         "affinity": _on_node(plan.node),

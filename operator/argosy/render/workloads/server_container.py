@@ -8,16 +8,13 @@ from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.fleet.plan import ServerPlan
 
 from .addresses import PORTS, REPOSITORY
+from .ending import ending_flags, lifecycle
 from .environment import server_environment
 from .inputs import Images
 from .security import container_security
 from .volumes import server_mounts
 
 GPU_RESOURCE = "nvidia.com/gpu"
-EXIT_TIMEOUT_S = 30
-"""How long accepted requests may take once the server is told to end."""
-DRAIN_S = 5
-"""How long it goes on taking requests before: until every client has learned that this Pod is no endpoint any more."""
 _COMMANDS = {
     RuntimeName.ARGOSY: ["python", "-m", "argosy_runtime.server"],
     RuntimeName.TRITON: ["tritonserver"],
@@ -33,11 +30,11 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
         "image": runtime.image or release,
         "imagePullPolicy": images.pull_policy,
         "command": list(_COMMANDS[runtime.name]),
-        "args": [*_arguments(), *setting_flags(pool.spec.rate_limit, pool.spec.cache), *runtime.args],
+        "args": [*_arguments(runtime.name), *setting_flags(pool.spec.rate_limit, pool.spec.cache), *runtime.args],
         "env": server_environment(on_cpu=not plan.gpus),
         "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
         **_probes(),
-        "lifecycle": {"preStop": {"exec": {"command": ["sleep", str(DRAIN_S)]}}},
+        **lifecycle(runtime.name),
         "volumeMounts": server_mounts(),
         "securityContext": container_security(),
     }
@@ -45,7 +42,7 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
     return {**container, **gpus}
 
 
-def _arguments() -> list[str]:
+def _arguments(runtime: RuntimeName) -> list[str]:
     """Ready means that the server answers, whatever becomes of a model: one that loads or fails stops no other.
 
     Which models may be asked for is said by the Pod's labels.
@@ -54,7 +51,7 @@ def _arguments() -> list[str]:
         f"--model-repository={REPOSITORY}",
         "--model-control-mode=explicit",
         "--strict-readiness=false",
-        f"--exit-timeout-secs={EXIT_TIMEOUT_S}",
+        *ending_flags(runtime),
         *(f"--{name}-port={port}" for name, port in PORTS.items()),
     ]
 

@@ -16,6 +16,7 @@ from argosy.api.serverflags import RateLimit, ResponseCache
 from argosy.api.servingpool import ModelCache, Runtime, Storage, Toleration
 from argosy.fleet.plan import ServerPlan
 from argosy.render.workloads import Images, pod_template, template_hash
+from argosy.render.workloads.ending import until_quiet
 from argosy_runtime import flags
 from argosy_runtime.agent import flags as agent_flags
 from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource
@@ -196,9 +197,18 @@ def test_the_runtime_takes_its_flags_and_stays_ready_while_a_model_loads_or_fail
     assert (str(options.repository.paths[0]), options.repository.control_mode) == ("/models/repository", "explicit")
     assert options.strict_readiness is False
     assert options.without_effect == ()
-    spec = template()["spec"]
-    pre_stop = int(server(template())["lifecycle"]["preStop"]["exec"]["command"][1])
-    assert spec["terminationGracePeriodSeconds"] > pre_stop + options.exit_timeout
+
+
+def test_a_server_has_the_time_to_wait_for_quiet_and_to_answer_what_it_has() -> None:
+    ours = flags.parse(server(template())["args"])
+    assert "lifecycle" not in server(template())
+    assert ours.drain.period_s > 0
+    grace_s = template()["spec"]["terminationGracePeriodSeconds"]
+    assert grace_s > ours.drain.limit_s + ours.exit_timeout
+    nvidias = server(template({"runtime": {"name": "triton"}}))
+    command = nvidias["lifecycle"]["preStop"]["exec"]["command"]
+    assert command == until_quiet(8002, int(ours.drain.period_s), int(ours.drain.limit_s))
+    assert not [flag for flag in nvidias["args"] if "drain" in flag]
 
 
 def test_the_agent_takes_its_flags_and_finds_what_is_mounted() -> None:

@@ -1,0 +1,133 @@
+"""`argosy serve` that is told to end goes on answering until no more requests come, at most for as long as it may."""
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import tritonclient.grpc as triton
+from tests.serve.conftest import AddModel, Start
+from tests.serve.process import PATIENCE_S, Serving, wait_until
+
+QUIET_S = 2.0
+"""Long beside the pause between two requests, on a machine that is busy."""
+WORKERS = 3
+PAUSE_S = 0.02
+
+
+class Load:
+    """Requests over HTTP and gRPC, each on a connection of its own. `failed` is what was not answered."""
+
+    def __init__(self, server: Serving) -> None:
+        self._server = server
+        self.answered = 0
+        self.failed: list[str] = []
+        self.enough = threading.Event()
+
+    def work(self, number: int) -> None:
+        """One worker."""
+        ask = self._over_grpc if number == 0 else self._over_http
+        while not self.enough.is_set():
+            try:
+                ask()
+            except Exception as error:
+                self.failed.append(f"{type(error).__name__}: {error}")
+            else:
+                self.answered += 1
+            self.enough.wait(PAUSE_S)
+
+    def more(self, seconds: float) -> None:
+        """Wait for requests that take so long altogether, one after the other."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self.failed:
+            self.enough.wait(PAUSE_S)
+
+    def _over_http(self) -> None:
+        assert self._server.infer("echo", 7) == (200, 7)
+
+    def _over_grpc(self) -> None:
+        given = triton.InferInput("X", [1], "INT32")
+        given.set_data_from_numpy(np.array([7], np.int32))
+        with triton.InferenceServerClient(f"127.0.0.1:{self._server.ports['GRPCInference']}") as client:
+            assert client.infer("echo", [given], client_timeout=PATIENCE_S).as_numpy("Y").tolist() == [7]
+
+
+@contextmanager
+def loaded(server: Serving) -> Iterator[Load]:
+    """A server under load while the block runs."""
+    load = Load(server)
+    threads = [threading.Thread(target=load.work, args=(number,)) for number in range(WORKERS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield load
+    finally:
+        load.enough.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.fixture
+def add_echo(add_model: AddModel) -> None:
+    """A model that answers what it is given."""
+    add_model("echo")
+
+
+def _told_to_end(server: Serving) -> None:
+    server.process.terminate()
+    wait_until(lambda: "draining" in server.text, server.log)
+
+
+@pytest.mark.usefixtures("add_echo")
+def test_nothing_is_refused_while_requests_come_and_it_ends_when_none_do(serve: Start) -> None:
+    server = serve(f"--drain-quiet-secs={QUIET_S}", "--drain-timeout-secs=600").wait_until_ready()
+    with loaded(server) as load:
+        _told_to_end(server)
+        load.more(2 * QUIET_S)
+        assert server.process.poll() is None
+        assert server.status("/v2/health/ready") == 400
+        assert server.status("/v2/health/live") == 200
+    assert load.failed == []
+    assert load.answered > WORKERS
+    assert server.process.wait(PATIENCE_S) == 0
+    assert server.left() == []
+
+
+@pytest.mark.usefixtures("add_echo")
+def test_endless_requests_do_not_keep_it_beyond_its_time(serve: Start) -> None:
+    server = serve("--drain-quiet-secs=300", "--drain-timeout-secs=1").wait_until_ready()
+    with loaded(server):
+        _told_to_end(server)
+        assert server.process.wait(PATIENCE_S) == 0
+    assert server.left() == []
+
+
+@pytest.mark.usefixtures("add_echo")
+def test_a_second_signal_ends_the_wait(serve: Start) -> None:
+    server = serve("--drain-quiet-secs=300", "--drain-timeout-secs=300").wait_until_ready()
+    _told_to_end(server)
+    server.process.terminate()
+    assert server.process.wait(PATIENCE_S) == 0
+    assert server.left() == []
+
+
+@pytest.mark.usefixtures("add_echo")
+def test_clients_that_keep_their_connection_are_sent_elsewhere(serve: Start) -> None:
+    server = serve("--drain-quiet-secs=300", "--drain-timeout-secs=300").wait_until_ready()
+    tensor = {"name": "X", "datatype": "INT32", "shape": [1], "data": [7]}
+    kept = http.client.HTTPConnection("127.0.0.1", server.ports["HTTP"], timeout=PATIENCE_S)
+
+    def ask() -> str | None:
+        kept.request("POST", "/v2/models/echo/infer", json.dumps({"inputs": [tensor]}))
+        answer = kept.getresponse()
+        assert (answer.status, json.loads(answer.read())["outputs"][0]["data"]) == (200, [7])
+        return answer.getheader("Connection")
+
+    assert ask() is None
+    _told_to_end(server)
+    assert ask() == "close"
+    assert server.infer("echo", 7) == (200, 7)
