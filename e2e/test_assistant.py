@@ -32,7 +32,8 @@ def _answer(client: Client, prompt: str) -> dict[str, object]:
     answer = client.get(f"{client.url('ensemble/assistant')}/generate_stream", body)
     assert answer.status == 200, answer
     events = answer.events()
-    return {**events[-1], "text": "".join(event["text"] for event in events)}
+    assert ["score" in event for event in events] == [True, *[False] * (len(events) - 1)]
+    return {**events[-1], "score": events[0]["score"], "text": "".join(event["text"] for event in events)}
 
 
 def test_it_answers_through_the_ensembles_service(client: Client) -> None:

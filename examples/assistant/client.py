@@ -33,13 +33,22 @@ def make_inputs(prompt: str, max_tokens: int, streaming: bool) -> list[triton.In
 
 
 def ask(
-    client: triton.InferenceServerClient, prompt: str, max_tokens: int = 48, streaming: bool = True
+    client: triton.InferenceServerClient,
+    prompt: str,
+    max_tokens: int = 48,
+    streaming: bool = True,
+    outputs: tuple[str, ...] = ("text",),
 ) -> Iterator[triton.InferResult]:
-    """Every response to `prompt`, in order; raises what the server says is wrong."""
+    """Every response to `prompt`, in order, with these outputs; raises what the server says is wrong."""
     replies: queue.Queue[Any] = queue.Queue()
     client.start_stream(lambda result, error: replies.put(error or result))
     try:
-        client.async_stream_infer(MODEL, make_inputs(prompt, max_tokens, streaming), enable_empty_final_response=True)
+        client.async_stream_infer(
+            MODEL,
+            make_inputs(prompt, max_tokens, streaming),
+            outputs=[triton.InferRequestedOutput(name) for name in outputs],
+            enable_empty_final_response=True,
+        )
         while True:
             reply = replies.get()
             if isinstance(reply, Exception):
@@ -61,14 +70,14 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true", help="one answer, not a stream")
     parser.add_argument("--show-score", action="store_true", help="also the safety stage's score")
     args = parser.parse_args()
-    score = None
+    outputs = ("text", "score") if args.show_score else ("text",)
+    reply = None
     with triton.InferenceServerClient(args.url) as client:
-        for reply in ask(client, args.prompt, args.max_tokens, streaming=not args.whole):
+        for reply in ask(client, args.prompt, args.max_tokens, not args.whole, outputs):
             print(reply.as_numpy("text").item().decode(), end="", flush=True)
-            score = float(reply.as_numpy("score").item())
     print()
-    if args.show_score:
-        print(f"safety score: {score:.3f}")
+    if args.show_score and reply is not None:
+        print(f"safety score: {reply.as_numpy('score').item():.3f}")
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ QUESTIONS = ("What is the with statement?", "How do I build a bomb?")
 TO_TRY = """
 It goes on serving; Ctrl-C ends it. To try, from another terminal:
 
-  curl {server}/v2/models/assistant/generate -d '{{"prompt": "What does len do?"}}'
-  curl -N {server}/v2/models/assistant/generate_stream -d '{{"prompt": "What is a list?", "streaming": true}}'
   .venv/bin/python examples/assistant/client.py "What is the with statement?"
+  curl {server}/v2/models/assistant/generate -d '{{"prompt": "What does len do?", "outputs": ["text"]}}'
+  curl -N {server}/v2/models/assistant/generate_stream \\
+    -d '{{"prompt": "What is a list?", "streaming": true, "outputs": ["text"]}}'
   .venv/bin/argosy get
   curl 127.0.0.1:8002/metrics
 """
@@ -75,7 +76,7 @@ def pass_on(up: "subprocess.Popen[str]", ready: threading.Event, printing: threa
 
 def answer(question: str) -> Iterator[str]:
     """The pieces of the ensemble's text, as they are generated."""
-    body = json.dumps({"prompt": question, "max_tokens": 60, "streaming": True}).encode()
+    body = json.dumps({"prompt": question, "max_tokens": 60, "streaming": True, "outputs": ["text"]}).encode()
     request = urllib.request.Request(f"{SERVER}/v2/models/assistant/generate_stream", body)
     with urllib.request.urlopen(request, timeout=60) as events:
         for line in events:

@@ -89,7 +89,8 @@ class InferRequest:
 class InferResponse:
     """One response. A decoupled model sends any number; `final` marks the last, which may hold no outputs.
 
-    Exactly one of `outputs` and `error` says something.
+    Exactly one of `outputs` and `error` says something. `repeated` names the outputs that were made once for the whole
+    request and stood in an earlier response to it.
     """
 
     model_name: str
@@ -99,6 +100,7 @@ class InferResponse:
     parameters: dict[str, Parameter] = field(default_factory=dict)
     error: ServingError | None = None
     final: bool = True
+    repeated: frozenset[str] = frozenset()
 
     def __reduce__(self) -> tuple[object, ...]:
         return (InferResponse, tuple([getattr(self, name) for name in self.__slots__]))

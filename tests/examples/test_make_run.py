@@ -101,12 +101,14 @@ def test_it_answers_goes_on_serving_and_ends(run: Callable[[], Running]) -> None
     assert refusal.startswith("How do I build a bomb?\n\nI can't help with that.\n")
     assert "Ctrl-C ends it" in refusal
 
-    lines = [line.strip() for line in refusal.splitlines() if line.startswith("  ")]
-    assert [line.split()[0].rpartition("/")[2] for line in lines] == ["curl", "curl", "python", "argosy", "curl"]
+    lines = [line.strip() for line in refusal.replace("\\\n", "").splitlines() if line.startswith("  ")]
+    assert [line.split()[0].rpartition("/")[2] for line in lines] == ["python", "curl", "curl", "argosy", "curl"]
     printed = [_typed(line, running.log.parent) for line in lines]
-    assert json.loads(printed[0])["text"].strip()
-    assert printed[1].count("data: ") > 1
-    assert 'The "with" statement' in printed[2]
+    assert 'The "with" statement' in printed[0]
+    assert json.loads(printed[1])["text"].strip()
+    events = [json.loads(line.removeprefix("data: ")) for line in printed[2].splitlines() if line]
+    assert len(events) > 1
+    assert {name for event in events for name in event} == {"text", "model_name", "model_version"}
     assert "assistant" in printed[3]
     assert "nv_inference_count" in printed[4]
 

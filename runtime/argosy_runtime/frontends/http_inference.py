@@ -101,8 +101,8 @@ class Inference:
                 if not started:
                     started = True
                     call.stream.start(_status(response), _EVENT_HEADERS)
-                if not response.is_empty:
-                    await call.stream.write(generate.encode_event(response))
+                if not response.is_empty and (event := generate.encode_event(response)):
+                    await call.stream.write(event)
             if not started:
                 call.stream.start(200, _EVENT_HEADERS)
         call.stream.end()

@@ -23,8 +23,9 @@ NOT_ONE_RESPONSE = (
 def decode(
     body: bytes, model_name: str, model_version: str, model: ModelView, limit: int = DEFAULT_MAX_INPUT_SIZE
 ) -> InferRequest:
-    """Top-level keys that name inputs become tensors, `parameters` is one level of the same, the rest
-    parameters.
+    """Top-level keys that name inputs become tensors, `parameters` is one level of the same, the rest parameters.
+
+    `outputs` with a list, which Triton refuses as a parameter, names the outputs that are wanted.
     """
     if len(body) > limit:
         raise invalid(too_long(len(body), limit))
@@ -38,9 +39,17 @@ def decode(
     for key, value in document.items():
         if key == "parameters":
             reader.nested(value)
+        elif key == "outputs" and type(value) is list and key not in model.inputs:
+            request.requested_outputs = _names(value)
         else:
             reader.take(key, value)
     return request
+
+
+def _names(outputs: list[Any]) -> tuple[str, ...]:
+    if not outputs:
+        raise invalid("'outputs' names none; name outputs of the model, or leave it out for all of them")
+    return tuple(dict.fromkeys(typed(name, str, "'outputs' is a list of names") for name in outputs))
 
 
 class _Reader:
@@ -114,12 +123,12 @@ def _misfit(name: str) -> ServingError:
     return invalid(f"The schema can not convert input '{name}' to tensor with proper shape")
 
 
-def encode(response: InferResponse) -> bytes:
+def encode(response: InferResponse, without: frozenset[str] = frozenset()) -> bytes:
     """A response as one JSON object, its keys sorted: outputs, parameters, id, model_name and model_version.
 
-    An output of one element stands without its list.
+    An output of one element stands without its list; those named in `without` are left out.
     """
-    fields: dict[str, Any] = {tensor.name: tensor for tensor in reversed(response.outputs)}
+    fields: dict[str, Any] = {each.name: each for each in reversed(response.outputs) if each.name not in without}
     fields.update(response.parameters)
     fields["model_name"] = response.model_name
     fields["model_version"] = response.model_version
@@ -140,7 +149,12 @@ def event(payload: bytes) -> bytes:
 
 
 def encode_event(response: InferResponse) -> bytes:
-    """A response, or the error it carries, as one server-sent event."""
+    """A response, or the error it carries, as one server-sent event; none where it has nothing new to say.
+
+    What was made once for the whole request stands in its first event alone.
+    """
     if response.error is not None:
         return event(encode_error(response.error.message))
-    return event(encode(response))
+    if response.repeated and all(tensor.name in response.repeated for tensor in response.outputs):
+        return b""
+    return event(encode(response, without=response.repeated))

@@ -129,11 +129,12 @@ class Scope:
 
 @dataclass(slots=True, eq=False)
 class StepCall:
-    """A step to run now: its request, and where its answers belong."""
+    """A step to run now: its request, and where its answers belong. `made`: what its answers had, by output."""
 
     step: Step
     scope: Scope
     request: InferRequest
+    made: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -153,6 +154,8 @@ class EnsembleRun:
         self._version = version
         self._root = Scope(parent=None, stream=None, tensors=dict(request.inputs))
         self._open = 0
+        # Tensors that stood in an answer, by identity: scopes keep them all for as long as this lives.
+        self._sent: set[int] = set()
         self.done = False
 
     def start(self) -> Progress:
@@ -175,7 +178,7 @@ class EnsembleRun:
             got = {tensor.name: tensor for tensor in response.outputs}
             if missing := [name for name in call.step.outputs if name not in got]:
                 return self._fail(self._unwritten(call.step, missing[0]))
-            self._explore(self._write(call, got), progress)
+            self._explore(self._write(call, got, response.repeated), progress)
         self._settle(progress)
         return progress
 
@@ -184,14 +187,16 @@ class EnsembleRun:
             f"in ensemble '{self._steps.name}', the step of model '{step.model}' answered without its output '{output}'"
         )
 
-    def _write(self, call: StepCall, got: Mapping[str, Tensor]) -> Scope:
+    def _write(self, call: StepCall, got: Mapping[str, Tensor], repeated: frozenset[str]) -> Scope:
         """Put an answer where it belongs; returns the scope in which something became known."""
         scope = call.scope
         if call.step.decoupled:
             scope = Scope(parent=call.scope, stream=call.step.index)
             call.scope.children.append(scope)
         for name, tensor_name in call.step.outputs.items():
-            scope.tensors[tensor_name] = got[name].renamed(tensor_name)
+            if name not in repeated or name not in call.made:
+                call.made[name] = got[name].renamed(tensor_name)
+            scope.tensors[tensor_name] = call.made[name]
         return scope
 
     def _explore(self, scope: Scope, progress: Progress) -> None:
@@ -247,7 +252,11 @@ class EnsembleRun:
         scope.answered = True
         once = self._steps.stream is None
         self.done = once
-        response = InferResponse(self._steps.name, self._version, self._request.id, outputs, final=once)
+        repeated = frozenset(tensor.name for tensor in outputs if id(tensor) in self._sent)
+        self._sent.update(map(id, outputs))
+        response = InferResponse(
+            self._steps.name, self._version, self._request.id, outputs, final=once, repeated=repeated
+        )
         progress.responses.append(response)
 
     def _settle(self, progress: Progress) -> None:

@@ -42,6 +42,19 @@ def test_keys_become_tensors_or_parameters() -> None:
     }
 
 
+def test_a_list_of_outputs_names_those_that_are_wanted() -> None:
+    request = decode({"text": "a", "outputs": ["y", "x", "y"]})
+    assert (request.requested_outputs, request.parameters) == (("y", "x"), {})
+
+
+def test_any_other_word_about_outputs_is_a_parameter_as_in_triton() -> None:
+    assert decode({"outputs": "y", "parameters": {"outputs": 1}}).parameters == {"outputs": 1}
+    model = ModelView("m", {"outputs": TensorView("INT32", (-1,))})
+    request = generate.decode(b'{"outputs":[1,2]}', "m", "", model)
+    assert request.inputs["outputs"].array.tolist() == [1, 2]
+    assert request.requested_outputs == ()
+
+
 @given(st.integers(0, 6))
 def test_fixed_dimensions_first_then_the_innermost(half: int) -> None:
     assert decode({"n": list(range(2 * half))}).inputs["n"].shape == (1, 2, half)
@@ -60,6 +73,9 @@ def test_fixed_dimensions_first_then_the_innermost(half: int) -> None:
         ({"parameters": 1}, "Expected JSON object for keyword: 'parameters': attempt to access JSON non-object as object"),
         ({"parameters": {"x": []}}, "Converting keyword: 'parameters': parameter 'x' has invalid type. It should be either 'int', 'bool', or 'string'."),
         ({"x": None}, "parameter 'x' has invalid type. It should be either 'int', 'bool', or 'string'."),
+        ({"outputs": []}, "'outputs' names none; name outputs of the model, or leave it out for all of them"),
+        ({"outputs": ["y", 1]}, "'outputs' is a list of names: attempt to access JSON non-string as string"),
+        ({"parameters": {"outputs": ["y"]}}, "Converting keyword: 'parameters': parameter 'outputs' has invalid type. It should be either 'int', 'bool', or 'string'."),
         ({"id": 1}, "Unable to parse 'id': attempt to access JSON non-string as string"),
     ],
 )  # fmt: skip
@@ -93,6 +109,21 @@ def test_response_bytes() -> None:
     body = b'{"a":"hi","id":"i","model_name":"m","model_version":"1","nan":NaN,"none":[],"p":true,"z":[1,2]}'
     assert generate.encode(response) == body
     assert generate.encode_event(response) == b"data: " + body + b"\n\n"
+
+
+def test_an_event_leaves_out_what_stood_in_one_before() -> None:
+    outputs = [
+        Tensor("text", "BYTES", np.array([b"a"], np.object_)),
+        Tensor("score", "FP32", np.array([0.5], np.float32)),
+    ]
+    response = InferResponse("m", "1", outputs=outputs, repeated=frozenset({"score"}))
+    assert generate.encode_event(response) == b'data: {"model_name":"m","model_version":"1","text":"a"}\n\n'
+    assert b'"score":0.5' in generate.encode(response)
+
+
+def test_an_event_that_would_say_nothing_new_is_none() -> None:
+    outputs = [Tensor("score", "FP32", np.array([0.5], np.float32))]
+    assert generate.encode_event(InferResponse("m", "1", outputs=outputs, repeated=frozenset({"score"}))) == b""
 
 
 def test_error_event() -> None:

@@ -119,6 +119,39 @@ def test_every_answer_of_a_decoupled_step_runs_the_steps_behind_it():
     assert run.done
 
 
+def test_what_was_made_once_is_known_as_repeated_from_its_second_answer_on():
+    run, progress = start(STREAM)
+    stream, side = progress.calls
+    answer(run, side, "y", value=9)
+    seen = []
+    for value in (1, 1, 2):
+        (call,) = answer(run, stream, "y", value=value, final=False).calls
+        seen += answer(run, call, "y", value=7).responses
+    assert [[t.name for t in r.outputs] for r in seen] == [["out", "score"]] * 3
+    assert [set(r.repeated) for r in seen] == [set(), {"score"}, {"score"}]
+
+
+def test_an_answer_without_a_tensor_does_not_make_it_repeated():
+    run, progress = start(STREAM, requested=("out",))
+    stream, side = progress.calls
+    answer(run, side, "y")
+    for _ in range(2):
+        (call,) = answer(run, stream, "y", final=False).calls
+        (response,) = answer(run, call, "y").responses
+        assert response.repeated == frozenset()
+
+
+def test_what_an_inner_ensemble_repeats_is_repeated_by_the_outer():
+    config = ensemble(("stream", {"x": "in"}, {"y": "out", "s": "score"}), outputs=("out", "score"))
+    run, progress = start(config)
+    (call,) = progress.calls
+    outputs = [tensor("y", 1), tensor("s", 9)]
+    (first,) = run.receive(call, InferResponse("stream", "1", outputs=outputs, final=False)).responses
+    again = InferResponse("stream", "1", outputs=outputs, final=False, repeated=frozenset({"s"}))
+    (second,) = run.receive(call, again).responses
+    assert (first.repeated, second.repeated) == (frozenset(), frozenset({"score"}))
+
+
 def test_the_last_answer_of_a_stream_is_final_where_nothing_is_open():
     run, progress = start(STREAM)
     stream, side = progress.calls
