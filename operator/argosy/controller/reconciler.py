@@ -12,14 +12,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from argosy.api import InferenceModel, Problem, Resource, ServingPool
-from argosy.cluster.apply import Applier
-from argosy.cluster.observe import Observer, PodView, PoolView
-from argosy.controller.events import Announcer
+from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.cluster.client.errors import ApiError
 from argosy.controller.moved import elsewhere, services_elsewhere
+from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.reservations import Reservations
 from argosy.controller.store import Declared, Store
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
 from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
+from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.validation.references import check_names
 from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
 from argosy.render.names import object_name
@@ -87,16 +89,16 @@ class Reconciler:
     def __init__(
         self,
         store: Store,
-        observer: Observer,
-        applier: Applier,
-        announcer: Announcer,
+        cache: Cache,
+        writer: Writer,
+        listener: StatusListener,
         images: Images,
         cluster: Cluster,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         changed: Callable[[str], None] = lambda _: None,
     ) -> None:
         """`changed` is told of a pool, by its key, for which a decision on another one made a difference."""
-        self._store, self._observer, self._applier, self._announcer = store, observer, applier, announcer
+        self._store, self._cache, self._writer, self._listener = store, cache, writer, listener
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
         self._deciding = asyncio.Lock()
@@ -105,11 +107,32 @@ class Reconciler:
     async def reconcile(self, key: str) -> datetime | None:
         """One round of the pool `namespace/name`. When to come back although nothing changes, or None.
 
-        Raises ApiError where something could not be carried out; what could be, is.
+        Raises ApiError where something could not be carried out; what could be, is. Any other error is a fault of
+        ours: it is raised too, and stands in the statuses of the pool and of what asks for it until a round works.
         """
-        declared, view = self._store.of_pool(key), self._observer.pool(key)
+        try:
+            return await self._round(key)
+        except ApiError:
+            raise
+        except Exception as error:
+            await self._report(key, f"{type(error).__name__}: {error}")
+            raise
+
+    async def _report(self, key: str, error: str) -> None:
+        """Write a fault into the statuses; what cannot be written is only logged: the fault itself is raised."""
+        works = (
+            self._write(each, failed_status(each, self._store.status(each.identity), error, self._clock()))
+            for each in self._store.of_pool(key).every
+        )
+        try:
+            await _all(works)
+        except ApiError as unwritten:
+            log.warning("pool %s: a status cannot be written: %s", key, unwritten)
+
+    async def _round(self, key: str) -> datetime | None:
+        declared, view = self._store.of_pool(key), self._cache.pool(key)
         memory = self._memory.setdefault(key, Memory())
-        moved = elsewhere(declared, view, self._observer.pool)
+        moved = elsewhere(declared, view, self._cache.pool)
         async with self._deciding:
             conflicts = tuple(self._conflicts(key, declared))
             nodes, servers, claimed = self._reservations.of(key)
@@ -124,7 +147,7 @@ class Reconciler:
             return None
         steps = outcome.steps.get(key, ())
         rendered = self._render(declared, outcome, steps, view)
-        applied = await self._applier.apply(key, rendered.objects, rendered.owners, rendered.keep)
+        applied = await self._writer.apply(key, rendered.objects, rendered.owners, rendered.keep)
         if applied.failure is None:
             self._tell(self._reservations.applied(key, _unchanged(key, rendered, applied.refusals)))
         again = _refused(applied.refusals) != _refused(memory.refusals)
@@ -193,19 +216,19 @@ class Reconciler:
         settled = {report.name for report in view.reports if report.settled}
         for pod in view.pods:
             if _differs(pod, wanted := _reachable(pod, routes), pod.server in settled):
-                yield self._applier.route(pod, namespace, wanted, pod.settled or pod.server in settled)
+                yield self._writer.route(pod, namespace, wanted, pod.settled or pod.server in settled)
 
     def _writes(self, declared: Declared, outcome: Outcome) -> Iterator[Coroutine[Any, Any, None]]:
         """Write each status that changed, once."""
-        return (self._write(each, outcome) for each in declared.every)
+        return (self._write(each, outcome.statuses.get(each.identity)) for each in declared.every)
 
-    async def _write(self, resource: Resource, outcome: Outcome) -> None:
-        status, before = outcome.statuses.get(resource.identity), self._store.status(resource.identity)
+    async def _write(self, resource: Resource, status: Status | None) -> None:
+        before = self._store.status(resource.identity)
         if status is None or status == before:
             return
-        if await self._applier.status(resource, status):
+        if await self._writer.status(resource, status):
             self._store.wrote(resource.identity, status)
-            await self._announcer.changed(resource, before, status)
+            await self._listener.changed(resource, before, status)
 
 
 def _held_back(pool: ServingPool, servers: Sequence[ServerWorkload], images: Images, view: PoolView) -> frozenset[str]:

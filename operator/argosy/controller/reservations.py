@@ -2,28 +2,11 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from argosy.cluster.poolview import PoolView
+from argosy.controller.ports import Cache
 from argosy.fleet.facts import CurrentServer, Device, Node
-from argosy.fleet.nodes.reservations import PodGpus, devices, reserved
+from argosy.fleet.nodes.reservations import devices, reserved
 from argosy.fleet.plan import FleetPlan
-
-
-class ClusterView(Protocol):
-    """What is asked of the cluster; `cluster.observe.Observer` answers."""
-
-    def nodes(self) -> tuple[Node, ...]:
-        """The nodes that can be used."""
-
-    def foreign_gpus(self) -> PodGpus:
-        """GPUs that Pods hold which are not ours."""
-
-    def pools(self) -> set[str]:
-        """The keys of the pools that have objects."""
-
-    def pool(self, key: str) -> PoolView:
-        """What is known of a pool."""
 
 
 @dataclass(slots=True)
@@ -44,7 +27,7 @@ class _Pool:
 class Reservations:
     """What was decided on and applied, by the pool's key. `decided`, `applied` say which pools should look again."""
 
-    def __init__(self, cluster: ClusterView) -> None:
+    def __init__(self, cluster: Cache) -> None:
         self._cluster = cluster
         self._pools: dict[str, _Pool] = {}
 

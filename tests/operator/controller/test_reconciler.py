@@ -1,99 +1,54 @@
 """A round does all that it can, whatever fails; virtual, without an API server."""
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
 
 import pytest
 from tests.operator.controller.test_store import STATUS, model, pool, with_status
 from tests.operator.fleet.declared import gpu_node
 
-from argosy.api import Resource
-from argosy.cluster.apply import Applied, Applier
-from argosy.cluster.errors import ApiError, ForbiddenError, UnreachableError
-from argosy.cluster.observe import Observer
-from argosy.cluster.pods import PodView
-from argosy.cluster.poolview import PoolView
-from argosy.controller.events import Announcer
+from argosy.api import Condition, ConditionType
+from argosy.cluster.apply.applier import Applied
+from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.cluster.client.errors import ForbiddenError, UnreachableError
+from argosy.controller import reconciler as module
+from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Reconciler
 from argosy.controller.store import Store
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
 from argosy.fleet.status.statuses import Status
 from argosy.reconcile import DRAIN
-from argosy.render.workloads import Cluster, Images, KubernetesObject, object_identity
+from argosy.render.workloads import Cluster, Images
 from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 KEY = "n/p"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@dataclass
-class Observed:
-    """A cluster with one node; what is known of pools, by key."""
-
-    views: dict[str, PoolView] = field(default_factory=dict)
-
-    def nodes(self) -> Sequence[object]:
-        return (gpu_node("a"),)
-
-    def pools(self) -> set[str]:
-        return {KEY}
-
-    def pool(self, key: str) -> PoolView:
-        return self.views.get(key, PoolView())
-
-    def foreign_gpus(self) -> dict[str, int]:
-        return {}
-
-
-@dataclass
-class Writes:
-    """What was written; `applied` is what becomes of the objects, `wrong` what is refused, by Pod or resource."""
-
-    applied: Applied = field(default_factory=Applied)
-    objects: set[str] = field(default_factory=set)
-    keep: set[str] = field(default_factory=set)
-    routes: dict[str, frozenset[str]] = field(default_factory=dict)
-    statuses: dict[str, Status] = field(default_factory=dict)
-    wrong: dict[str, ApiError] = field(default_factory=dict)
-
-    async def apply(self, key: str, objects: Sequence[KubernetesObject], _: Any, keep: Collection[str]) -> Applied:
-        self.objects, self.keep = {object_identity(each) for each in objects}, set(keep)
-        return self.applied
-
-    async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
-        if pod.name in self.wrong:
-            raise self.wrong[pod.name]
-        self.routes[pod.name] = routes
-
-    async def status(self, resource: Resource, status: Status) -> bool:
-        if resource.identity in self.wrong:
-            raise self.wrong[resource.identity]
-        self.statuses[resource.identity] = status
-        return True
-
-    async def changed(self, *_: Any) -> None:
-        """An Event, which nobody reads here."""
+def observed(**views: PoolView) -> FakeCache:
+    """A cluster with one node; what is known of pools of the namespace `n`, by name."""
+    return FakeCache((gpu_node("a"),), {KEY: PoolView()} | {f"n/{name}": view for name, view in views.items()})
 
 
 def rounds(
-    writes: Writes,
+    writes: FakeWriter,
     resources: Store | None = None,
-    observed: Observed | None = None,
+    cache: FakeCache | None = None,
     clock: Callable[[], datetime] = lambda: NOW,
 ) -> Reconciler:
-    """Reconciler over a pool with one model, where nothing else is given."""
+    """A reconciler of a pool with one model, where nothing else is given."""
     if resources is None:
         resources = Store()
         for body in (pool(), model()):
             resources.put(body)
-    seen, applier, announcer = cast(Observer, observed or Observed()), cast(Applier, writes), cast(Announcer, writes)
-    return Reconciler(resources, seen, applier, announcer, Images("a", "b", "c"), Cluster("policy/v1"), clock)
+    listener = FakeStatusListener()
+    images, offered = Images("a", "b", "c"), Cluster("policy/v1")
+    return Reconciler(resources, cache or observed(), writes, listener, images, offered, clock)
 
 
 async def test_statuses_are_written_though_an_object_could_not_be_applied() -> None:
-    writes = Writes(Applied(failure=UnreachableError(500, "InternalError", "try later")))
+    writes = FakeWriter(Applied(failure=UnreachableError(500, "InternalError", "try later")))
     with pytest.raises(UnreachableError, match="try later"):
         await rounds(writes).reconcile(KEY)
     assert "Deployment n/p-0" in writes.objects
@@ -102,7 +57,7 @@ async def test_statuses_are_written_though_an_object_could_not_be_applied() -> N
 
 async def test_what_is_refused_is_told_in_the_next_round_which_comes_at_once() -> None:
     refusal = Refusal("InferenceModel n/m", "Service n/m", "exists and is not Argosy's")
-    writes = Writes(Applied((refusal,)))
+    writes = FakeWriter(Applied((refusal,)))
     run = rounds(writes)
     first = await run.reconcile(KEY)
     assert first is not None
@@ -124,11 +79,11 @@ def serving(server: str) -> PoolView:
 
 
 async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -> None:
-    resources, observed, writes, now = Store(), Observed({KEY: serving("p-0")}), Writes(), NOW
+    resources, cache, writes, now = Store(), observed(p=serving("p-0")), FakeWriter(), NOW
     for body in (pool(), pool("q"), with_status(model(generation=2, poolRef={"name": "q"}))):
         resources.put(body)
-    run = rounds(writes, resources, observed, lambda: now)
-    observed.views["n/q"] = serving("q-0")
+    run = rounds(writes, resources, cache, lambda: now)
+    cache.views["n/q"] = serving("q-0")
     assert await run.reconcile(KEY) == NOW + timedelta(
         seconds=ELSEWHERE_AGAIN_S
     )  # its status is not of this generation
@@ -136,9 +91,9 @@ async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -
     assert (writes.routes, writes.keep) == ({}, {"Service n/m"})
     status = STATUS.model_copy(update={"observed_generation": 2})
     resources.wrote("InferenceModel n/m", status)
-    observed.views["n/q"] = PoolView()
+    cache.views["n/q"] = PoolView()
     assert await run.reconcile(KEY) == NOW + timedelta(seconds=ELSEWHERE_AGAIN_S)
-    observed.views["n/q"] = serving("q-0")
+    cache.views["n/q"] = serving("q-0")
     wake = await run.reconcile(KEY)
     assert (wake, writes.routes) == (NOW + DRAIN / 2, {})
     now += DRAIN / 2
@@ -147,19 +102,19 @@ async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -
 
 
 async def test_a_pool_that_is_gone_leaves_the_services_of_what_asks_for_another() -> None:
-    resources, writes = Store(), Writes()
+    resources, writes = Store(), FakeWriter()
     resources.put(pool("q"))
     moved = model(poolRef={"name": "q"})
     resources.put(moved)
-    await rounds(writes, resources, Observed({KEY: serving("p-0")})).reconcile(KEY)
+    await rounds(writes, resources, observed(p=serving("p-0"))).reconcile(KEY)
     assert (writes.objects, writes.keep) == (set(), {"Service n/m"})
     resources.put({**moved, "metadata": {**moved["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
-    await rounds(writes, resources, Observed({KEY: serving("p-0")})).reconcile(KEY)
+    await rounds(writes, resources, observed(p=serving("p-0"))).reconcile(KEY)
     assert writes.keep == set()
 
 
 async def test_a_service_is_made_by_the_pool_that_serves() -> None:
-    resources, writes = Store(), Writes()
+    resources, writes = Store(), FakeWriter()
     for body in (pool(), pool("q"), model(), model(generation=2, poolRef={"name": "q"}, version="wrong")):
         resources.put(body)
     run = rounds(writes, resources)
@@ -177,8 +132,8 @@ def pod(name: str) -> PodView:
 async def test_what_is_refused_of_one_object_holds_up_no_other() -> None:
     denied, later = ForbiddenError(403, "Forbidden", "labels are fixed"), UnreachableError(500, "", "try later")
     refusal = Refusal("InferenceModel n/m", "Service n/m", "exists")
-    writes = Writes(Applied((refusal,)), wrong={"a": denied, "ServingPool n/p": later})
-    run = rounds(writes, observed=Observed({KEY: PoolView(pods=(pod("a"), pod("b")))}))
+    writes = FakeWriter(Applied((refusal,)), wrong={"a": denied, "ServingPool n/p": later})
+    run = rounds(writes, cache=observed(p=PoolView(pods=(pod("a"), pod("b")))))
     with pytest.raises(ForbiddenError, match="labels are fixed"):
         await run.reconcile(KEY)
     assert writes.routes.keys() == {"b"}
@@ -195,9 +150,75 @@ async def test_a_refusal_in_other_words_is_no_new_one() -> None:
     def refused(words: str) -> Applied:
         return Applied((Refusal("InferenceModel n/m", "Service n/m", words),))
 
-    writes = Writes(refused("read tcp 10.0.0.5:48712: connection reset"))
+    writes = FakeWriter(refused("read tcp 10.0.0.5:48712: connection reset"))
     run = rounds(writes)
     first = await run.reconcile(KEY)
     writes.applied = refused("read tcp 10.0.0.5:48999: connection reset")
     second = await run.reconcile(KEY)
     assert (first, second) == (NOW, NOW + timedelta(seconds=REFUSED_AGAIN_S))
+
+
+async def test_a_fault_of_ours_stands_on_the_pool_and_its_resources_until_a_round_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    writes, resources, now = FakeWriter(), Store(), NOW
+    for body in (pool(), model(), model("other", poolRef={"name": "q"}), pool("q")):
+        resources.put(body)
+    run = rounds(writes, resources, clock=lambda: now)
+    await run.reconcile(KEY)
+    before = {identity: each.model_copy() for identity, each in writes.statuses.items()}
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("gpu-7")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "reconcile", broken)
+        writes.statuses.clear()
+        with pytest.raises(KeyError):
+            await run.reconcile(KEY)
+        assert writes.statuses.keys() == {"ServingPool n/p", "InferenceModel n/m"}
+        for identity, status in writes.statuses.items():
+            assert said(status, ConditionType.STALLED) == ("True", "ReconcileFailed")
+            assert said(status, ConditionType.READY) == ("False", "ReconcileFailed")
+            assert "KeyError: 'gpu-7'" in stalled(status).message
+            assert status.available_replicas == before[identity].available_replicas
+        writes.statuses.clear()
+        now += timedelta(minutes=1)
+        with pytest.raises(KeyError):
+            await run.reconcile(KEY)
+        assert not writes.statuses  # it stands there already
+
+    await run.reconcile(KEY)
+    assert {said(status, ConditionType.STALLED)[0] for status in writes.statuses.values()} == {"False"}
+
+
+async def test_an_api_server_that_does_not_answer_is_no_fault_of_ours() -> None:
+    writes = FakeWriter(Applied(failure=UnreachableError(500, "InternalError", "try later")))
+    with pytest.raises(UnreachableError):
+        await rounds(writes).reconcile(KEY)
+    assert {said(status, ConditionType.STALLED)[1] for status in writes.statuses.values()} != {"ReconcileFailed"}
+
+
+async def test_where_a_fault_cannot_be_told_the_fault_itself_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("gpu-7")
+
+    monkeypatch.setattr(module, "reconcile", broken)
+    writes = FakeWriter(wrong={"ServingPool n/p": UnreachableError(500, "", "try later")})
+    with pytest.raises(KeyError, match="gpu-7"):
+        await rounds(writes).reconcile(KEY)
+    assert writes.statuses.keys() == {"InferenceModel n/m"}
+
+
+def stalled(status: Status) -> Condition:
+    """The condition Stalled, which is there."""
+    found = status.condition(ConditionType.STALLED)
+    assert found is not None
+    return found
+
+
+def said(status: Status, kind: ConditionType) -> tuple[str, str]:
+    """A condition's status and reason."""
+    found = status.condition(kind)
+    assert found is not None
+    return found.status.value, found.reason.value

@@ -1,23 +1,22 @@
 """Pools on the same nodes, one round after another: a GPU goes from one to the other, and never has two servers."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from tests.operator.controller.test_reconciler import NOW, Observed, Writes
+from tests.operator.controller.test_reconciler import NOW
 from tests.operator.controller.test_store import model, pool
 from tests.operator.fleet.declared import gpu_node
 
 from argosy.api import ServingPoolStatus
-from argosy.cluster.apply import Applied, Applier
-from argosy.cluster.errors import UnreachableError
-from argosy.cluster.observe import Observer
-from argosy.cluster.poolview import PoolView
-from argosy.controller.events import Announcer
+from argosy.cluster.apply.applier import Applied
+from argosy.cluster.client.errors import UnreachableError
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.store import Store
-from argosy.fleet.facts import CurrentServer, Node, Refusal
+from argosy.fleet.facts import CurrentServer, Refusal
 from argosy.render.workloads import Cluster, Images, KubernetesObject
 
 SHRUNKEN = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,)})
@@ -25,30 +24,26 @@ SHRUNKEN = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,)})
 GPU = "nvidia.com/gpu"
 
 
-@dataclass
-class Fleet(Observed):
-    """One node with four GPUs; `pods` are GPUs of others, by node and Pod."""
-
-    pods: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    def nodes(self) -> tuple[Node, ...]:
-        return (gpu_node("a", 4, nvlink=(frozenset(range(4)),)),)
-
-    def pools(self) -> set[str]:
-        return set(self.views)
-
-    def foreign_gpus(self) -> dict[str, dict[str, int]]:  # type: ignore[override]
-        return self.pods
+def fleet(pods: dict[str, dict[str, int]] | None = None, **views: PoolView) -> FakeCache:
+    """One node with four GPUs; `pods` are GPUs of others, by node and Pod; what is known of pools, by name."""
+    node = gpu_node("a", 4, nvlink=(frozenset(range(4)),))
+    return FakeCache((node,), {f"n/{name}": view for name, view in views.items()}, pods or {})
 
 
-@dataclass
-class Applies(Writes):
+@dataclass(slots=True)
+class Applies(FakeWriter):
     """What stands: the GPUs of every Deployment that was applied."""
 
     gpus: dict[str, int] = field(default_factory=dict)
 
-    async def apply(self, key: str, objects: Sequence[KubernetesObject], _: Any, keep: Collection[str]) -> Applied:
-        applied = await super().apply(key, objects, _, keep)
+    async def apply(
+        self,
+        pool: str,
+        objects: Sequence[KubernetesObject],
+        owners: Mapping[str, str],
+        keep: Collection[str] = (),
+    ) -> Applied:
+        applied = await FakeWriter.apply(self, pool, objects, owners, keep)
         refused = {refusal.object for refusal in applied.refusals}
         for each in objects if applied.failure is None else ():
             name = each["metadata"]["name"]
@@ -60,22 +55,23 @@ class Applies(Writes):
         return applied
 
 
-def reconciler(observed: Fleet, writes: Applies, told: list[str], gpus: int = 2) -> Reconciler:
+def reconciler(observed: FakeCache, writes: Applies, told: list[str], gpus: int = 2) -> Reconciler:
     """Pool `p` with a model of so many GPUs, and `q` with a model of one."""
     store = Store()
     y, x = {"name": "q"}, {"name": "p"}
     for body in (pool("p"), pool("q"), _whole("x", x, gpus), _whole("y", y, 1)):
         store.put(body)
-    parts = cast(Observer, observed), cast(Applier, writes), cast(Announcer, writes)
-    images = Images("a", "b", "c")
-    return Reconciler(store, *parts, images, Cluster("policy/v1"), lambda: NOW, changed=told.append)
+    images, offered = Images("a", "b", "c"), Cluster("policy/v1")
+    return Reconciler(
+        store, observed, writes, FakeStatusListener(), images, offered, lambda: NOW, changed=told.append
+    )
 
 
 def _whole(name: str, pool_ref: dict[str, str], gpus: int) -> dict[str, Any]:
     return model(name, poolRef=pool_ref, footprint={"gpus": gpus, "gpuMemory": "10Gi"})
 
 
-def gpus_of(writes: Writes, identity: str) -> tuple[int, int, int]:
+def gpus_of(writes: FakeWriter, identity: str) -> tuple[int, int, int]:
     """Used, free and withheld GPUs of a pool, by its status."""
     status = writes.statuses[identity]
     assert isinstance(status, ServingPoolStatus)
@@ -84,7 +80,7 @@ def gpus_of(writes: Writes, identity: str) -> tuple[int, int, int]:
 
 
 async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them() -> None:
-    observed, writes, told = Fleet({"n/q": PoolView((SHRUNKEN,))}), Applies(), list[str]()
+    observed, writes, told = fleet(q=PoolView((SHRUNKEN,))), Applies(), list[str]()
     run = reconciler(observed, writes, told)
     await run.reconcile("n/q")
     assert (writes.gpus, told) == ({"q-0": 4}, [])
@@ -108,7 +104,7 @@ async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them(
     ],
 )
 async def test_gpus_are_not_free_until_the_server_that_gives_them_up_is_changed(outcome: Applied) -> None:
-    observed, writes, told = Fleet({"n/q": PoolView((SHRUNKEN,))}), Applies(), list[str]()
+    observed, writes, told = fleet(q=PoolView((SHRUNKEN,))), Applies(), list[str]()
     run = reconciler(observed, writes, told)
     await run.reconcile("n/q")
     await run.reconcile("n/p")
@@ -126,7 +122,7 @@ async def test_gpus_are_not_free_until_the_server_that_gives_them_up_is_changed(
 
 
 async def test_gpus_of_other_pods_are_told_with_who_holds_them() -> None:
-    observed, writes = Fleet(pods={"a": {"team/train-0": 3, "team/train-1": 1}}), Applies()
+    observed, writes = fleet({"a": {"team/train-0": 3, "team/train-1": 1}}), Applies()
     await reconciler(observed, writes, []).reconcile("n/p")
     status = writes.statuses["ServingPool n/p"]
     assert isinstance(status, ServingPoolStatus)
@@ -141,7 +137,7 @@ async def test_gpus_of_other_pods_are_told_with_who_holds_them() -> None:
 
 async def test_a_pool_that_waits_looks_again_when_another_one_needs_less() -> None:
     full = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,), "gone": (1, 2, 3)})
-    observed, writes, told = Fleet({"n/q": PoolView((full,))}), Applies(), list[str]()
+    observed, writes, told = fleet(q=PoolView((full,))), Applies(), list[str]()
     run = reconciler(observed, writes, told)
     await run.reconcile("n/p")
     assert told == []

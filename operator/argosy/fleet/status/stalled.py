@@ -39,6 +39,17 @@ def refused(
     return overruled(status, findings, before, generation, now)
 
 
+def failed(status: Status, error: str, before: Sequence[Condition], generation: int, now: datetime) -> Status:
+    """The status of a resource that nothing could be decided of, for a fault of Argosy's own: what serves goes on."""
+    message = (
+        f"Argosy failed on this pool: {error}; what serves goes on serving, and it is tried again. This is a fault of "
+        "Argosy's: please report it with the operator's log"
+    )
+    return overruled(
+        status, stalled(Reason.RECONCILE_FAILED, message, "nothing can be decided"), before, generation, now
+    )
+
+
 def deleting(status: Status, before: Sequence[Condition], generation: int, now: datetime) -> Status:
     """The status of a resource whose deletion was asked for, and that is still there."""
     message = "its deletion was asked for: it takes no part any more, and goes when its finalizers are done"

@@ -17,9 +17,9 @@ from argosy.fleet.status.invalid import EMPTY, invalid_status
 from argosy.fleet.status.model import model_status
 from argosy.fleet.status.pool import pool_status
 from argosy.fleet.status.served import Served
-from argosy.fleet.status.stalled import Status, deleting, refused
+from argosy.fleet.status.stalled import Status, deleting, failed, refused
 
-__all__ = ["Situation", "Status", "statuses"]
+__all__ = ["Situation", "Status", "failed_status", "statuses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,12 @@ class Situation:
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
     """The status of every resource, by its identity. `now` must have a time zone."""
     return _Writer(situation, now).all()
+
+
+def failed_status(resource: Resource, previous: Status | None, error: str, now: datetime) -> Status:
+    """What a resource's status becomes where its pool's round failed with this error; `previous` was written last."""
+    before = previous.conditions if previous else ()
+    return failed(previous or EMPTY[resource.kind], error, before, resource.metadata.generation, now)
 
 
 class _Writer:

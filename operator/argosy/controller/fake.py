@@ -1,0 +1,127 @@
+"""A fake of each Protocol here: they keep what they are told, and answer what a test gives them. No cluster needed."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from argosy.api import Resource
+from argosy.cluster.apply.applier import Applied
+from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.cluster.client.errors import ApiError
+from argosy.fleet.facts import Node
+from argosy.fleet.nodes.reservations import PodGpus
+from argosy.fleet.status.statuses import Status
+from argosy.render.workloads import KubernetesObject, object_identity
+
+
+@dataclass(slots=True)
+class FakeCache:
+    """A cluster with these nodes; what is known of pools, by key."""
+
+    known_nodes: tuple[Node, ...] = ()
+    views: dict[str, PoolView] = field(default_factory=dict)
+    held: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The given ones."""
+        return self.known_nodes
+
+    def foreign_gpus(self) -> PodGpus:
+        """The given ones."""
+        return self.held
+
+    def pools(self) -> set[str]:
+        """Those that something is known of."""
+        return set(self.views)
+
+    def pool(self, key: str) -> PoolView:
+        """The given view."""
+        return self.views.get(key, PoolView())
+
+
+@dataclass(slots=True)
+class FakeWriter:
+    """Keeps what was written last.
+
+    `applied` is what becomes of objects; `wrong` is raised instead, by a Pod's name or a resource's identity.
+    """
+
+    applied: Applied = field(default_factory=Applied)
+    wrong: dict[str, ApiError] = field(default_factory=dict)
+    objects: set[str] = field(default_factory=set)
+    keep: set[str] = field(default_factory=set)
+    routes: dict[str, frozenset[str]] = field(default_factory=dict)
+    statuses: dict[str, Status] = field(default_factory=dict)
+
+    async def apply(
+        self,
+        pool: str,
+        objects: Sequence[KubernetesObject],
+        owners: Mapping[str, str],
+        keep: Collection[str] = (),
+    ) -> Applied:
+        """Keep the identities."""
+        self.objects, self.keep = {object_identity(each) for each in objects}, set(keep)
+        return self.applied
+
+    async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
+        """Keep the routes."""
+        if pod.name in self.wrong:
+            raise self.wrong[pod.name]
+        self.routes[pod.name] = routes
+
+    async def status(self, resource: Resource, status: Status) -> bool:
+        """Keep the status."""
+        if resource.identity in self.wrong:
+            raise self.wrong[resource.identity]
+        self.statuses[resource.identity] = status
+        return True
+
+
+@dataclass(slots=True)
+class FakeStatusListener:
+    """Keeps the identities of the resources whose status changed, in order."""
+
+    told: list[str] = field(default_factory=list)
+
+    async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
+        """Keep the identity."""
+        self.told.append(resource.identity)
+
+
+@dataclass(slots=True)
+class FakeMeter:
+    """Counts rounds."""
+
+    rounds: int = 0
+    failures: int = 0
+    queued: int = 0
+
+    def began(self, waited_s: float) -> None:
+        """A round began."""
+        self.rounds += 1
+
+    def ended(self, took_s: float, failed: bool) -> None:
+        """A round ended."""
+        self.failures += failed
+
+    def waiting(self, pools: int) -> None:
+        """So many pools wait."""
+        self.queued = pools
+
+
+@dataclass(slots=True)
+class FakeFeed:
+    """A feed that is synced once a test says so, and tells nothing by itself."""
+
+    troubles: dict[str, str] = field(default_factory=dict)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await asyncio.Event().wait()
+
+    async def synced(self) -> None:
+        """Once `ready` is set."""
+        await self.ready.wait()
