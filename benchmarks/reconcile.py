@@ -10,8 +10,7 @@ rounds                  how often it reconciled the pool meanwhile
 operator_rss_mb         its largest resident memory, over the whole run
 steady_requests         requests to the API server in a minute of rest, watches and leases apart
 
-It needs root, for the operator runs as in a Pod: with a service account instead of a kubeconfig, and without the
-Kubernetes client for Python, which its image does not have.
+It needs root, for the operator runs as in a Pod: with a service account instead of a kubeconfig.
 Nodes, Pods and agents are played by loops in this process, which share the machine with the
 operator and the API server; so the times are upper bounds.
 """
@@ -78,10 +77,6 @@ POOL = {
 
 
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-IMAGE = (
-    "import sys; sys.modules.update(dict.fromkeys(('kubernetes', 'pykube')));from argosy.cli.main import main; main()"
-)
-"""The command line without the clients that kopf imports where it finds them: the operator's image has none."""
 AS_A_POD = f'mkdir -p {ACCOUNT} && mount --bind "$0" {ACCOUNT} && exec "$@"'
 """Run a command with a folder in the place of a Pod's service account, which only this command sees."""
 
@@ -99,7 +94,7 @@ class Operator:
         with (folder / "operator.log").open("wb") as output:
             self._child = subprocess.Popen(
                 ["unshare", "--mount", "sh", "-c", AS_A_POD, str(account),
-                 sys.executable, "-c", IMAGE, "operator", "--host=127.0.0.1", f"--port={self._port}"],
+                 sys.executable, "-m", "argosy.cli", "operator", "--host=127.0.0.1", f"--port={self._port}"],
                 env={**os.environ, "KUBERNETES_SERVICE_HOST": str(server.hostname),
                      "KUBERNETES_SERVICE_PORT": str(server.port)},
                 stdout=output, stderr=subprocess.STDOUT,

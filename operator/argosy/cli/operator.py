@@ -39,9 +39,9 @@ def operator(
     when the API server cannot be used at all, or when what is needed may not be read.
     """
     try:
-        from argosy.cluster.credentials import CredentialsError
+        from argosy.cluster.client.access import CredentialsError
         from argosy.controller.process import Operator, Options, StartError
-        from argosy.handlers import resources
+        from argosy.handlers.kopf_feed import KopfFeed
     except ModuleNotFoundError as missing:
         typer.echo(f"argosy operator needs {missing.name}: pip install 'argosy[operator]'", err=True)
         raise typer.Exit(1) from None
@@ -57,7 +57,7 @@ def operator(
     )
     options = Options(images, tuple(namespace or ()), (space, name), host, port, resync, kubeconfig)
     try:
-        code = asyncio.run(Operator(options, resources.run).run())
+        code = asyncio.run(Operator(options, KopfFeed).run())
     except (CredentialsError, StartError) as error:
         typer.echo(str(error), err=True)
         code = 1

@@ -1,5 +1,4 @@
-"""Talks to a Kubernetes API server: reads what is there, applies what should be. The only importer of kubernetes.
+"""Talks to a Kubernetes API server: reads what is there, applies what should be. Nothing here decides.
 
-What may live here: the connection, watches and what they know (`observe`), server-side apply, events, the leader's
-lease. Nothing here decides: it carries out what `reconcile` and `render` made.
+`client` is the connection, `cache` what is known by watches, `apply` what is written, `leader` who may write.
 """

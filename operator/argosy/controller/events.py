@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from argosy.api import API_VERSION, ConditionStatus, ConditionType, Resource
-from argosy.cluster.connection import ApiError, Connection, NotFoundError
-from argosy.cluster.kinds import EVENT
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.errors import ApiError, NotFoundError
+from argosy.cluster.client.kinds import EVENT
 from argosy.fleet.status.statuses import Status
 
 log = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class Recorder:
         said.at = now.timestamp()
         change = {"count": said.count, "lastTimestamp": _time(now)}
         try:
-            await self._connection.merge(EVENT.path(resource.namespace, said.name), change, manager=COMPONENT)
+            await self._connection.merge(EVENT, (resource.namespace, said.name), change, manager=COMPONENT)
         except NotFoundError:
             return False
         return True
@@ -96,7 +97,7 @@ class Recorder:
             "lastTimestamp": _time(now),
             "count": said.count,
         }
-        await self._connection.create(EVENT.path(resource.namespace), body, manager=COMPONENT)
+        await self._connection.create(EVENT, body, manager=COMPONENT)
 
     def _forget(self) -> None:
         """The oldest, once there are too many."""

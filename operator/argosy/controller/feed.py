@@ -1,9 +1,9 @@
 """Who tells of resources, and who is told: the two sides between kopf's handlers and the controller."""
 
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
-from argosy.cluster.connection import Connection
+from argosy.cluster.client.connection import Connection
 
 
 class Listener(Protocol):
@@ -15,9 +15,33 @@ class Listener(Protocol):
     def gone(self, body: dict[str, Any]) -> None:
         """It no longer has this."""
 
+    def ended(self, identity: str, uid: str) -> None:
+        """The resource of this identity (`Kind namespace/name`) and uid is no more, whatever is still said of it."""
 
-Feed = Callable[[Listener, Connection, Collection[str], Callable[[], None]], Coroutine[Any, Any, None]]
-"""Tells a listener of every resource, in these namespaces or, without any, in all, until it is cancelled.
+    def has(self, identity: str, uid: str) -> bool:
+        """Whether it was told of this resource."""
 
-The last argument is called whenever a watcher took the signals of the process.
+
+class Feed(Protocol):
+    """Tells a listener of every resource."""
+
+    @property
+    def troubles(self) -> Mapping[str, str]:
+        """What cannot be read, by plural and, where there are several, namespace, in words."""
+
+    async def run(self) -> None:
+        """Until cancelled."""
+
+    async def synced(self) -> None:
+        """Until the listener knows every resource that there is. Raises UntoldError; ApiError where one cannot know."""
+
+
+class UntoldError(Exception):
+    """There are resources that nobody tells of."""
+
+
+MakeFeed = Callable[[Listener, Connection, Collection[str], Callable[[], None]], Feed]
+"""A feed for a listener, in these namespaces or, without any, in all.
+
+The last argument is called whenever something else took the signals of the process.
 """

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.cluster.observe import PoolView
+from argosy.cluster.cache.cluster_cache import PoolView
 from argosy.controller.store import Declared
 from argosy.fleet.migration.observed import Observed
 from argosy.render.names import service_name

@@ -10,35 +10,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.cluster.apply import Applier
-from argosy.cluster.asking import answered
-from argosy.cluster.connection import ApiError, Connection
-from argosy.cluster.leadership import Leadership
-from argosy.cluster.observe import Observer
-from argosy.cluster.recall import last_valid_forms
+from argosy.cluster.apply.applier import Applier
+from argosy.cluster.cache.cluster_cache import ClusterCache
+from argosy.cluster.client.connection import Connection, answered
+from argosy.cluster.client.discovery import crd_problems, offered
+from argosy.cluster.client.errors import ApiError
+from argosy.cluster.client.kinds import CONFIG_MAP
+from argosy.cluster.leader.elector import Elector
 from argosy.controller.events import Announcer, Recorder
-from argosy.controller.feed import Feed
+from argosy.controller.feed import Feed, MakeFeed, UntoldError
 from argosy.controller.health import Health
 from argosy.controller.metrics import Metrics
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.store import Store
 from argosy.controller.workqueue import Workqueue
-from argosy.render.workloads import Images
+from argosy.render.workloads import LAST_VALID_LABEL, Images, parse_last_valid
 
 log = logging.getLogger(__name__)
 
 CRDS_AGAIN_S = 5.0
 """How often a missing CRD is looked for."""
-UNTOLD_S, UNTOLD_AGAIN_S = 60.0, 0.05
-"""How long kopf may say nothing new while resources are missing, and how often that is looked at."""
 
 
 class StartError(Exception):
     """It cannot begin; the message says why."""
-
-
-class UntoldError(Exception):
-    """kopf does not tell of resources that there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +52,14 @@ class Options:
 class Operator:
     """One replica, from its start to its end."""
 
-    def __init__(self, options: Options, feed: Feed) -> None:
-        self._options, self._feed = options, feed
+    def __init__(self, options: Options, make_feed: MakeFeed) -> None:
+        self._options, self._make_feed = options, make_feed
         self._metrics = Metrics()
         self._store = Store()
         self._workqueue: Workqueue | None = None
         self._stop = asyncio.Event()
-        self._observer: Observer | None = None
+        self._cache: ClusterCache | None = None
+        self._feed: Feed | None = None
         self._trouble = "starting"
 
     async def run(self) -> int:
@@ -85,13 +81,13 @@ class Operator:
             raise StartError(f"{host}:{port} cannot be listened on: {error.strerror}; choose another --port") from error
 
     async def _serve(self, connection: Connection, stop: asyncio.Event) -> int:
-        leadership = Leadership(connection, *self._options.lease, _identity())
+        elector = Elector(connection, *self._options.lease, _identity())
         try:
-            if not await _unless(stop, self._stand_by(connection, leadership)):
+            if not await _unless(stop, self._stand_by(connection, elector)):
                 return 0
             self._metrics.leading.set(1)
             acting = asyncio.create_task(self._act(connection))
-            losing = asyncio.create_task(leadership.hold())
+            losing = asyncio.create_task(elector.hold())
             stopping = asyncio.create_task(stop.wait())
             tasks: tuple[asyncio.Task[Any], ...] = (acting, losing, stopping)
             try:
@@ -103,7 +99,7 @@ class Operator:
             return 0 if stopping in ended else self._failed(acting if acting in ended else losing, losing in ended)
         finally:
             self._metrics.leading.set(0)
-            await leadership.release()
+            await elector.release()
 
     def _failed(self, ended: asyncio.Task[Any], lost: bool) -> int:
         """Nobody stopped it: say why it ends."""
@@ -114,7 +110,7 @@ class Operator:
             log.error("the operator cannot go on: %s", error or type(error).__name__, exc_info=trace)
         return 1
 
-    async def _stand_by(self, connection: Connection, leadership: Leadership) -> None:
+    async def _stand_by(self, connection: Connection, elector: Elector) -> None:
         """Until the CRDs are there and this replica leads."""
         while problems := await _crd_problems(connection):
             if "; ".join(problems) != self._trouble:
@@ -123,48 +119,41 @@ class Operator:
             await asyncio.sleep(CRDS_AGAIN_S)
         self._trouble = ""
         log.info("standing by for the lease %s/%s", *self._options.lease)
-        await leadership.acquire()
+        await elector.acquire()
         log.info("leading")
 
     async def _act(self, connection: Connection) -> None:
-        cluster = await answered(connection.discovery, "what the API server offers")
-        observer = self._observer = Observer(connection, self._options.namespaces, self._mark, self.ended)
-        announcer = Announcer(Recorder(connection))
-        applier = Applier(connection, observer)
-        reconciler = Reconciler(
-            self._store, observer, applier, announcer, self._options.images, cluster, changed=self._mark
-        )
-        self._workqueue = Workqueue(
-            reconciler.reconcile,
-            lambda: set(self._store.pools | observer.pools()),
-            self._metrics,
-            self._options.resync_s,
-        )
+        cluster = await answered(lambda: offered(connection), "what the API server offers")
+        cache = self._cache = ClusterCache(connection, cluster, self._options.namespaces, self._mark)
+        feed = self._feed = self._make_feed(self, connection, self._options.namespaces, self._listen_to_signals)
+        announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)
+        images = self._options.images
+        reconciler = Reconciler(self._store, cache, applier, announcer, images, cluster, changed=self._mark)
+
+        def pools() -> set[str]:
+            return set(self._store.pools | cache.pools())
+
+        self._workqueue = Workqueue(reconciler.reconcile, pools, self._metrics, self._options.resync_s)
         async with asyncio.TaskGroup() as tasks:
-            await self._recall(connection)
-            tasks.create_task(observer.run())
-            tasks.create_task(self._feed(self, connection, self._options.namespaces, self._listen_to_signals))
-            await observer.synced()
-            await self._wait_for_resources(observer)
+            for body in await answered(lambda: self._last_valid(connection), "the last valid forms"):
+                self._store.recall(body)
+            tasks.create_task(cache.run())
+            tasks.create_task(feed.run())
+            await cache.synced()
+            await feed.synced()
             log.info("everything is listed: %d resources", self._store.count)
             tasks.create_task(self._workqueue.run())
 
-    async def _recall(self, connection: Connection) -> None:
+    async def _last_valid(self, connection: Connection) -> list[dict[str, Any]]:
         """What an earlier process went on from where the newest form of a resource was wrong."""
-        namespaces = self._options.namespaces
-        for body in await answered(lambda: last_valid_forms(connection, namespaces), "the last valid forms"):
-            self._store.recall(body)
-
-    async def _wait_for_resources(self, observer: Observer) -> None:
-        """Until kopf has told of every resource that there is: nothing is decided on half of them."""
-        loop = asyncio.get_running_loop()
-        missing, since = observer.resources(), loop.time()
-        while left := {each for each in missing & observer.resources() if not self._store.has(*each)}:
-            if left != missing:
-                missing, since = left, loop.time()
-            if loop.time() - since > UNTOLD_S:
-                raise UntoldError(f"kopf tells nothing of {', '.join(sorted(identity for identity, _ in left)[:5])}")
-            await asyncio.sleep(UNTOLD_AGAIN_S)
+        selectors = {"labelSelector": f"{LAST_VALID_LABEL}=true"}
+        return [
+            body
+            for namespace in self._options.namespaces or ("",)
+            async for page in connection.pages(CONFIG_MAP, namespace, selectors)
+            for configmap in page["items"]
+            for body in parse_last_valid(configmap)
+        ]
 
     def seen(self, body: dict[str, Any]) -> None:
         """The API server has this resource."""
@@ -178,13 +167,17 @@ class Operator:
         """The resource of this uid is no more."""
         self._marked(self._store.end(identity, uid))
 
+    def has(self, identity: str, uid: str) -> bool:
+        """Whether it was told of this resource."""
+        return self._store.has(identity, uid)
+
     def _listen_to_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
 
     def _notes(self) -> list[str]:
         """What cannot be read or used, for people who ask /readyz."""
-        troubles = self._observer.troubles if self._observer is not None else {}
+        troubles = {**(self._cache.troubles if self._cache else {}), **(self._feed.troubles if self._feed else {})}
         return [f"{what}: {why}" for what, why in sorted(troubles.items())]
 
     def _marked(self, pools: frozenset[str]) -> None:
@@ -199,7 +192,7 @@ class Operator:
 
 async def _crd_problems(connection: Connection) -> list[str]:
     try:
-        return await connection.crd_problems()
+        return await crd_problems(connection)
     except ApiError as error:
         return [f"the API server cannot be asked for Argosy's CRDs: {error}"]
 

@@ -102,7 +102,7 @@ class Reconciler:
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
         self._deciding = asyncio.Lock()
-        self._reservations, self._changed = Reservations(observer), changed
+        self._reservations, self._changed = Reservations(cache), changed
 
     async def reconcile(self, key: str) -> datetime | None:
         """One round of the pool `namespace/name`. When to come back although nothing changes, or None.

@@ -7,7 +7,7 @@ from e2e.cluster import Cluster
 from tests.operator.cluster.scene import Declared, Requests, declare, model_body, pool_body
 
 from argosy.api.crds import crd_files
-from argosy.cluster.connection import Connection
+from argosy.cluster.client.connection import Connection
 
 
 @pytest.fixture(scope="session")

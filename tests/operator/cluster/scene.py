@@ -1,4 +1,4 @@
-"""What the cluster tests share: an observed API server, and a pool with its objects."""
+"""What the cluster tests share: a watched API server, and a pool with its objects."""
 
 import asyncio
 import json
@@ -11,9 +11,10 @@ import pytest
 from e2e.cluster import Cluster
 
 from argosy.api import InferenceModel, ServingPool, parse_body
-from argosy.cluster.apply import Applier
-from argosy.cluster.connection import Connection
-from argosy.cluster.observe import Observer
+from argosy.cluster.apply.applier import Applier
+from argosy.cluster.cache.cluster_cache import ClusterCache
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.discovery import offered
 from argosy.fleet.facts import Refusal
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.render.workloads import Cluster as Offered
@@ -49,9 +50,9 @@ async def until(what: str, so: Callable[[], bool], timeout_s: float = 60) -> Non
 
 @dataclass(slots=True)
 class Watched:
-    """An observer that runs, an applier on it, and which pools were said to have changed."""
+    """A cache that runs, an applier on it, and which pools were said to have changed."""
 
-    observer: Observer
+    cache: ClusterCache
     applier: Applier
     changes: list[str | None]
 
@@ -69,12 +70,12 @@ class Watched:
 async def watching(connection: Connection, *namespaces: str) -> AsyncIterator[Watched]:
     """Observe these namespaces, or all."""
     changes: list[str | None] = []
-    observer = Observer(connection, namespaces, changes.append)
-    running = asyncio.create_task(observer.run())
+    cache = ClusterCache(connection, await offered(connection), namespaces, changes.append)
+    running = asyncio.create_task(cache.run())
     try:
         async with asyncio.timeout(60):
-            await observer.synced()
-        yield Watched(observer, Applier(connection, observer), changes)
+            await cache.synced()
+        yield Watched(cache, Applier(connection, cache), changes)
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -20,20 +20,18 @@ from tests.operator.cluster.scene import (
     watching,
 )  # fmt: skip
 
-from argosy.cluster.apply import _is_another
-from argosy.cluster.connection import (
-    NOTHING,
+from argosy.cluster.apply.applier import _is_another
+from argosy.cluster.apply.lookup import MANY
+from argosy.cluster.client.connection import NOTHING, Connection
+from argosy.cluster.client.errors import (
     ApiError,
     ConflictError,
-    Connection,
     ForbiddenError,
     InvalidError,
     NotFoundError,
     UnreachableError,
-)  # fmt: skip
-from argosy.cluster.credentials import find
-from argosy.cluster.lookup import MANY
-from argosy.cluster.transport import Transport
+)
+from argosy.cluster.client.kinds import Kind
 
 
 async def test_a_pool_is_made_kept_and_taken_down(
@@ -56,7 +54,7 @@ async def test_a_pool_is_made_kept_and_taken_down(
 
         await declared.apply(watched, ())
         await until("nothing of ours", lambda: not objects_of(cluster, namespace))
-        await until("no pool known", lambda: declared.key not in watched.observer.pools())
+        await until("no pool known", lambda: declared.key not in watched.cache.pools())
 
 
 async def test_what_another_operator_left_is_taken_over_without_a_change(
@@ -66,7 +64,7 @@ async def test_what_another_operator_left_is_taken_over_without_a_change(
         await declared.apply(watched, declared.objects("pool-0"))
     before = versions(cluster, namespace)
     async with watching(connection, namespace) as watched:
-        assert watched.observer.pools() == {declared.key}
+        assert watched.cache.pools() == {declared.key}
         assert await declared.apply(watched, declared.objects("pool-0")) == ()
         await watched.quiet()
         assert versions(cluster, namespace) == before
@@ -152,7 +150,7 @@ async def test_what_is_not_ours_is_refused_and_untouched(
         assert await declared.apply(watched, objects) == refusals
 
         cluster.kubectl("-n", namespace, "delete", "service/embedder", "configmap/pool-0")
-        await until("the way is free", lambda: watched.observer.shelf("ConfigMap").get((namespace, "pool-0")) is None)
+        await until("the way is free", lambda: watched.cache.indexer("ConfigMap").get((namespace, "pool-0")) is None)
         assert await declared.apply(watched, objects) == ()
         assert objects_of(cluster, namespace) == named(objects)
 
@@ -164,11 +162,11 @@ class WithoutLists(Connection):
     """A connection that may not list objects' metadata."""
 
     async def pages(
-        self, path: str, params: Mapping[str, str] = NOTHING, *, metadata_only: bool = False
+        self, kind: Kind, namespace: str = "", selectors: Mapping[str, str] = NOTHING, *, metadata_only: bool = False
     ) -> AsyncGenerator[dict[str, Any]]:
-        if metadata_only and "argosy.dev" not in path:
+        if metadata_only:
             raise ForbiddenError(403, "Forbidden", "no lists")
-        async with aclosing(super().pages(path, params, metadata_only=metadata_only)) as pages:
+        async with aclosing(super().pages(kind, namespace, selectors)) as pages:
             async for page in pages:
                 yield page
 
@@ -186,7 +184,7 @@ async def test_many_new_objects_are_looked_for_in_one_list(
     more = [declare(cluster, model_body(namespace, f"model-{number}")) for number in range(MANY)]
     declared = replace(declared, models=(*declared.models, *more))
     cluster.kubectl("-n", namespace, "create", "service", "clusterip", "model-3", "--tcp=80")
-    async with Transport(await find(cluster.kubeconfig), requests) as transport, watching(how(transport)) as watched:
+    async with how.open(cluster.kubeconfig, on_request=requests) as connection, watching(connection) as watched:
         requests.seen.clear()
         (refusal,) = await declared.apply(watched, declared.objects())
         assert refusal.object == f"Service {namespace}/model-3"
@@ -315,6 +313,7 @@ KINDS_OF_POOLS = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
 @pytest.mark.parametrize("size", [1_100_000, 3_500_000], ids=["for a ConfigMap", "for a request"])
 async def test_an_object_that_is_too_large_is_a_refusal(
     connection: Connection, declared: Declared, namespace: str, size: int
@@ -352,13 +351,13 @@ async def test_the_api_server_is_away_for_a_while(
         try:
             with pytest.raises(UnreachableError, match="does not answer"):
                 await declared.apply(watched, declared.objects("pool-0", "pool-1"))
-            await until("that it is away is known", lambda: "services/" + namespace in watched.observer.troubles)
+            await until("that it is away is known", lambda: "services/" + namespace in watched.cache.troubles)
         finally:
             cluster.start_apiserver()
         await declared.apply(watched, declared.objects("pool-0", "pool-1"))
         assert objects_of(cluster, namespace) == named(declared.objects("pool-0", "pool-1"))
         await watches_again(cluster, watched, declared)
-        await until("no trouble any more", lambda: not watched.observer.troubles, 120)
+        await until("no trouble any more", lambda: not watched.cache.troubles, 120)
 
 
 async def watches_again(cluster: Cluster, watched: Watched, declared: Declared) -> None:

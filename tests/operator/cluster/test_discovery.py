@@ -4,24 +4,28 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster import discovery
-from argosy.cluster.errors import NotFoundError
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.discovery import offered
+from argosy.cluster.client.errors import NotFoundError
 from argosy.render.workloads import Cluster
 
 
-def answers(minor: str, groups: set[str]) -> discovery.Get:
-    async def get(path: str) -> dict[str, Any]:
+class Answers(Connection):
+    """An API server of this minor version with these groups."""
+
+    def __init__(self, minor: str, groups: set[str]) -> None:
+        self._minor, self._groups = minor, groups
+
+    async def ask(self, path: str) -> dict[str, Any]:
         if path == "/version":
-            return {"major": "1", "minor": minor, "gitVersion": f"v1.{minor}.0"}
-        if path.removeprefix("/apis/") not in groups:
+            return {"major": "1", "minor": self._minor, "gitVersion": f"v1.{self._minor}.0"}
+        if path.removeprefix("/apis/") not in self._groups:
             raise NotFoundError(404, "NotFound", path)
         return {"resources": [{"name": "poddisruptionbudgets"}]}
 
-    return get
-
 
 @pytest.mark.parametrize(
-    ("minor", "groups", "offered"),
+    ("minor", "groups", "expected"),
     [
         ("20", {"policy/v1beta1"}, Cluster("policy/v1beta1", evicts_unready=False)),
         ("26", {"policy/v1"}, Cluster("policy/v1", evicts_unready=False)),
@@ -30,5 +34,5 @@ def answers(minor: str, groups: set[str]) -> discovery.Get:
         ("29+", {"policy/v1"}, Cluster("policy/v1", evicts_unready=True)),
     ],
 )
-async def test_what_a_version_offers(minor: str, groups: set[str], offered: Cluster) -> None:
-    assert await discovery.cluster(answers(minor, groups)) == offered
+async def test_what_a_version_offers(minor: str, groups: set[str], expected: Cluster) -> None:
+    assert await offered(Answers(minor, groups)) == expected

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster.fingerprint import Shapes, digest, fingerprint, list_key
+from argosy.cluster.cache.fingerprint import Shapes, digest, fingerprint, list_key
 
 DESIRED: dict[str, Any] = {
     "apiVersion": "apps/v1",

@@ -9,16 +9,18 @@ import pytest
 from e2e.cluster import Cluster
 from tests.operator.cluster.scene import Requests
 
-from argosy.cluster import kinds
-from argosy.cluster.connection import ConflictError, Connection, NotFoundError
-from argosy.cluster.leadership import Leadership
+from argosy.cluster.client import kinds
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.errors import ConflictError, NotFoundError
+from argosy.cluster.client.kinds import Key, Kind
+from argosy.cluster.leader.elector import Elector
 
-Contender = Callable[[str], Leadership]
+Contender = Callable[[str], Elector]
 
 
 @pytest.fixture
 def contender(connection: Connection, namespace: str) -> Contender:
-    return lambda name: Leadership(connection, namespace, "operator", name, duration_s=3, renew_s=0.5)
+    return lambda name: Elector(connection, namespace, "operator", name, duration_s=3, renew_s=0.5)
 
 
 def lease(cluster: Cluster, namespace: str) -> dict[str, object]:
@@ -120,7 +122,7 @@ async def test_one_that_waits_asks_nothing_while_the_leader_lives(
     for task in (holding, waiting):
         task.cancel()
     await asyncio.gather(holding, waiting, return_exceptions=True)
-    body = await connection.get(kinds.LEASE.path(namespace, "operator"))
+    body = await connection.get(kinds.LEASE, (namespace, "operator"))
     assert body["spec"]["holderIdentity"] == "one"
 
 
@@ -130,24 +132,24 @@ class Disputed(Connection):
     def __init__(self) -> None:
         self.urgent: list[bool] = []
 
-    async def get(self, path: str, *, metadata_only: bool = False, urgent: bool = False) -> dict[str, Any]:
+    async def get(self, kind: Kind, key: Key, *, metadata_only: bool = False, urgent: bool = False) -> dict[str, Any]:
         self.urgent.append(urgent)
         if len(self.urgent) == 1:
             raise NotFoundError(404, "NotFound", "none yet")
         await asyncio.sleep(60)
         return {}
 
-    async def create(self, path: str, body: Mapping[str, Any], *, manager: str) -> dict[str, Any]:
+    async def create(self, kind: Kind, body: Mapping[str, Any], *, manager: str) -> dict[str, Any]:
         return {**body, "metadata": {"resourceVersion": "1"}}
 
-    async def update(self, path: str, body: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+    async def update(self, kind: Kind, body: Mapping[str, Any], **_: Any) -> dict[str, Any]:
         await asyncio.sleep(0.3)
         raise ConflictError(409, "Conflict", "changed")
 
 
 async def test_a_dispute_takes_no_longer_than_the_lease() -> None:
     disputed = Disputed()
-    leader = Leadership(disputed, "n", "operator", "one", duration_s=1, renew_s=0.1)
+    leader = Elector(disputed, "n", "operator", "one", duration_s=1, renew_s=0.1)
     await leader.acquire()
     began = asyncio.get_running_loop().time()
     async with asyncio.timeout(10):

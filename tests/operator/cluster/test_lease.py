@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from argosy.cluster.lease import Record, claim, record_of, release, seen
+from argosy.cluster.leader.lease import Record, claim, record_of, release, seen
 
 WALL = datetime(2026, 5, 4, 3, 2, 1, 123456, tzinfo=UTC)
 

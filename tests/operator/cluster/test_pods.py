@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from argosy.cluster.details import Desired, State
-from argosy.cluster.inventory import Owned, PoolLabel
-from argosy.cluster.ownership import Owner, stranger
-from argosy.cluster.pods import ServerPods, gpus_of, pod_view
-from argosy.cluster.podtrouble import deployment_trouble, pod_trouble
-from argosy.cluster.poolview import pool_view
-from argosy.cluster.routing import routes_of, routes_patch
+from argosy.cluster.cache.indexer import Owned, PoolLabel
+from argosy.cluster.cache.ownership import Owner, stranger
+from argosy.cluster.cache.pod_cache import PodCache, gpus_of, pod_view
+from argosy.cluster.cache.pod_trouble import deployment_trouble, pod_trouble
+from argosy.cluster.cache.pool_view import pool_view
+from argosy.cluster.cache.routing import routes_of, routes_patch
+from argosy.cluster.cache.server_objects import Desired, State
 from argosy_runtime.agent.documents import AgentState
 
 
@@ -128,7 +128,7 @@ def server_pod(version: int, routes: Collection[str] = (), uid: str = "u", **mor
 
 def test_what_an_answer_brings_of_a_pod_is_told_unless_we_wrote_it() -> None:
     told: list[PoolLabel] = []
-    pods = ServerPods(told.append)
+    pods = PodCache(told.append)
     pods.seen(server_pod(1))
     told.clear()
     pods.learned(server_pod(2, ["m"]))
@@ -141,7 +141,7 @@ def test_what_an_answer_brings_of_a_pod_is_told_unless_we_wrote_it() -> None:
 
 def test_an_answer_of_a_pod_that_is_gone_does_not_bring_it_back() -> None:
     told: list[PoolLabel] = []
-    pods = ServerPods(told.append)
+    pods = PodCache(told.append)
     pods.learned(server_pod(1))
     assert pods.of_pool(POOL) == []
     pods.seen(server_pod(5, uid="new"))

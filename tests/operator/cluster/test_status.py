@@ -4,7 +4,7 @@ from e2e.cluster import Cluster
 from tests.operator.cluster.scene import Declared, watching
 
 from argosy.api import Condition, ConditionStatus, ConditionType, InferenceModelStatus, Reason
-from argosy.cluster.connection import Connection
+from argosy.cluster.client.connection import Connection
 
 
 def status(generation: int, *conditions: Condition, **fields: object) -> InferenceModelStatus:

@@ -158,9 +158,14 @@ async def standing_in() -> AsyncIterator[StandIn]:
 
 def kubeconfig(server: StandIn, folder: Path) -> Path:
     """A kubeconfig that leads there."""
+    return kubeconfig_of(server.url, folder)
+
+
+def kubeconfig_of(url: str, folder: Path) -> Path:
+    """A kubeconfig that leads to a URL."""
     place = folder / "kubeconfig"
     named = {
-        "clusters": [{"name": "c", "cluster": {"server": server.url}}],
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
         "users": [{"name": "u", "user": {"token": "t"}}],
         "contexts": [{"name": "there", "context": {"cluster": "c", "user": "u"}}],
     }

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from e2e.cluster import Cluster
 from tests.operator.cluster.scene import Declared, Requests
 
-from argosy.cluster import kinds
-from argosy.cluster.connection import Connection
+from argosy.cluster.client import kinds
+from argosy.cluster.client.connection import Connection
 from argosy.controller.events import QUIET_S, Recorder
 
 
@@ -73,6 +73,6 @@ async def test_long_names_and_messages_fit(
     await Recorder(connection).record(
         declared.pool.model_copy(update={"metadata": metadata}), "Normal", "R", "m" * 5000
     )
-    (event,) = (await connection.get(kinds.EVENT.path(namespace)))["items"]
+    (event,) = [each async for page in connection.pages(kinds.EVENT, namespace) for each in page["items"]]
     assert event["involvedObject"]["name"] == name
     assert len(event["message"]) == 1024

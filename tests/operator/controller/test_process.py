@@ -11,11 +11,12 @@ import pytest
 from aiohttp import web
 from tests.operator.controller.standin import StandIn, kubeconfig, operator, standing_in, status
 from tests.operator.controller.test_store import model, pool
-from tests.operator.handlers.test_resources import until
+from tests.operator.handlers.test_kopf_feed import until
 
-from argosy.cluster import asking
+from argosy.cluster.client import connection as connecting
+from argosy.controller.fake import FakeFeed
 from argosy.controller.process import Operator, Options
-from argosy.handlers import resources
+from argosy.handlers.kopf_feed import KopfFeed
 from argosy.render.workloads import Images
 
 
@@ -76,7 +77,7 @@ async def test_it_ends_where_it_may_not_read_what_it_needs(
 ) -> None:
     server.refused[refused] = status(403, f"{named} is forbidden")
     async with asyncio.timeout(20):
-        assert await Operator(options(server, tmp_path, *namespaces), resources.run).run() == 1
+        assert await Operator(options(server, tmp_path, *namespaces), KopfFeed).run() == 1
     assert f"the operator cannot go on: {named} is forbidden" in said(caplog)
     assert not [record for record in caplog.records if record.name == "argosy.controller.process" and record.exc_info]
     assert server.lease["spec"]["holderIdentity"] == ""
@@ -88,7 +89,7 @@ async def test_an_error_of_its_own_ends_it_with_a_trace(
     def broken(_: object) -> None:
         raise KeyError("a bug")
 
-    running = Operator(options(server, tmp_path), resources.run)
+    running = Operator(options(server, tmp_path), KopfFeed)
     monkeypatch.setattr(running, "_mark", broken)
     server.put("nodes", {"metadata": {"name": "x"}, "status": {"capacity": {"memory": "1Gi"}}})
     async with asyncio.timeout(20):
@@ -103,9 +104,9 @@ async def test_what_does_not_answer_is_asked_again(
     server: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setattr(asking, "AGAIN_S", 0.05)
+    monkeypatch.setattr(connecting, "AGAIN_S", 0.05)
     server.refused[path] = web.Response(text="<html>a proxy</html>")
-    running = asyncio.create_task(Operator(options(server, tmp_path), resources.run).run())
+    running = asyncio.create_task(Operator(options(server, tmp_path), KopfFeed).run())
     await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 1)
     server.refused[path] = status(500, "etcdserver: request timed out")
     await until(lambda: sum(asked == path for _, asked, _ in server.asked) > 3)
@@ -113,6 +114,20 @@ async def test_what_does_not_answer_is_asked_again(
     assert "everything is listed" not in said(caplog)
     server.refused.clear()
     await until(lambda: "everything is listed: 2 resources" in said(caplog))
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_nothing_is_decided_before_every_resource_is_told(
+    server: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    feed = FakeFeed({"ensembles": "may not list and watch ensembles"})
+    running = asyncio.create_task(Operator(options(server, tmp_path), lambda *_: feed).run())
+    await until(lambda: server.watched("configmaps") > 0 and server.watched("nodes") > 0)
+    assert "everything is listed" not in said(caplog)
+    feed.ready.set()
+    await until(lambda: "everything is listed: 0 resources" in said(caplog))
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 

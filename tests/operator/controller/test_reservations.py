@@ -11,8 +11,8 @@ from tests.operator.fleet.declared import gpu_node
 
 from argosy.api import ServingPoolStatus
 from argosy.cluster.apply.applier import Applied
-from argosy.cluster.client.errors import UnreachableError
 from argosy.cluster.cache.pool_view import PoolView
+from argosy.cluster.client.errors import UnreachableError
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.store import Store
@@ -62,9 +62,7 @@ def reconciler(observed: FakeCache, writes: Applies, told: list[str], gpus: int 
     for body in (pool("p"), pool("q"), _whole("x", x, gpus), _whole("y", y, 1)):
         store.put(body)
     images, offered = Images("a", "b", "c"), Cluster("policy/v1")
-    return Reconciler(
-        store, observed, writes, FakeStatusListener(), images, offered, lambda: NOW, changed=told.append
-    )
+    return Reconciler(store, observed, writes, FakeStatusListener(), images, offered, lambda: NOW, changed=told.append)
 
 
 def _whole(name: str, pool_ref: dict[str, str], gpus: int) -> dict[str, Any]:

@@ -7,30 +7,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from argosy.controller import workqueue as module
+from argosy.controller.fake import FakeMeter
 from argosy.controller.workqueue import Workqueue
 
 
 class Counting:
-    """A meter that counts, and rounds that do what a test tells them."""
+    """Rounds that do what a test tells them, and are counted."""
 
     def __init__(self) -> None:
         self.rounds: list[str] = []
-        self.failures = 0
+        self.meter = FakeMeter()
         self.pools = {"n/p"}
         self.answer: Callable[[str], datetime | None] = lambda key: None
         self.slow = asyncio.Event()
         self.slow.set()
-
-    def began(self, waited_s: float) -> None:
-        """A round began."""
-        assert waited_s >= 0
-
-    def ended(self, took_s: float, failed: bool) -> None:
-        """A round ended."""
-        self.failures += failed
-
-    def waiting(self, pools: int) -> None:
-        """So many wait."""
 
     async def once(self, key: str) -> datetime | None:
         """One round."""
@@ -56,7 +46,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def running(counting: Counting, resync_s: float = 3600.0) -> tuple[Workqueue, asyncio.Task[None]]:
     """A workqueue after its first rounds."""
-    queue = Workqueue(counting.once, lambda: set(counting.pools), counting, resync_s)
+    queue = Workqueue(counting.once, lambda: set(counting.pools), counting.meter, resync_s)
     task = asyncio.create_task(queue.run())
     await until(lambda: len(counting.rounds) >= len(counting.pools))
     return queue, task
@@ -109,7 +99,7 @@ async def test_what_fails_comes_back_and_holds_up_no_other_pool(counting: Counti
     settled = counting.rounds.count("n/p")
     await asyncio.sleep(0.1)
     assert counting.rounds.count("n/p") <= settled + 1
-    assert counting.failures >= 2
+    assert counting.meter.failures >= 2
     await ended(task)
 
 

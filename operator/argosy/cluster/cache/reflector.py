@@ -1,4 +1,7 @@
-"""One collection, kept known: listed, then watched, over and over, whatever happens to the API server."""
+"""One collection, kept known: listed, then watched, over and over, whatever happens to the API server.
+
+The kubernetes package has an informer for its synchronous client alone, which keeps every object whole.
+"""
 
 import asyncio
 import logging
@@ -8,9 +11,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .connection import Connection
-from .errors import ApiError, ForbiddenError, GoneError
-from .kinds import Key, Kind, key_of
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.errors import ApiError, ForbiddenError, GoneError
+from argosy.cluster.client.kinds import Key, Kind, key_of
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +38,7 @@ class Sink(Protocol):
 
 
 @dataclass(slots=True)
-class Watch:
+class Reflector:
     """Tells a sink of a kind's objects, of all or of one namespace's.
 
     `failed` is told what is wrong in words, and the empty text once it is not. `listed` is set when the first list is
@@ -73,8 +76,8 @@ class Watch:
     async def _list(self) -> None:
         keys: set[Key] = set()
         version = ""
-        path, only = self.kind.path(self.namespace), self.metadata_only
-        async with aclosing(self.connection.pages(path, self.selectors, metadata_only=only)) as pages:
+        listing = self.connection.pages(self.kind, self.namespace, self.selectors, metadata_only=self.metadata_only)
+        async with aclosing(listing) as pages:
             async for page in pages:
                 version = page["metadata"]["resourceVersion"]
                 for item in page["items"]:
@@ -91,13 +94,12 @@ class Watch:
         params = {
             **self.selectors,
             "resourceVersion": self._version,
-            "allowWatchBookmarks": "true",
             "timeoutSeconds": str(int(WATCH_S * random.uniform(0.67, 1.33))),
         }
         loop = asyncio.get_running_loop()
         began = loop.time()
-        path, only = self.kind.path(self.namespace), self.metadata_only
-        async with aclosing(self.connection.watch(path, params, metadata_only=only)) as events:
+        events = self.connection.watch(self.kind, self.namespace, params, metadata_only=self.metadata_only)
+        async with aclosing(events):
             async for event in events:
                 self._take(event)
         self._well()

@@ -4,15 +4,14 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from argosy.cluster.client.kinds import Key
 from argosy.fleet.facts import Node
 from argosy.fleet.nodes.parse import BadNodeError, node_of
-
-from .kinds import Key
 
 log = logging.getLogger(__name__)
 
 
-class Nodes:
+class NodeCache:
     """The cluster's nodes. One that cannot be used is passed over, and `troubles` says why."""
 
     def __init__(self, changed: Callable[[], None]) -> None:

@@ -2,8 +2,8 @@
 
 import re
 
-from .errors import ApiError, ForbiddenError, InvalidError, NotFoundError, TooLargeError
-from .kinds import Kind
+from argosy.cluster.client.errors import ApiError, ForbiddenError, InvalidError, NotFoundError, TooLargeError
+from argosy.cluster.client.kinds import Kind
 
 _NO_WEBHOOK = "failed calling webhook"
 _NO_RIGHT = re.compile(r"cannot (\w+) resource")

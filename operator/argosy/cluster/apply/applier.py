@@ -12,26 +12,27 @@ from datetime import UTC, datetime
 from typing import Any
 
 from argosy.api import Resource
+from argosy.cluster.cache.cluster_cache import ClusterCache, PodView
+from argosy.cluster.cache.fingerprint import Shape, Shapes, digest
+from argosy.cluster.cache.indexer import Indexer, Owned
+from argosy.cluster.cache.ownership import owner_of, stranger
+from argosy.cluster.cache.pool_view import pool_label
+from argosy.cluster.cache.routing import routes_patch, settled_patch
+from argosy.cluster.client import kinds
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.errors import ApiError, ConflictError, InvalidError, NotFoundError
+from argosy.cluster.client.kinds import Key, Kind, key_of, kind_of
 from argosy.fleet.facts import Refusal
 from argosy.fleet.status.statuses import Status
 from argosy.render.workloads import SERVER_LABEL, KubernetesObject, object_identity
 
-from . import kinds
-from .connection import ApiError, ConflictError, Connection, InvalidError, NotFoundError
-from .fingerprint import Shape, Shapes, digest
-from .inventory import Owned, Shelf
-from .kinds import Key, Kind, key_of, kind_of
 from .lookup import Lookup, Place
-from .observe import Observer, PodView
-from .ownership import owner_of, stranger
-from .poolview import pool_label
 from .refusals import NoNeedError, RefusedError, judged
-from .routing import routes_patch, settled_patch
-from .statuses import status_body
+from .statuses import write_status
 
 log = logging.getLogger(__name__)
 
-MANAGER, STATUS_MANAGER, ROUTES_MANAGER = "argosy", "argosy-status", "argosy-routes"
+MANAGER, ROUTES_MANAGER = "argosy", "argosy-routes"
 ATTEMPTS = 5
 AGAIN_S = 0.05
 """The first pause after a conflict; each is twice the one before."""
@@ -97,9 +98,9 @@ class _Round:
 class Applier:
     """Writes to the cluster what was decided."""
 
-    def __init__(self, connection: Connection, observer: Observer) -> None:
-        self._connection, self._observer = connection, observer
-        self._lookup = Lookup(connection, observer)
+    def __init__(self, connection: Connection, cache: ClusterCache) -> None:
+        self._connection, self._cache = connection, cache
+        self._lookup = Lookup(connection, cache)
         self._shapes = Shapes()
 
     async def apply(
@@ -115,8 +116,8 @@ class Applier:
         else, but that a server is not started while one of its objects is missing.
         """
         wanted = [_wanted(body) for body in objects]
-        changed = [each for each in wanted if not self._shelf(each).is_as_applied(each.key, each.digest)]
-        unknown = [each.place for each in changed if self._shelf(each).get(each.key) is None]
+        changed = [each for each in wanted if not self._indexer(each).is_as_applied(each.key, each.digest)]
+        unknown = [each.place for each in changed if self._indexer(each).get(each.key) is None]
         round_ = _Round(pool, owners, await self._lookup.many(unknown))
         await self._put(round_, [each for each in changed if each.kind.name != kinds.DEPLOYMENT.name])
         servers = [each for each in changed if each.kind.name == kinds.DEPLOYMENT.name]
@@ -130,15 +131,16 @@ class Applier:
 
         Does nothing to another Pod of its name. Raises ApiError.
         """
-        path = kinds.POD.path(namespace, pod.name)
+        key = (namespace, pod.name)
         try:
             if routes != pod.routes:
                 patch = routes_patch(pod.uid, pod.routes, routes)
-                self._observer.learned_pod(await self._connection.merge(path, patch, manager=ROUTES_MANAGER))
+                answer = await self._connection.merge(kinds.POD, key, patch, manager=ROUTES_MANAGER)
+                self._cache.learned_pod(answer)
             if settled and not pod.settled:
                 patch = settled_patch(pod.uid, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-                answer = await self._connection.merge_lists(f"{path}/status", patch, manager=ROUTES_MANAGER)
-                self._observer.learned_pod(answer)
+                answer = await self._connection.merge_lists(kinds.POD.status, key, patch, manager=ROUTES_MANAGER)
+                self._cache.learned_pod(answer)
         except ApiError as error:
             if not _is_another(error):
                 raise
@@ -148,19 +150,15 @@ class Applier:
 
         Raises ApiError.
         """
-        kind = kinds.RESOURCES[type(resource).__name__]
-        path = kind.path(resource.namespace, resource.name, "status")
         try:
-            answer = await self._connection.apply(path, status_body(resource, status), manager=STATUS_MANAGER)
+            return await write_status(self._connection, resource, status)
         except ApiError as error:
             if not _is_another(error):
                 raise
             return False
-        # Older API servers do not look at the uid here; the other one's next status is written over this one.
-        return bool(answer["metadata"]["uid"] == (resource.metadata.uid or answer["metadata"]["uid"]))
 
-    def _shelf(self, wanted: _Wanted) -> Shelf:
-        return self._observer.shelf(wanted.kind.name)
+    def _indexer(self, wanted: _Wanted) -> Indexer:
+        return self._cache.indexer(wanted.kind.name)
 
     async def _put(self, round_: _Round, wanted: Iterable[_Wanted]) -> None:
         await asyncio.gather(*(round_.settle(each.identity, each.server, self._one(round_, each)) for each in wanted))
@@ -176,12 +174,12 @@ class Applier:
                 if not _is_stale(error) or attempt == ATTEMPTS - 1:
                     raise judged(error, wanted.kind, wanted.key[0]) from error
             # It was deleted, made anew or changed meanwhile: look again.
-            self._shelf(wanted).forget(wanted.key)
+            self._indexer(wanted).forget(wanted.key)
             await asyncio.sleep(AGAIN_S * 2**attempt)
 
     async def _once(self, round_: _Round, wanted: _Wanted, shape: Shape) -> None:
-        shelf = self._shelf(wanted)
-        known = shelf.get(wanted.key) or await self._look(round_, wanted)
+        indexer = self._indexer(wanted)
+        known = indexer.get(wanted.key) or await self._look(round_, wanted)
         body = wanted.body
         if known is not None:
             why = stranger(known.managed, known.owner, owner_of(body["metadata"]))
@@ -190,9 +188,9 @@ class Applier:
             if known.terminating:
                 return  # when it is gone, that is an event
             body = {**body, "metadata": {**body["metadata"], "uid": known.uid}}
-        with shelf.expecting(wanted.key, shape):
-            answer = await self._connection.apply(wanted.kind.path(*wanted.key), body, manager=MANAGER)
-            shelf.applied(answer, wanted.digest, shape, body)
+        with indexer.expecting(wanted.key, shape):
+            answer = await self._connection.apply(wanted.kind, body, manager=MANAGER)
+            indexer.applied(answer, wanted.digest, shape, body)
 
     async def _look(self, round_: _Round, wanted: _Wanted) -> Owned | None:
         """The object as it stands, if it does; what was found out beforehand counts once."""
@@ -203,27 +201,27 @@ class Applier:
     async def _prune(self, round_: _Round, wanted: Collection[str]) -> None:
         """Delete what is ours, of this pool, and not wanted."""
         found = [
-            (f"{shelf.kind.name} {key[0]}/{key[1]}", shelf, key, owned)
-            for shelf in self._observer.shelves()
-            for key, owned in shelf.of_pool(pool_label(round_.pool))
+            (f"{indexer.kind.name} {key[0]}/{key[1]}", indexer, key, owned)
+            for indexer in self._cache.indexers()
+            for key, owned in indexer.of_pool(pool_label(round_.pool))
         ]
         await asyncio.gather(
             *(
-                round_.settle(identity, "", self._delete(shelf, key, owned))
-                for identity, shelf, key, owned in found
+                round_.settle(identity, "", self._delete(indexer, key, owned))
+                for identity, indexer, key, owned in found
                 if identity not in wanted and not owned.terminating and _is_made_by_us(owned)
             )
         )
 
-    async def _delete(self, shelf: Shelf, key: Key, owned: Owned) -> None:
+    async def _delete(self, indexer: Indexer, key: Key, owned: Owned) -> None:
         try:
-            answer = await self._connection.delete(shelf.kind.path(*key), owned.uid)
+            answer = await self._connection.delete(indexer.kind, key, owned.uid)
         except (NotFoundError, ConflictError):
             return  # gone, or another one: an event says so
         except ApiError as error:
-            raise judged(error, shelf.kind, key[0]) from error
+            raise judged(error, indexer.kind, key[0]) from error
         if answer.get("kind") == "Status":
-            shelf.forget(key)
+            indexer.forget(key)
 
 
 def _wanted(body: KubernetesObject) -> _Wanted:

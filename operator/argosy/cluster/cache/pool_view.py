@@ -9,9 +9,9 @@ from argosy.render.names import label
 from argosy_runtime.agent.contract import RenderedRepository
 from argosy_runtime.agent.documents import AgentState
 
-from .details import Desired, Running, State
-from .inventory import Owned, PoolLabel
-from .pods import PodView
+from .indexer import Owned, PoolLabel
+from .pod_cache import PodView
+from .server_objects import Desired, Running, State
 
 _SHORTENED = re.compile(r".{52}-[0-9a-f]{10}")
 

@@ -77,14 +77,14 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 }
 
 
-def translated(status: int, body: bytes) -> ApiError:
+def translated(status: int, body: str | None) -> ApiError:
     """The error that an answer with this HTTP status says."""
     try:
-        said = json.loads(body)
+        said = json.loads(body or "")
     except ValueError:
         said = None
     if not isinstance(said, dict):
-        said = {"message": body.decode(errors="replace")[:_SHOWN].strip() or f"HTTP status {status}"}
+        said = {"message": (body or "")[:_SHOWN].strip() or f"HTTP status {status}"}
     return of_status(said | {"code": status})
 
 

@@ -3,10 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from .connection import ApiError, Connection, NotFoundError
-from .inventory import Owned
-from .kinds import Key, Kind, key_of
-from .observe import Observer
+from argosy.cluster.cache.cluster_cache import ClusterCache
+from argosy.cluster.cache.indexer import Owned
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.errors import ApiError, NotFoundError
+from argosy.cluster.client.kinds import Key, Kind, key_of
 
 MANY = 20
 """From so many names of one kind and namespace on, one list is less work than asking for each."""
@@ -17,16 +18,16 @@ Place = tuple[Kind, Key]
 class Lookup:
     """Asks the API server for objects' metadata."""
 
-    def __init__(self, connection: Connection, observer: Observer) -> None:
-        self._connection, self._observer = connection, observer
+    def __init__(self, connection: Connection, cache: ClusterCache) -> None:
+        self._connection, self._cache = connection, cache
 
     async def one(self, kind: Kind, key: Key) -> Owned | None:
         """The object as it stands, if it does. Raises ApiError."""
         try:
-            body = await self._connection.get(kind.path(*key), metadata_only=True)
+            body = await self._connection.get(kind, key, metadata_only=True)
         except NotFoundError:
             return None
-        return self._observer.shelf(kind.name).reduced(body)
+        return self._cache.indexer(kind.name).reduced(body)
 
     async def many(self, places: Iterable[Place]) -> dict[Place, Owned | None]:
         """The same where that saves requests: of the kinds and namespaces that many of these names are in.
@@ -44,10 +45,10 @@ class Lookup:
 
     async def _listed(self, kind: Kind, namespace: str, keys: set[Key]) -> dict[Place, Owned | None]:
         found: dict[Place, Owned | None] = {(kind, key): None for key in keys}
-        shelf = self._observer.shelf(kind.name)
+        indexer = self._cache.indexer(kind.name)
         try:
-            async for page in self._connection.pages(kind.path(namespace), metadata_only=True):
-                found |= {(kind, key_of(body)): shelf.reduced(body) for body in page["items"] if key_of(body) in keys}
+            async for page in self._connection.pages(kind, namespace, metadata_only=True):
+                found |= {(kind, key_of(body)): indexer.reduced(body) for body in page["items"] if key_of(body) in keys}
         except ApiError:
             return {}
         return found

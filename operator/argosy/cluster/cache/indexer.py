@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from argosy.cluster.client.kinds import Key, Kind, key_of
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
 
 from .fingerprint import Shape, fingerprint
-from .kinds import Key, Kind, key_of
 from .ownership import Owner, is_managed, owner_of
 
 PoolLabel = tuple[str, str]
@@ -36,7 +36,7 @@ class Owned:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class LastApplied:
     """What was applied: its digest and shape, and the fingerprint of what then stood there."""
 
     digest: bytes
@@ -55,14 +55,14 @@ class _Expected:
 Reduce = Callable[[Mapping[str, Any]], object]
 
 
-class Shelf:
+class Indexer:
     """The objects of one kind."""
 
     def __init__(self, kind: Kind, changed: Callable[[PoolLabel], None], reduce: Reduce = lambda _: None) -> None:
         self.kind = kind
         self._changed, self._reduce = changed, reduce
         self._objects: dict[Key, Owned] = {}
-        self._applied: dict[Key, Applied] = {}
+        self._applied: dict[Key, LastApplied] = {}
         self._expected: dict[Key, _Expected] = {}
         self._of_pool: dict[PoolLabel, dict[Key, None]] = {}
 
@@ -118,7 +118,7 @@ class Shelf:
     def applied(self, body: Mapping[str, Any], digest: bytes, shape: Shape, sent: Mapping[str, Any]) -> None:
         """It was applied as `sent`: this is how it stands since, with what others wrote."""
         key = key_of(body)
-        self._applied[key] = Applied(digest, shape, fingerprint(body, shape))
+        self._applied[key] = LastApplied(digest, shape, fingerprint(body, shape))
         now, before = self.reduced(body), self._objects.get(key)
         expected = self._expected.get(key)
         if expected is not None and now.uid in expected.ended:

@@ -19,7 +19,7 @@ from argosy_runtime.agent.contract import RenderedRepository
 from argosy_runtime.agent.documents import DESIRED_KEY, STATE_KEY, AgentState, parse_repository, parse_state
 from argosy_runtime.agent.fields import DocumentError
 
-from .podtrouble import deployment_trouble
+from .pod_trouble import deployment_trouble
 
 
 @dataclass(frozen=True, slots=True)

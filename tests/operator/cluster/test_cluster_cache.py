@@ -20,10 +20,10 @@ from tests.operator.cluster.scene import (
     watching,
 )  # fmt: skip
 
-from argosy.cluster import kinds
-from argosy.cluster.connection import Connection, ForbiddenError
-from argosy.cluster.credentials import find
-from argosy.cluster.transport import Transport
+from argosy.cluster.client import kinds
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.errors import ForbiddenError
+from argosy.cluster.client.kinds import Kind
 from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 from argosy_runtime.agent.documents import STATE_KEY, AgentState, state_text
 
@@ -32,8 +32,8 @@ READY = LoadedModel("embedder", 1, LoadState.READY)
 
 
 async def write_state(connection: Connection, namespace: str, state: AgentState) -> None:
-    path = kinds.CONFIG_MAP.path(namespace, "pool-0-state")
-    await connection.merge(path, {"data": {STATE_KEY: state_text(state)}}, manager="argosy-agent")
+    key = (namespace, "pool-0-state")
+    await connection.merge(kinds.CONFIG_MAP, key, {"data": {STATE_KEY: state_text(state)}}, manager="argosy-agent")
 
 
 async def test_a_server_is_known_from_its_objects_pod_and_agent(
@@ -64,7 +64,7 @@ async def test_a_server_is_known_from_its_objects_pod_and_agent(
                 "pool-0", node, (0, 1), {"embedder": (0, 1)},
             )  # fmt: skip
             assert list(view(watched).templates) == ["pool-0"]
-            assert watched.observer.foreign_gpus() == {}
+            assert watched.cache.foreign_gpus() == {}
 
             await watched.applier.route(pod, namespace, frozenset({"embedder", "x" * 200}), True)
             await until("routes", lambda: view(watched).pods[0].routes == {"embedder", "x" * 200})
@@ -80,8 +80,8 @@ async def test_a_server_is_known_from_its_objects_pod_and_agent(
 
 
 def view(watched: Watched) -> Any:
-    (key,) = watched.observer.pools()
-    return watched.observer.pool(key)
+    (key,) = watched.cache.pools()
+    return watched.cache.pool(key)
 
 
 async def test_routes_never_reach_another_pod_of_the_name(
@@ -104,7 +104,7 @@ async def test_routes_never_reach_another_pod_of_the_name(
     }
     cluster.apply(json.dumps(pod))
     async with watching(connection, namespace) as watched:
-        (before,) = watched.observer.pool(f"{namespace}/pool").pods
+        (before,) = watched.cache.pool(f"{namespace}/pool").pods
         cluster.kubectl("-n", namespace, "delete", "pod/mine", "--force", "--grace-period=0")
         await watched.applier.route(before, namespace, frozenset({"embedder"}), True)
         assert cluster.json("get", "pods", "-n", namespace)["items"] == []
@@ -151,10 +151,10 @@ async def test_names_of_any_length(connection: Connection, cluster: Cluster, nam
     async with watching(connection, namespace) as watched:
         assert await declared.apply(watched, declared.objects(f"{long}-0")) == ()
     async with watching(connection, namespace) as watched:
-        assert watched.observer.pools() == {declared.key}
+        assert watched.cache.pools() == {declared.key}
         assert [server.name for server in view(watched).current] == [f"{long}-0"]
         assert await declared.apply(watched, ()) == ()
-        await until("no pool", lambda: not watched.observer.pools())
+        await until("no pool", lambda: not watched.cache.pools())
 
 
 GFD = {
@@ -169,35 +169,34 @@ async def test_nodes_change_when_facts_do(
     good, bad = f"good-{namespace}", f"bad-{namespace}"
     for name, labels in ((good, GFD), (bad, {})):
         body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-        await connection.create(kinds.NODE.path(), body, manager="test")
+        await connection.create(kinds.NODE, body, manager="test")
         await connection.merge(
-            kinds.NODE.path(name=name, subresource="status"),
+            kinds.NODE.status,
+            ("", name),
             {"status": {"capacity": {"nvidia.com/gpu": "4", "pods": "10"}}},
             manager="test",
         )
     async with watching(connection, namespace) as watched:
-        found = {node.name: node for node in watched.observer.nodes()}
+        found = {node.name: node for node in watched.cache.nodes()}
         assert len(found[good].gpus) == 4
         assert bad not in found
-        assert "nvidia.com/gpu.memory" in watched.observer.troubles[f"nodes/{bad}"]
+        assert "nvidia.com/gpu.memory" in watched.cache.troubles[f"nodes/{bad}"]
 
         await watched.quiet()
         requests.seen.clear()
         heartbeat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2030-01-01T00:00:00Z"}
         for second in range(3):
             heartbeat["lastHeartbeatTime"] = f"2030-01-01T00:00:0{second}Z"
-            await connection.merge(
-                kinds.NODE.path(name=good, subresource="status"), {"status": {"conditions": [heartbeat]}}, manager="t"
-            )
+            await connection.merge(kinds.NODE.status, ("", good), {"status": {"conditions": [heartbeat]}}, manager="t")
         cluster.kubectl("label", "node", good, "zone=a")
-        await until("the label", lambda: any(node.labels.get("zone") == "a" for node in watched.observer.nodes()))
+        await until("the label", lambda: any(node.labels.get("zone") == "a" for node in watched.cache.nodes()))
         assert watched.changes == [None]
 
         cluster.kubectl("label", "node", bad, "nvidia.com/gpu.memory=1000")
-        await until("it can be used", lambda: bad in {node.name for node in watched.observer.nodes()})
-        assert f"nodes/{bad}" not in watched.observer.troubles
+        await until("it can be used", lambda: bad in {node.name for node in watched.cache.nodes()})
+        assert f"nodes/{bad}" not in watched.cache.troubles
         cluster.kubectl("delete", "node", good, bad)
-        await until("gone", lambda: not {good, bad} & {node.name for node in watched.observer.nodes()})
+        await until("gone", lambda: not {good, bad} & {node.name for node in watched.cache.nodes()})
 
 
 async def test_gpus_of_others_are_known_by_pod(connection: Connection, cluster: Cluster, namespace: str) -> None:
@@ -213,13 +212,13 @@ async def test_gpus_of_others_are_known_by_pod(connection: Connection, cluster: 
         },
     }
     async with watching(connection, namespace) as watched:
-        assert node not in watched.observer.foreign_gpus()
+        assert node not in watched.cache.foreign_gpus()
         cluster.apply(json.dumps(pod))
-        await until("held", lambda: watched.observer.foreign_gpus().get(node) == {f"default/train-{namespace}": 4})
+        await until("held", lambda: watched.cache.foreign_gpus().get(node) == {f"default/train-{namespace}": 4})
         await connection.merge(
-            kinds.POD.path("default", f"train-{namespace}", "status"), {"status": {"phase": "Succeeded"}}, manager="t"
+            kinds.POD.status, ("default", f"train-{namespace}"), {"status": {"phase": "Succeeded"}}, manager="t"
         )
-        await until("free again", lambda: node not in watched.observer.foreign_gpus())
+        await until("free again", lambda: node not in watched.cache.foreign_gpus())
     cluster.kubectl("delete", "pod", f"train-{namespace}", "--force", "--grace-period=0")
 
 
@@ -229,13 +228,13 @@ class Outdated(Connection):
     outdated = True
 
     async def watch(
-        self, path: str, params: Mapping[str, str], *, metadata_only: bool = False
+        self, kind: Kind, namespace: str, params: Mapping[str, str], *, metadata_only: bool = False
     ) -> AsyncGenerator[dict[str, Any]]:
-        if path.endswith("services") and self.outdated:
+        if kind == kinds.SERVICE and self.outdated:
             self.outdated = False
-            await self.delete(f"{path}/embedder", self.uid)
+            await self.delete(kind, (namespace, "embedder"), self.uid)
             params = {**params, "resourceVersion": "1"}
-        async with aclosing(super().watch(path, params, metadata_only=metadata_only)) as events:
+        async with aclosing(super().watch(kind, namespace, params, metadata_only=metadata_only)) as events:
             async for event in events:
                 yield event
 
@@ -252,12 +251,12 @@ async def test_a_watch_that_is_too_old_lists_again(
     cluster.stop_apiserver()
     cluster.start_apiserver()
     requests.seen.clear()
-    async with Transport(await find(cluster.kubeconfig), requests) as transport:
-        outdated = Outdated(transport)
+    async with Outdated.open(cluster.kubeconfig, on_request=requests) as outdated:
+        assert isinstance(outdated, Outdated)
         outdated.uid = uid
         async with watching(outdated, namespace) as watched:
-            shelf = watched.observer.shelf("Service")
-            await until("the deletion is known", lambda: shelf.get((namespace, "embedder")) is None)
+            indexer = watched.cache.indexer("Service")
+            await until("the deletion is known", lambda: indexer.get((namespace, "embedder")) is None)
             await until("it is told", lambda: declared.key in watched.changes)
     assert [status for verb, what, status in requests.seen if (verb, what) == ("list", "services")] == [200, 200]
 
@@ -265,13 +264,13 @@ async def test_a_watch_that_is_too_old_lists_again(
 async def test_a_kind_that_may_not_be_read_holds_up_nobody(
     cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
-    readable = f"nodes,pods,configmaps,services,serviceaccounts,deployments.apps,{RESOURCES}"
+    readable = "nodes,pods,configmaps,services,serviceaccounts,deployments.apps"
     name = grant(cluster, namespace, "partly", readable)
     async with (
         Connection.open(cluster.service_account_kubeconfig(namespace, name)) as connection,
         watching(connection, namespace) as watched,
     ):
-        troubles = watched.observer.troubles
+        troubles = watched.cache.troubles
         refused = ("networkpolicies", "poddisruptionbudgets", "rolebindings", "roles")
         assert sorted(key for key, words in troubles.items() if "may not" in words) == [
             f"{kind}/{namespace}" for kind in refused
@@ -280,17 +279,14 @@ async def test_a_kind_that_may_not_be_read_holds_up_nobody(
         assert words.startswith(f"may not list and watch roles in namespace {namespace}: grant")
         cluster.kubectl("create", "configmap", "seen", "-n", namespace)
         cluster.kubectl("label", "configmap", "seen", "-n", namespace, *LABELS)
-        await until("what may be read is", lambda: f"{namespace}/some" in watched.observer.pools())
-
-
-RESOURCES = "inferencemodels.argosy.dev,ensembles.argosy.dev,servingpools.argosy.dev"
+        await until("what may be read is", lambda: f"{namespace}/some" in watched.cache.pools())
 
 
 @pytest.mark.parametrize(
     ("readable", "missing"),
     [
-        (f"pods,configmaps,{RESOURCES}", "nodes"),
-        ("nodes,pods,configmaps,inferencemodels.argosy.dev,servingpools.argosy.dev", "ensembles"),
+        ("pods,configmaps", "nodes"),
+        ("nodes,pods", "configmaps"),
     ],
 )
 async def test_without_what_is_needed_nothing_is_decided(

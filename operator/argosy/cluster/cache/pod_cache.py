@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from argosy.api.podtemplate import SERVER
+from argosy.cluster.client.kinds import Key, key_of
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
 from argosy.render.workloads.server_container import GPU_RESOURCE
 
-from .inventory import PoolLabel
-from .kinds import Key, key_of
-from .podtrouble import pod_trouble
+from .indexer import PoolLabel
+from .pod_trouble import pod_trouble
 from .routing import is_settled, routes_of
 
 _ENDED = ("Succeeded", "Failed")
@@ -45,7 +45,7 @@ class _Known:
     view: PodView
 
 
-class ServerPods:
+class PodCache:
     """Our servers' Pods."""
 
     def __init__(self, changed: Callable[[PoolLabel], None]) -> None:

@@ -1,17 +1,19 @@
-"""Whether the cluster's CRDs are those of this release, or newer.
+"""What an API server offers, where that differs: versions, and whether its CRDs are this release's, or newer.
 
-The chart brings them unless it is told not to. Then, or where something else applied its own, they may be those of an
-older release: the API server drops fields that it does not know, without a word.
+The chart brings the CRDs unless it is told not to. Then, or where something else applied its own, they may be those of
+an older release: the API server drops fields that it does not know, without a word.
 """
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.api import API_VERSION, VERSION
 from argosy.api.crds import DEFINITIONS, crd
+from argosy.render.workloads import Cluster
 
-from .discovery import Get, plurals
+from .connection import Connection
 from .errors import ForbiddenError, NotFoundError
 from .kinds import CRD
 
@@ -19,25 +21,52 @@ log = logging.getLogger(__name__)
 
 WAY_OUT = "run: kubectl apply -f crds/"
 _SHOWN = 5
+_EVICTS_UNREADY = (1, 27)
+"""The version of Kubernetes from which on every PodDisruptionBudget may have `unhealthyPodEvictionPolicy`."""
 
 
-async def problems(get: Get) -> list[str]:
-    """What is wrong, each with the way out. Raises ApiError where that cannot be found out."""
-    served = await plurals(get, API_VERSION)
+async def offered(connection: Connection) -> Cluster:
+    """What the API server offers. Raises ApiError."""
+    newest = "poddisruptionbudgets" in await plurals(connection, "policy/v1")
+    version = release(await connection.ask("/version"))
+    return Cluster("policy/v1" if newest else "policy/v1beta1", version >= _EVICTS_UNREADY)
+
+
+def release(said: Mapping[str, Any]) -> tuple[int, int]:
+    """Major and minor of what /version says; some providers write the latter as `27+`."""
+    major, minor = (int(re.sub("[^0-9]", "", said[part]) or 0) for part in ("major", "minor"))
+    return major, minor
+
+
+async def plurals(connection: Connection, api_version: str) -> frozenset[str]:
+    """What a version of an API has, as paths call it; nothing where the API server does not know the version."""
+    try:
+        found = await connection.ask(f"/apis/{api_version}")
+    except NotFoundError:
+        return frozenset()
+    return frozenset(str(each["name"]) for each in found["resources"])
+
+
+async def crd_problems(connection: Connection) -> list[str]:
+    """What is wrong with Argosy's CRDs: missing, or without fields of this release. Each with the way out.
+
+    Raises ApiError where that cannot be found out.
+    """
+    served = await plurals(connection, API_VERSION)
     found: list[str] = []
     for definition in DEFINITIONS:
         expected = crd(definition)
         if definition.plural not in served:
             found.append(f"the CRD {expected['metadata']['name']} is missing, or does not serve {VERSION}; {WAY_OUT}")
         else:
-            found += await _problems(get, expected)
+            found += await _problems(connection, expected)
     return found
 
 
-async def _problems(get: Get, expected: Mapping[str, Any]) -> list[str]:
+async def _problems(connection: Connection, expected: Mapping[str, Any]) -> list[str]:
     name = expected["metadata"]["name"]
     try:
-        installed = await get(CRD.path(name=name))
+        installed = await connection.get(CRD, ("", name))
     except ForbiddenError as error:
         log.warning("whether %s is this release's cannot be checked: %s", name, error)
         return []

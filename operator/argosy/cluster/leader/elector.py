@@ -1,6 +1,7 @@
 """Takes the Lease, keeps it, gives it up; `lease` has the rules.
 
-The kubernetes package has leader election for its synchronous client alone, on a ConfigMap and by others' clocks.
+The kubernetes package has one too (`aio.leaderelection`), which does less: it never gives the Lease back, so that the
+next replica waits out its whole duration; it polls where this one watches; and its renewals wait with other requests.
 """
 
 import asyncio
@@ -11,9 +12,11 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any
 
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.errors import ApiError, ConflictError, NotFoundError
+from argosy.cluster.client.kinds import LEASE
+
 from . import lease
-from .connection import ApiError, ConflictError, Connection, NotFoundError
-from .kinds import LEASE
 from .lease import Record, Sighting
 
 log = logging.getLogger(__name__)
@@ -21,7 +24,7 @@ log = logging.getLogger(__name__)
 MANAGER = "argosy-leader"
 
 
-class Leadership:
+class Elector:
     """One replica's part in the election on one Lease.
 
     `duration_s`: how long others wait for a holder that is silent. `renew_s`: how often the holder writes, and how
@@ -77,7 +80,7 @@ class Leadership:
 
     async def _look(self) -> None:
         try:
-            self._saw(await self._connection.get(LEASE.path(self._namespace, self._name), urgent=True))
+            self._saw(await self._connection.get(LEASE, (self._namespace, self._name), urgent=True))
         except NotFoundError:
             self._sighting = None
 
@@ -106,7 +109,7 @@ class Leadership:
             "resourceVersion": self._sighting.record.version,
             "timeoutSeconds": "300",
         }
-        events = self._connection.watch(LEASE.path(self._namespace), params)
+        events = self._connection.watch(LEASE, self._namespace, params)
         try:
             async with aclosing(events), asyncio.timeout_at(self._sighting.expires) as limit:
                 async for event in events:
@@ -161,11 +164,10 @@ class Leadership:
         metadata = {"namespace": self._namespace, "name": self._name}
         body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata, "spec": spec}
         if self._sighting is None:
-            answer = await self._connection.create(LEASE.path(self._namespace), body, manager=MANAGER)
+            answer = await self._connection.create(LEASE, body, manager=MANAGER)
         else:
             body["metadata"] = {**metadata, "resourceVersion": self._sighting.record.version}
-            path = LEASE.path(self._namespace, self._name)
-            answer = await self._connection.update(path, body, manager=MANAGER, timeout_s=timeout_s, urgent=True)
+            answer = await self._connection.update(LEASE, body, manager=MANAGER, timeout_s=timeout_s, urgent=True)
         self._saw(answer)
 
 

@@ -1,7 +1,11 @@
-"""Kinds of objects, and where the API server has them. Pure."""
+"""The kinds of objects that Argosy reads and writes, as the dynamic client takes them. Pure.
+
+They are a table, and not discovered by the client: its discovery asks ten times at every start, and keeps the answers
+in a file that outlives an upgrade of the cluster.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.api import API_VERSION
@@ -17,31 +21,38 @@ class Kind:
     api_version: str
     name: str
     plural: str
+    namespaced: bool = True
+    subresource: str = ""
 
-    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of one object, or of all in a namespace, or of all."""
+    def path(self, name: str | None = None, namespace: str | None = None) -> str:
+        """The path of one object, or of all in a namespace, or of all. The dynamic client asks for it so."""
         root = "api" if "/" not in self.api_version else "apis"
         parts = [root, self.api_version, *(("namespaces", namespace) if namespace else ()), self.plural]
-        return "/" + "/".join([*parts, *(part for part in (name, subresource) if part)])
+        return "/" + "/".join([*parts, *(part for part in (name, self.subresource) if part)])
 
     @property
-    def group(self) -> str:
-        """The API group, empty for the oldest."""
-        return self.api_version.rpartition("/")[0]
+    def resource(self) -> str:
+        """What requests are counted by: `pods`, `pods/status`."""
+        return f"{self.plural}/{self.subresource}" if self.subresource else self.plural
+
+    @property
+    def status(self) -> "Kind":
+        """Its objects' statuses, as an address of their own."""
+        return replace(self, subresource="status")
 
 
 SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SERVICE = Kind("v1", "Service", "services")
 POD = Kind("v1", "Pod", "pods")
-NODE = Kind("v1", "Node", "nodes")
+NODE = Kind("v1", "Node", "nodes", namespaced=False)
 EVENT = Kind("v1", "Event", "events")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
-CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
+CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 RESOURCES = {
     name: Kind(API_VERSION, name, plural)
     for name, plural in (
@@ -58,19 +69,17 @@ def disruption_budgets(api_version: str) -> Kind:
     return Kind(api_version, "PodDisruptionBudget", "poddisruptionbudgets")
 
 
-_PLURALS = {
-    kind.name: kind.plural
-    for kind in (
-        SERVICE_ACCOUNT,
-        CONFIG_MAP,
-        SERVICE,
-        DEPLOYMENT,
-        ROLE,
-        ROLE_BINDING,
-        NETWORK_POLICY,
-        disruption_budgets("policy/v1"),
-    )
-}
+_OWNED = (
+    SERVICE_ACCOUNT,
+    CONFIG_MAP,
+    SERVICE,
+    DEPLOYMENT,
+    ROLE,
+    ROLE_BINDING,
+    NETWORK_POLICY,
+    disruption_budgets("policy/v1"),
+)
+_PLURALS = {kind.name: kind.plural for kind in _OWNED}
 
 
 def kind_of(body: Mapping[str, Any]) -> Kind:

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
+from tests.operator.controller.standin import kubeconfig_of
 
-from argosy.cluster import transport as transporting
-from argosy.cluster.credentials import Credentials
-from argosy.cluster.transport import AT_ONCE, Call, Transport
+from argosy.cluster.client import connection as connecting
+from argosy.cluster.client.connection import AT_ONCE, Connection
+from argosy.cluster.client.kinds import POD
 
 
 class Slow:
@@ -19,9 +21,9 @@ class Slow:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """An empty object."""
-        if request.path == "/watch":
+        if "watch" in request.query:
             return await self.watch(request)
-        if request.path != "/fast":
+        if not request.path.endswith("/fast"):
             self.asked += 1
             await self.go.wait()
         return web.json_response({})
@@ -37,28 +39,28 @@ class Slow:
 
 
 @pytest.fixture
-async def slow() -> AsyncIterator[tuple[Slow, Transport]]:
-    """The server, and a transport to it."""
+async def slow(tmp_path: Path) -> AsyncIterator[tuple[Slow, Connection]]:
+    """The server, and a connection to it."""
     server = Slow()
     app = web.Application()
-    app.router.add_get("/{path}", server.answer)
+    app.router.add_get("/{path:.*}", server.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     host, port = runner.addresses[0]
-    async with Transport(Credentials(f"http://{host}:{port}")) as transport:
-        yield server, transport
+    async with Connection.open(kubeconfig_of(f"http://{host}:{port}", tmp_path)) as connection:
+        yield server, connection
     await runner.cleanup()
 
 
-async def test_what_is_urgent_does_not_wait_behind_others(slow: tuple[Slow, Transport]) -> None:
-    server, transport = slow
-    others = [asyncio.create_task(transport.send(Call("get", "/slow"))) for _ in range(4 * AT_ONCE)]
+async def test_what_is_urgent_does_not_wait_behind_others(slow: tuple[Slow, Connection]) -> None:
+    server, connection = slow
+    others = [asyncio.create_task(connection.get(POD, ("n", "slow"))) for _ in range(4 * AT_ONCE)]
     async with asyncio.timeout(30):
         while server.asked < AT_ONCE:  # noqa: ASYNC110  # the server's count has no event
             await asyncio.sleep(0.01)
-        assert await transport.send(Call("get", "/fast", urgent=True)) == {}
+        assert await connection.get(POD, ("n", "fast"), urgent=True) == {}
         assert server.asked == AT_ONCE
         assert not any(task.done() for task in others)
         server.go.set()
@@ -68,13 +70,13 @@ async def test_what_is_urgent_does_not_wait_behind_others(slow: tuple[Slow, Tran
 
 @pytest.mark.parametrize(("query", "events"), [({}, [{"type": "ADDED"}]), ({"late": "1"}, [])])
 async def test_a_watch_that_is_silent_for_long_ends_as_any_other(
-    slow: tuple[Slow, Transport],
+    slow: tuple[Slow, Connection],
     monkeypatch: pytest.MonkeyPatch,
     query: dict[str, str],
     events: list[dict[str, str]],
 ) -> None:
-    server, transport = slow
-    monkeypatch.setattr(transporting, "SILENCE_S", 0.2)
+    server, connection = slow
+    monkeypatch.setattr(connecting, "SILENCE_S", 0.2)
     async with asyncio.timeout(30):
-        assert [event async for event in transport.stream(Call("watch", "/watch", query))] == events
+        assert [event async for event in connection.watch(POD, "n", query)] == events
     server.go.set()

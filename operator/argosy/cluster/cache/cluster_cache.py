@@ -1,0 +1,146 @@
+"""All that is known of the cluster, by lists and watches.
+
+With no nodes, or with no ConfigMaps (where each server sits), a plan would be made from nothing and move or end what
+runs: without these `synced` fails.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from argosy.cluster.client import kinds
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.kinds import Kind
+from argosy.fleet.facts import Node
+from argosy.fleet.nodes.reservations import PodGpus
+from argosy.render.names import label
+from argosy.render.workloads import SERVER_LABEL, Cluster, managed_selector
+
+from .indexer import Indexer, PoolLabel
+from .node_cache import NodeCache
+from .ownership import is_managed
+from .pod_cache import GpuHolders, PodCache, PodView
+from .pool_view import PoolView, pool_label, pool_name, pool_view
+from .reflectors import Reflectors
+from .server_objects import of_configmap, of_deployment
+
+__all__ = ["ClusterCache", "PodView", "PoolView"]
+
+Changed = Callable[[str | None], None]
+"""Told which pool changed, by its key `namespace/name`; None: every pool."""
+_REDUCTIONS = {kinds.CONFIG_MAP.name: of_configmap, kinds.DEPLOYMENT.name: of_deployment}
+
+
+class ClusterCache:
+    """Watches what is ours, the nodes, and who else holds GPUs."""
+
+    def __init__(self, connection: Connection, offered: Cluster, namespaces: Collection[str], changed: Changed) -> None:
+        self._namespaces, self._changed = tuple(namespaces), changed
+        self._indexers = {kind.name: self._indexer(kind) for kind in _owned(offered)}
+        self._nodes = NodeCache(lambda: changed(None))
+        self._pods = PodCache(self._pool_changed)
+        self._holders = GpuHolders(lambda: changed(None), self._is_ours)
+        self._reflectors = Reflectors(connection, namespaces)
+        self._add_reflectors()
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await self._reflectors.run()
+
+    async def synced(self) -> None:
+        """Until every first list is in, or is forbidden. ForbiddenError where that is one that nothing goes without."""
+        await self._reflectors.synced()
+
+    @property
+    def troubles(self) -> Mapping[str, str]:
+        """What cannot be read, by plural and, where there are several, namespace; and which node is passed over, by
+        `nodes/name`.
+        """
+        return self._reflectors.troubles | {f"nodes/{name}": why for name, why in self._nodes.troubles.items()}
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The nodes that can be used."""
+        return self._nodes.all()
+
+    def foreign_gpus(self) -> PodGpus:
+        """GPUs that Pods hold which are not ours, by node and Pod."""
+        return self._holders.by_node()
+
+    def pools(self) -> set[str]:
+        """The keys of the pools that have objects.
+
+        A pool whose name is longer than a label is known while an object is there that belongs to it itself.
+        """
+        labels = {pool for indexer in self._indexers.values() for pool in indexer.pools()}
+        return {key for pool in labels if (key := self._key(pool)) is not None}
+
+    def pool(self, key: str) -> PoolView:
+        """What is known of a pool, `namespace/name`."""
+        pool = pool_label(key)
+        indexers = (self._indexers[kinds.CONFIG_MAP.name], self._indexers[kinds.DEPLOYMENT.name])
+        owned = (each for indexer in indexers for _, each in indexer.of_pool(pool))
+        return pool_view(owned, self._pods.of_pool(pool))
+
+    def indexer(self, kind: str) -> Indexer:
+        """What is known of our objects of a kind."""
+        return self._indexers[kind]
+
+    def indexers(self) -> Iterable[Indexer]:
+        """What is known of our objects, by kind."""
+        return self._indexers.values()
+
+    def learned_pod(self, body: Mapping[str, Any]) -> None:
+        """An answer says that a Pod of ours stands like this."""
+        self._pods.learned(body)
+
+    def _pool_changed(self, pool: PoolLabel) -> None:
+        key = self._key(pool)
+        if key is not None:
+            self._changed(key)
+
+    def _key(self, pool: PoolLabel) -> str | None:
+        namespace, value = pool
+        if not value:
+            return None
+        name = pool_name(value, self._owners_of(pool))
+        return f"{namespace}/{name}" if name is not None else None
+
+    def _owners_of(self, pool: PoolLabel) -> Iterator[str]:
+        """The names of pools that objects with this label belong to."""
+        for indexer in self._indexers.values():
+            for _, owned in indexer.of_pool(pool):
+                if owned.owner is not None and owned.owner.kind == "ServingPool" and label(owned.owner.name) == pool[1]:
+                    yield owned.owner.name
+
+    def _indexer(self, kind: Kind) -> Indexer:
+        return Indexer(kind, self._pool_changed, _REDUCTIONS.get(kind.name, lambda _: None))
+
+    def _is_ours(self, metadata: Mapping[str, Any]) -> bool:
+        """Whether a Pod is a server's of ours: another operator may watch other namespaces of the same cluster."""
+        ours = not self._namespaces or metadata.get("namespace") in self._namespaces
+        return ours and is_managed(metadata) and SERVER_LABEL in (metadata.get("labels") or {})
+
+    def _add_reflectors(self) -> None:
+        managed = {"labelSelector": managed_selector()}
+        for indexer in self._indexers.values():
+            self._reflectors.add(indexer.kind, indexer, managed, needed=indexer.kind == kinds.CONFIG_MAP)
+        self._reflectors.add(kinds.POD, self._pods, managed)
+        self._reflectors.add(kinds.NODE, self._nodes, needed=True, everywhere=True)
+        # What ended holds nothing, and what has no node holds nothing yet.
+        running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}
+        if not self._namespaces:
+            running["labelSelector"] = f"!{SERVER_LABEL}"
+        self._reflectors.add(kinds.POD, self._holders, running, everywhere=True, named="pods of others")
+
+
+def _owned(offered: Cluster) -> tuple[Kind, ...]:
+    """The kinds of objects that pools have."""
+    return (
+        kinds.SERVICE_ACCOUNT,
+        kinds.ROLE,
+        kinds.ROLE_BINDING,
+        kinds.CONFIG_MAP,
+        kinds.SERVICE,
+        kinds.NETWORK_POLICY,
+        kinds.disruption_budgets(offered.pdb_version),
+        kinds.DEPLOYMENT,
+    )

@@ -1,0 +1,114 @@
+"""Who we are to which API server: a Pod's service account, or a kubeconfig. Read by the kubernetes package."""
+
+import logging
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import load_incluster_config, load_kube_config
+from kubernetes.aio.config.config_exception import ConfigException
+
+from .errors import ApiError
+
+log = logging.getLogger(__name__)
+
+RENEW_S = 60.0
+"""How often a token is read again: the kubelet and plugins replace it long before it ends."""
+_UNREADABLE = (ConfigException, OSError, ValueError, TypeError, AttributeError)
+"""What the package raises for files that are missing, or are not what they should be."""
+
+
+class CredentialsError(ApiError):
+    """There is no way to an API server; the message says what was looked for."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, "Credentials", message)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An API server's URL, how to trust it, and what to show it, for other clients in the process.
+
+    Files are paths of PEM files; None where there is none.
+    """
+
+    server: str
+    authority_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    insecure: bool = False
+    proxy: str | None = None
+    authorization: str | None = None
+
+
+async def configured(kubeconfig: Path | None = None, context: str | None = None) -> Configuration:
+    """The given kubeconfig; else the Pod's service account; else $KUBECONFIG or ~/.kube/config.
+
+    Its token is read again now and then. Raises CredentialsError.
+    """
+    configuration = Configuration()
+    # Clusters' own authorities often lack extensions that Python 3.13 began to ask for, and no other client does.
+    configuration.disable_strict_ssl_verification = True
+    configuration.connection_pool_maxsize = 0  # watches would take the places of calls, which the connection bounds
+    in_pod = kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
+    try:
+        load = _of_account(configuration) if in_pod else await _of_kubeconfig(configuration, kubeconfig, context)
+    except _UNREADABLE as error:
+        named = kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        raise CredentialsError(
+            f"the Pod has no service account that can be used ({error}); give it one"
+            if in_pod
+            else f"{named} gives no way to an API server ({error}); name one with --kubeconfig"
+        ) from error
+    configuration.refresh_api_key_hook = _Renewal(load)
+    return configuration
+
+
+async def access(configuration: Configuration) -> Access:
+    """What other clients need of it."""
+    return Access(
+        server=configuration.host,
+        authority_file=configuration.ssl_ca_cert,
+        certificate_file=configuration.cert_file,
+        key_file=configuration.key_file,
+        insecure=not configuration.verify_ssl,
+        proxy=configuration.proxy,
+        authorization=await configuration.get_api_key_with_prefix("BearerToken"),
+    )
+
+
+_Load = Callable[[], Awaitable[object]]
+
+
+class _Renewal:
+    """Reads the token again where it is due. What cannot be read leaves the one that was."""
+
+    def __init__(self, load: _Load) -> None:
+        self._load, self._at = load, time.monotonic()
+
+    async def __call__(self, _: object) -> None:
+        if time.monotonic() - self._at < RENEW_S:
+            return
+        self._at = time.monotonic()
+        try:
+            await self._load()
+        except _UNREADABLE as error:
+            log.warning("the credentials cannot be read again: %s", error)
+
+
+def _of_account(configuration: Configuration) -> _Load:
+    async def load() -> None:
+        load_incluster_config(configuration, try_refresh_token=False)
+
+    load_incluster_config(configuration, try_refresh_token=False)
+    return load
+
+
+async def _of_kubeconfig(configuration: Configuration, path: Path | None, context: str | None) -> _Load:
+    place = None if path is None else str(path)
+    loader = await load_kube_config(place, context, client_configuration=configuration, persist_config=False)
+    configuration.host = configuration.host.rstrip("/")
+    return lambda: loader.load_and_set(configuration)

@@ -1,0 +1,139 @@
+"""What is told of resources is what there is, whatever becomes of watches."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status
+from tests.operator.controller.test_store import model, pool
+
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.errors import ForbiddenError
+from argosy.controller.feed import UntoldError
+from argosy.controller.store import Store
+from argosy.handlers import deletions, kopf_feed
+from argosy.handlers.kopf_feed import KopfFeed
+
+
+class Told:
+    """Keeps resources as the operator does."""
+
+    def __init__(self) -> None:
+        self.store = Store()
+        self.marked: list[str] = []
+
+    def seen(self, body: dict[str, Any]) -> None:
+        """The API server has it."""
+        self.marked += self.store.put(body)
+
+    def gone(self, body: dict[str, Any]) -> None:
+        """It no longer has it."""
+        self.marked += self.store.drop(body)
+
+    def ended(self, identity: str, uid: str) -> None:
+        """The watch of metadata says so."""
+        self.marked += self.store.end(identity, uid)
+
+    def has(self, identity: str, uid: str) -> bool:
+        """Whether it was told of it."""
+        return self.store.has(identity, uid)
+
+    def members(self) -> list[str]:
+        """The models of the pool."""
+        return [each.name for each in self.store.of_pool("n/p").members]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[StandIn]:
+    """An API server with a pool and two models."""
+    async with standing_in() as found:
+        found.put("servingpools", pool())
+        found.put("inferencemodels", model("kept"))
+        found.put("inferencemodels", model("other"))
+        yield found
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for something that comes soon."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # what is waited for has no event
+
+
+@asynccontextmanager
+async def feeding(server: StandIn, folder: Path) -> AsyncIterator[tuple[Told, KopfFeed]]:
+    """A feed that runs, and what it tells."""
+    told = Told()
+    async with Connection.open(kubeconfig(server, folder)) as connection:
+        feed = KopfFeed(told, connection, (), lambda: None)
+        running = asyncio.create_task(feed.run())
+        try:
+            yield told, feed
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_everything_is_told_before_it_is_synced(server: StandIn, tmp_path: Path) -> None:
+    async with feeding(server, tmp_path) as (told, feed):
+        await feed.synced()
+        assert told.store.count == 3
+        assert feed.troubles == {}
+
+
+async def test_what_is_deleted_while_a_watch_is_broken_is_forgotten(server: StandIn, tmp_path: Path) -> None:
+    async with feeding(server, tmp_path) as (told, feed):
+        await feed.synced()
+        await until(lambda: server.watched("inferencemodels") == 2)
+        told.marked.clear()
+        server.delete("inferencemodels", "other", untold=True)
+        server.fail("inferencemodels", 410)
+        await until(lambda: told.members() == ["kept"])
+        assert told.marked == ["n/p"]
+        await until(lambda: metadata_watches(server) == 2)
+
+
+def metadata_watches(server: StandIn) -> int:
+    """How often models were asked to be watched, their metadata alone."""
+    watched = server.accepted("watch", "inferencemodels")
+    return len([accept for accept in watched if "PartialObjectMetadata;" in accept])
+
+
+async def test_kopf_that_tells_nothing_is_found_out(
+    server: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deletions, "UNTOLD_S", 0.2)
+    async with feeding(server, tmp_path) as (told, feed):
+        monkeypatch.setattr(told, "has", lambda *_: False)
+        with pytest.raises(UntoldError, match="kopf tells nothing of InferenceModel n/kept, InferenceModel n/other"):
+            await feed.synced()
+
+
+async def test_a_kind_that_may_not_be_read_is_no_empty_one(server: StandIn, tmp_path: Path) -> None:
+    server.refused["/ensembles"] = status(403, "ensembles is forbidden")
+    async with feeding(server, tmp_path) as (_, feed):
+        with pytest.raises(ForbiddenError, match="ensembles is forbidden"):
+            await feed.synced()
+        assert feed.troubles["ensembles"].startswith("may not list and watch ensembles: grant")
+
+
+async def test_kopf_is_run_again_when_an_error_ends_it(
+    server: StandIn, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kopf_feed, "RETRY_FIRST_S", 0.05)
+    others = asyncio.create_task(asyncio.sleep(60))
+    async with feeding(server, tmp_path) as (told, feed):
+        await feed.synced()
+        later = asyncio.create_task(asyncio.sleep(60))
+        await until(lambda: server.watched("inferencemodels") == 2)
+        server.fail("inferencemodels", 500)
+        server.put("inferencemodels", model("new"))
+        await until(lambda: "new" in told.members())
+        assert "it broke" in "".join(each.getMessage() for each in caplog.records if each.name == kopf_feed.__name__)
+    assert not others.done()
+    assert not later.done()  # kopf ends what it knows not, unless it is kept from that
+    others.cancel()
+    later.cancel()
