@@ -123,7 +123,6 @@ def reconcile(
         resources=[forms.get(each.identity, each) for each in every],
         problems=accepted.problems,
         plan=plan,
-        nodes=here,
         observed={key: scene.observed for key, scene in scenes.items()},
         previous=previous.statuses,
         still=accepted.still,

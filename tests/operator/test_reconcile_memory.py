@@ -7,7 +7,6 @@ from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
 from tests.operator.fleet.simulated_cluster import Cluster
 
 from argosy.api import ConditionType, Resource
-from argosy.api.status import ServingPoolStatus
 
 Sizes = dict[tuple[str, int], int]
 
@@ -99,9 +98,8 @@ def test_versions_that_stay_are_in_the_plan(policy: dict[str, object], wanted: i
     assert loaded(cluster) == {"m": {1, 2, 3}}
     assert message(cluster, "n", ConditionType.PLACED).startswith("NoRoom: ")
     assert cluster.outcome is not None
-    status = cluster.outcome.statuses["ServingPool default/p"]
-    assert isinstance(status, ServingPoolStatus)
-    assert [each.memory_used for each in status.placement] == [wanted * GIB]
+    ((server,),) = (each.servers for each in cluster.outcome.plan.pools)
+    assert [each.memory for each in server.placements] == [wanted * GIB]
 
 
 def test_a_version_that_an_ensemble_holds_to_is_in_the_plan() -> None:

@@ -134,7 +134,10 @@ class InferenceModelStatus(ResourceStatus):
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]},
     )
     active_version: Int | None = Field(default=None, description="The version that most requests reach.")
-    placement: tuple[PlacementStatus, ...] = Field(default=(), description="Where its replicas sit.")
+    placement: tuple[PlacementStatus, ...] = Field(
+        default=(), description="Where its replicas sit: the first hundred of them."
+    )
+    remaining_placements: Int = Field(default=0, ge=0, description="Placed replicas that placement does not list.")
     footprint: FootprintStatus | None = Field(
         default=None, description="What one instance takes, measured where possible."
     )
@@ -167,7 +170,10 @@ class EnsembleStatus(ResourceStatus):
     steps: tuple[StepStatus, ...] = Field(
         default=(), description="The steps' models, at the versions that this version runs."
     )
-    placement: tuple[PlacementStatus, ...] = Field(default=(), description="Where its replicas sit.")
+    placement: tuple[PlacementStatus, ...] = Field(
+        default=(), description="Where its replicas sit: the first hundred of them."
+    )
+    remaining_placements: Int = Field(default=0, ge=0, description="Placed replicas that placement does not list.")
     scaling: ScalingStatus | None = Field(default=None, description="How many replicas there should be, and why.")
     bottleneck: BottleneckStatus | None = Field(
         default=None, description="The step that holds requests up the longest."
@@ -194,27 +200,6 @@ class GpuCount(StatusPart):
     one_per_model: Int = Field(
         default=0, ge=0, description="GPUs that the same models would hold with one or more to each."
     )
-
-
-class OccupantStatus(StatusPart):
-    """One model on one GPU."""
-
-    model: str = Field(description="The model.")
-    version: Int = Field(ge=1, description="Its version.")
-    gpu_memory: Quantity = Field(default=0, description="Memory it takes of this GPU.")
-    compute: MeasuredShare = Field(default=0, description="Compute it takes of this GPU.")
-    whole: bool = Field(default=False, description="Whether it has this GPU for itself.")
-
-
-class GpuPlacement(StatusPart):
-    """One GPU and what sits on it."""
-
-    server: str = Field(description="The server that holds it.")
-    node: str = Field(description="The node it is in.")
-    gpu: Int = Field(ge=-1, description="Its index on the node; -1 for the server's CPU.")
-    memory: Quantity = Field(default=0, description="Its memory.")
-    memory_used: Quantity = Field(default=0, description="Memory that its models take.")
-    models: tuple[OccupantStatus, ...] = Field(default=(), description="The models on it.")
 
 
 class ServerStatus(StatusPart):
@@ -245,9 +230,12 @@ class ServingPoolStatus(ResourceStatus):
 
     servers: tuple[ServerStatus, ...] = Field(
         default=(),
-        description="The servers.",
+        description="The servers: a hundred at most, those that do not answer first.",
         json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
     )
+    remaining_servers: Int = Field(default=0, ge=0, description="Servers that servers does not list.")
     gpus: GpuCount | None = Field(default=None, description="GPUs of the pool's nodes: all, used and free.")
-    placement: tuple[GpuPlacement, ...] = Field(default=(), description="What sits on each GPU.")
-    unplaced: tuple[UnplacedStatus, ...] = Field(default=(), description="What fits nowhere, and why.")
+    unplaced: tuple[UnplacedStatus, ...] = Field(
+        default=(), description="What fits nowhere, and why: the first fifty replicas."
+    )
+    remaining_unplaced: Int = Field(default=0, ge=0, description="Replicas without a place that are not listed.")

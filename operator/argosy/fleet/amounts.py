@@ -1,6 +1,8 @@
-"""How amounts are written in messages: bytes as GiB, thousandths of a GPU as per cent, counts with their
-noun.
+"""How amounts are written in messages: bytes as GiB, thousandths of a GPU as per cent, counts with their noun, and of
+long lists the beginning.
 """
+
+from collections.abc import Iterable
 
 _GIB = 1 << 30
 _MIB = 1 << 20
@@ -21,3 +23,10 @@ def percent(thousandths: int) -> str:
 def counted(count: int, noun: str) -> str:
     """`1 GPU`, `2 GPUs`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listed(items: Iterable[str], most: int = 5, separator: str = "; ") -> str:
+    """`a; b`; of more than `most` the first, and how many more there are: `a; b; and 3 more`."""
+    every = list(items)
+    left = len(every) - most
+    return separator.join(every if left <= 0 else [*every[:most], f"and {left} more"])

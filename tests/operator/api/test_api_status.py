@@ -40,6 +40,7 @@ STATUSES: list[parts.ResourceStatus] = [
         versions=(VERSION,),
         active_version=2,
         placement=(PLACE,),
+        remaining_placements=9900,
         footprint=parts.FootprintStatus(gpu_memory=3 * 2**30, compute=125, measured=True),
         engines=(parts.EngineStatus(compute_capability="9.0", key="k", state="Ready", accuracy=0.999),),
         scaling=SCALING,
@@ -55,18 +56,17 @@ STATUSES: list[parts.ResourceStatus] = [
     ServingPoolStatus(
         conditions=(READY,),
         servers=(parts.ServerStatus(name="gpus-0", node="a", gpus=(0,), ready=True, models=1),),
-        gpus=parts.GpuCount(total=6, used=3, free=3, one_per_model=6),
-        placement=(
-            parts.GpuPlacement(
-                server="gpus-0",
-                node="a",
-                gpu=0,
-                memory=80 * 2**30,
-                memory_used=2**30,
-                models=(parts.OccupantStatus(model="m", version=2, gpu_memory=2**30, compute=100),),
-            ),
+        remaining_servers=750,
+        gpus=parts.GpuCount(
+            total=6,
+            used=3,
+            free=1,
+            withheld=2,
+            withheld_by=(parts.GpuHolder(holder="Pod a/b", gpus=2),),
+            one_per_model=6,
         ),
         unplaced=(parts.UnplacedStatus(name="big", reason="NoRoom", message="needs 80Gi"),),
+        remaining_unplaced=3,
     ),
 ]
 

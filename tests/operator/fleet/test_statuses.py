@@ -67,7 +67,7 @@ def situation(
     problems: Sequence[Problem] = (),
 ) -> Situation:
     plan = pack_fleet(fleet_facts(resources, NODES))
-    return Situation(resources, problems, plan, NODES, {"default/p": Observed.of(reports)}, previous or {})
+    return Situation(resources, problems, plan, {"default/p": Observed.of(reports)}, previous or {})
 
 
 def of_model(found: Mapping[str, Status], name: str = "m") -> InferenceModelStatus:
@@ -324,15 +324,14 @@ def test_an_ensemble_with_a_broken_graph_is_invalid() -> None:
     assert said(of_ensemble(found), "Valid") == ("False", "InvalidGraph")
 
 
-def test_a_pool_shows_what_sits_on_each_gpu() -> None:
+def test_a_pool_shows_its_servers_and_counts_its_gpus() -> None:
     resources = [pool(), model("x"), model("y", footprint={"gpus": 1}), model("z", footprint={})]
     status = of_pool(statuses(situation(resources, [report("p-0"), report("p-1", ready=False)]), NOON))
     assert status.gpus is not None
     assert (status.gpus.total, status.gpus.used, status.gpus.free, status.gpus.one_per_model) == (2, 2, 0, 3)
-    seen = {(place.node, place.gpu): [m.model for m in place.models] for place in status.placement}
-    assert seen == {("a", 0): ["y"], ("a", 1): ["x"], ("a", -1): ["z"]}
-    shared = next(place for place in status.placement if place.gpu == 1)
-    assert (shared.memory, shared.memory_used) == (80 * GIB, 4 * GIB)
+    seen = {each.name: (each.node, each.gpus, each.models, each.ready) for each in status.servers}
+    assert seen == {"p-0": ("a", (0,), 2, True), "p-1": ("a", (1,), 1, False)}
+    assert status.remaining_servers == 0
     assert said(status, "Ready") == ("False", "ServersNotReady")
     assert said(status, "Reconciling")[0] == "True"
     assert (status.replicas, status.available_replicas) == (2, 1)

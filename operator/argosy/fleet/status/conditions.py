@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 
 from argosy.api import Condition, ConditionStatus, ConditionType, Reason
 
+_LONGEST, _CUT = 4096, " … (cut)"
+"""Characters of a message: a status stays far below the size that the API server takes, whatever there is to say."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -34,12 +37,17 @@ def conditions(
             type=finding.type,
             status=finding.status,
             reason=finding.reason,
-            message=finding.message,
+            message=bounded(finding.message),
             last_transition_time=_since(known.get(finding.type), finding, now),
             observed_generation=generation,
         )
         for finding in findings
     )
+
+
+def bounded(message: str, most: int = _LONGEST) -> str:
+    """The message, cut where it has more characters than a status has room for."""
+    return message if len(message) <= most else f"{message[: most - len(_CUT)]}{_CUT}"
 
 
 def timestamp(now: datetime) -> str:

@@ -8,7 +8,7 @@ from argosy.api.status import ScalingStatus, StepStatus
 from argosy.fleet.plan import ServerPlan
 from argosy.fleet.status.conditions import Finding, conditions
 from argosy.fleet.status.kstatus import verdict
-from argosy.fleet.status.placed import place, placed_finding
+from argosy.fleet.status.placed import first_places, place, placed_finding
 from argosy.fleet.status.served import Served
 
 
@@ -37,7 +37,7 @@ def ensemble_status(ensemble: Ensemble, served: Served, before: Sequence[Conditi
         versions=loading.versions(),
         active_version=loading.active_version,
         steps=_steps(ensemble, served, servers),
-        placement=tuple(places),
+        **first_places(places),
         scaling=ScalingStatus(
             desired_replicas=len(servers) + len(served.without_place(ensemble.name)),
             reason=Reason.FIXED_REPLICAS,

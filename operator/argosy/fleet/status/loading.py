@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
-from argosy.fleet.amounts import counted
+from argosy.fleet.amounts import counted, listed
 from argosy.fleet.migration.drain import Note
 from argosy.fleet.migration.observed import Observed
-from argosy.fleet.status.conditions import Finding
+from argosy.fleet.status.conditions import Finding, bounded
 from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 
 
@@ -52,10 +52,9 @@ class Loading:
     @property
     def former(self) -> tuple[str, ...]:
         """Servers that are not planned any more, and still answer."""
+        planned = set(self.servers)
         answering = (
-            name
-            for name, said in self.reported.items()
-            if name not in self.servers and any(each.answers for each in said)
+            name for name, said in self.reported.items() if name not in planned and any(each.answers for each in said)
         )
         return tuple(sorted(answering))
 
@@ -92,18 +91,19 @@ class Loading:
         """The condition Loaded."""
         kind, done, wanted = ConditionType.LOADED, len(self.available), len(self.servers)
         if not wanted:
-            still = f"; it is still served by {', '.join(self.former)}" if self.former else ""
+            still = f"; it is still served by {listed(self.former, separator=', ')}" if self.former else ""
             return Finding(kind, False, Reason.PENDING, f"it has no place yet{still}")
         so_far = f"version {self.version} is loaded on {done} of {counted(wanted, 'server')}"
         if done == wanted:
             return Finding(kind, True, Reason.LOADED, so_far)
         if self.failures:
-            why = "; ".join(f"{server}: {reason}" for server, reason in self.failures.items())
+            why = listed(f"{server}: {reason}" for server, reason in self.failures.items())
             return Finding(kind, False, self._failure(), f"{so_far}; {why}{self._meanwhile()}")
         stuck = next((note.message for note in self.notes.values() if note.stuck), "")
         if stuck:
             return Finding(kind, False, Reason.NO_ROOM, f"{so_far}; {stuck}{self._meanwhile()}")
-        waiting = "; ".join(self._awaited(name) for name in self.servers if name not in self.available)
+        available = set(self.available)
+        waiting = listed(self._awaited(name) for name in self.servers if name not in available)
         reason = Reason.PARTIALLY_LOADED if done else Reason.LOADING
         return Finding(kind, False, reason, f"{so_far}; {waiting}{self._meanwhile()}")
 
@@ -131,7 +131,7 @@ class Loading:
 
     def _meanwhile(self) -> str:
         """Who serves until the planned servers do."""
-        return f"; until then it is served by {', '.join(self.former)}" if self.former else ""
+        return f"; until then it is served by {listed(self.former, separator=', ')}" if self.former else ""
 
     def _awaited(self, server: str) -> str:
         """What a server that does not have the version yet is doing about it."""
@@ -152,7 +152,7 @@ class Loading:
             traffic_percent=shares.get(number, 0),
             replicas=len(self.servers) if wanted else 0,
             available_replicas=ready,
-            reason="; ".join(f"{server}: {why}" for server, why in self.failures.items()) if wanted else "",
+            reason=bounded(listed(f"{server}: {why}" for server, why in self.failures.items())) if wanted else "",
         )
 
     def _state(self, ready: int) -> VersionState:

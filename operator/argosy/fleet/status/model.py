@@ -8,7 +8,7 @@ from argosy.api.status import FootprintStatus, PlacementStatus, ScalingStatus
 from argosy.fleet.status.conditions import Finding, conditions
 from argosy.fleet.status.kstatus import verdict
 from argosy.fleet.status.loading import Loading
-from argosy.fleet.status.placed import place, placed_finding, placement_on
+from argosy.fleet.status.placed import first_places, place, placed_finding, placement_on
 from argosy.fleet.status.served import Served
 from argosy.fleet.status.unsupported import unused_model_settings, unused_scaling_settings
 
@@ -36,7 +36,7 @@ def model_status(
         url=loading.url,
         versions=loading.versions(),
         active_version=loading.active_version,
-        placement=tuple(places),
+        **first_places(places),
         footprint=_footprint(model),
         scaling=ScalingStatus(
             desired_replicas=len(servers) + len(served.without_place(model.name)),

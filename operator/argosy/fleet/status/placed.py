@@ -1,12 +1,17 @@
 """The condition Placed, and a replica's place as a status shows it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from argosy.api import ConditionType, Reason
 from argosy.api.status import PlacementStatus
+from argosy.fleet.amounts import listed
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.fleet.status.conditions import Finding
 from argosy.fleet.status.served import Served
+
+_PLACES = 100
+"""How many replicas' places a status shows."""
 
 
 def placement_on(server: ServerPlan, model: str) -> Placement:
@@ -17,6 +22,12 @@ def placement_on(server: ServerPlan, model: str) -> Placement:
 def place(server: ServerPlan, version: int, gpus: Sequence[int], instances: int) -> PlacementStatus:
     """A replica's place."""
     return PlacementStatus(server=server.name, node=server.node, version=version, gpus=tuple(gpus), instances=instances)
+
+
+def first_places(places: Sequence[PlacementStatus]) -> dict[str, Any]:
+    """A status's fields for where replicas sit: as many as it has room for, and how many more there are."""
+    shown = tuple(places[:_PLACES])
+    return {"placement": shown, "remaining_placements": len(places) - len(shown)}
 
 
 def placed_finding(served: Served, name: str, places: Sequence[PlacementStatus]) -> Finding:
@@ -33,7 +44,7 @@ def placed_finding(served: Served, name: str, places: Sequence[PlacementStatus])
         return Finding(kind, False, Reason.PARTIALLY_PLACED if partly else reason, message)
     if not places:
         return Finding(kind, False, Reason.SCALED_TO_ZERO, "minReplicas is 0, so it has no replica")
-    return Finding(kind, True, Reason.PLACED, "; ".join(map(_where, places)))
+    return Finding(kind, True, Reason.PLACED, listed(map(_where, places)))
 
 
 def _where(place: PlacementStatus) -> str:

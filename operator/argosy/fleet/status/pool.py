@@ -4,23 +4,22 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoolStatus
-from argosy.api.status import GpuCount, GpuHolder, GpuPlacement, OccupantStatus, ServerStatus, UnplacedStatus
-from argosy.fleet.amounts import counted
-from argosy.fleet.facts import Node, ServerReport
-from argosy.fleet.plan import Placement, PoolPlan, ServerPlan
-from argosy.fleet.status.conditions import Finding, conditions
+from argosy.api.status import GpuCount, GpuHolder, ServerStatus, UnplacedStatus
+from argosy.fleet.amounts import counted, listed
+from argosy.fleet.facts import ServerReport
+from argosy.fleet.plan import PoolPlan, ServerPlan
+from argosy.fleet.status.conditions import Finding, bounded, conditions
 from argosy.fleet.status.served import Served
 from argosy.fleet.status.unsupported import unused_pool_settings
 
-_CPU = -1
-_HOLDERS = 10
-"""How many holders of GPUs a status names."""
+_SERVERS, _UNPLACED, _HOLDERS = 100, 50, 10
+"""How many servers, replicas without a place and holders of GPUs a status lists: it has to fit into one object."""
+_UNPLACED_MESSAGE = 1000
+"""Characters that it has for each of the replicas without a place."""
 
 
-def pool_status(
-    pool: ServingPool, served: Served, nodes: Mapping[str, Node], before: Sequence[Condition], now: datetime
-) -> ServingPoolStatus:
-    """The status of a valid pool, whose plan was made for `nodes`, by name."""
+def pool_status(pool: ServingPool, served: Served, before: Sequence[Condition], now: datetime) -> ServingPoolStatus:
+    """The status of a valid pool. What sits on which GPU it leaves to what each server's ConfigMap notes."""
     plan, reports = served.plan, served.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
     generation = pool.metadata.generation
@@ -30,13 +29,23 @@ def pool_status(
         replicas=len(servers),
         available_replicas=sum(server.ready for server in servers),
         url=next((server.url for server in servers if server.ready and server.url), ""),
-        servers=servers,
+        servers=_shown(servers),
         gpus=_gpus(plan),
-        placement=_placement(plan, nodes),
+        remaining_servers=max(0, len(servers) - _SERVERS),
         unplaced=tuple(
-            UnplacedStatus(name=each.group, reason=each.reason, message=each.message) for each in plan.unplaced
+            UnplacedStatus(name=each.group, reason=each.reason, message=bounded(each.message, _UNPLACED_MESSAGE))
+            for each in plan.unplaced[:_UNPLACED]
         ),
+        remaining_unplaced=max(0, len(plan.unplaced) - _UNPLACED),
     )
+
+
+def _shown(servers: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
+    """As many as there is room for, those that do not answer first, in their own order."""
+    if len(servers) <= _SERVERS:
+        return tuple(servers)
+    chosen = {each.name for each in sorted(servers, key=lambda each: each.ready)[:_SERVERS]}
+    return tuple(each for each in servers if each.name in chosen)
 
 
 def _gpus(plan: PoolPlan) -> GpuCount:
@@ -86,7 +95,7 @@ def _ready(pool: ServingPool, servers: Sequence[ServerStatus], troubles: Sequenc
     waiting = [server.name for server in servers if not server.ready]
     so_far = f"servers that answer: {len(servers) - len(waiting)} of {len(servers)}"
     if waiting:
-        why = "; ".join(troubles) or f"waiting for {', '.join(waiting)}"
+        why = listed(troubles) or f"waiting for {listed(waiting, separator=', ')}"
         return Finding(kind, False, Reason.SERVERS_NOT_READY, f"{so_far}; {why}")
     return Finding(kind, True, Reason.SERVERS_READY, so_far)
 
@@ -116,32 +125,4 @@ def _server(server: ServerPlan, report: ServerReport | None) -> ServerStatus:
         ready=report is not None and report.ready,
         models=len(server.placements),
         url=report.url if report else "",
-    )
-
-
-def _placement(plan: PoolPlan, nodes: Mapping[str, Node]) -> tuple[GpuPlacement, ...]:
-    found = []
-    for server in plan.servers:
-        node = nodes[server.node]
-        for gpu in node.gpus:
-            if not gpu.is_cpu and gpu.index in server.gpus:
-                here = [p for p in server.placements if gpu.index in p.gpus]
-                found.append(_device(server, gpu.index, gpu.memory, here))
-        on_cpu = [p for p in server.placements if not p.gpus]
-        if on_cpu:
-            found.append(_device(server, _CPU, sum(g.memory for g in node.gpus if g.is_cpu), on_cpu))
-    return tuple(found)
-
-
-def _device(server: ServerPlan, gpu: int, memory: int, here: Sequence[Placement]) -> GpuPlacement:
-    return GpuPlacement(
-        server=server.name,
-        node=server.node,
-        gpu=gpu,
-        memory=memory,
-        memory_used=sum(p.memory for p in here),
-        models=tuple(
-            OccupantStatus(model=p.model, version=p.version, gpu_memory=p.memory, compute=p.compute, whole=p.whole)
-            for p in here
-        ),
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.fleet.demand.members import Members
-from argosy.fleet.facts import Node, Refusal
+from argosy.fleet.facts import Refusal
 from argosy.fleet.migration.drain import Note
 from argosy.fleet.migration.observed import Observed
 from argosy.fleet.plan import FleetPlan, PoolPlan
@@ -35,7 +35,6 @@ class Situation:
     resources: Sequence[Resource]
     problems: Sequence[Problem]
     plan: FleetPlan
-    nodes: Sequence[Node]
     observed: Mapping[str, Observed]
     previous: Mapping[str, Status]
     still: frozenset[str] = frozenset()
@@ -68,7 +67,6 @@ class _Writer:
         for refusal in situation.refusals:
             self._refusals.setdefault(refusal.resource, []).append(refusal)
         self._out = set(self._faults) - situation.still
-        self._nodes = {node.name: node for node in situation.nodes}
         self._pools = {pool.key: self._served(pool) for pool in situation.resources if isinstance(pool, ServingPool)}
 
     def all(self) -> dict[str, Status]:
@@ -110,7 +108,7 @@ class _Writer:
 
     def _found(self, resource: Resource, before: Sequence[Condition]) -> Status:
         if isinstance(resource, ServingPool):
-            return pool_status(resource, self._pools[resource.key], self._nodes, before, self._now)
+            return pool_status(resource, self._pools[resource.key], before, self._now)
         served = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):
             return model_status(resource, served, before, self._now)
