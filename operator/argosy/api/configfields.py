@@ -4,7 +4,7 @@ Values take the JSON form that `config.pbtxt` fields have in Triton's own APIs: 
 by name, lists for repeated fields, maps for maps.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -29,6 +29,34 @@ GOVERNED = {
 }
 """ModelConfig's fields that a field of the spec already decides."""
 
+_NOT_AN_ENSEMBLES = "its steps' models, which alone are executed"
+ENSEMBLE_GOVERNED = {
+    "name": "metadata.name",
+    "platform": "spec.steps",
+    "backend": "spec.steps",
+    "version_policy": "spec.version",
+    "max_batch_size": "spec.maxBatchSize",
+    "input": "spec.inputs",
+    "output": "spec.outputs",
+    "ensemble_scheduling": "spec.steps and spec.maxInflightRequests",
+    **dict.fromkeys(
+        (
+            "dynamic_batching",
+            "sequence_batching",
+            "instance_group",
+            "optimization",
+            "model_warmup",
+            "cc_model_filenames",
+            "default_model_filename",
+            "model_operations",
+            "batch_input",
+            "batch_output",
+        ),
+        _NOT_AN_ENSEMBLES,
+    ),
+}
+"""The same of an ensemble, which also has nothing of what says how a model is executed."""
+
 Path = tuple[str | int, ...]
 _INTEGERS = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
@@ -38,13 +66,15 @@ _INTEGERS = {
 }
 
 
-def check_config(config: dict[str, Any]) -> list[Fault]:
-    """All that is wrong with `config`, each with its path in it."""
+def check_config(config: dict[str, Any], decided: Mapping[str, str] = GOVERNED) -> list[Fault]:
+    """All that is wrong with `config`, each with its path in it. `decided` are the fields that are not free, and by
+    what they are decided.
+    """
     model_config = DESCRIPTOR.message_types_by_name["ModelConfig"]
     governed = [
-        Fault(f"is decided by {GOVERNED[name]}; set that instead", (name,)) for name in config if name in GOVERNED
+        Fault(f"is decided by {decided[name]}; set that instead", (name,)) for name in config if name in decided
     ]
-    free = {name: value for name, value in config.items() if name not in GOVERNED}
+    free = {name: value for name, value in config.items() if name not in decided}
     return [*governed, *_message(model_config, free, ())]
 
 

@@ -1,13 +1,16 @@
 """Ensemble: a DAG of models that answers as one."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
 from argosy.api.base import ApiModel, Fault, Int, Rule
+from argosy.api.configfields import ENSEMBLE_GOVERNED, check_config
 from argosy.api.meta import Name, PoolMember, PoolReference
+from argosy.api.rollout import Rollout
 from argosy.api.scale import replicas_in_order
+from argosy.api.slo import Slo
 from argosy.api.status import EnsembleStatus
 from argosy.api.tensors import BY_NAME, MAX_TENSORS, InputTensor, OutputTensor, unique_names
 from argosy.api.versions import Version
@@ -42,6 +45,11 @@ def _plain_tensors(spec: "EnsembleSpec") -> Iterator[Fault]:
                     "an ensemble cannot reshape its tensors; reshape the step's model's",
                     (field, index, "reshape"),
                 )
+
+
+def _config_fields(spec: "EnsembleSpec") -> Iterator[Fault]:
+    for fault in check_config(spec.config, ENSEMBLE_GOVERNED):
+        yield Fault(fault.message, ("config", *fault.path))
 
 
 class EnsembleSpec(ApiModel):
@@ -81,12 +89,33 @@ class EnsembleSpec(ApiModel):
     steps: tuple[Step, ...] = Field(
         min_length=1, max_length=64, description="The models to run; a step waits for the tensors it reads."
     )
+    max_inflight_requests: Int | None = Field(
+        default=None,
+        ge=1,
+        le=2**32 - 1,
+        description="The most requests that one request may have under way at a step, where a step before it answers "
+        "many times. Default: any number.",
+    )
+    slo: Slo | None = Field(
+        default=None,
+        description="What it should achieve; replicas follow. Default: replicas stay at the minimum.",
+    )
+    rollout: Rollout | None = Field(
+        default=None,
+        description="How a new version takes over. Default: it gets all traffic once it is loaded.",
+    )
+    config: dict[str, Any] = Field(
+        default_factory=dict,
+        description="Any other field of Triton's ModelConfig, in its own snake_case, checked against its schema.",
+        json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
+    )
 
     rules: ClassVar[tuple[Rule, ...]] = (
         replicas_in_order("min_replicas", "max_replicas"),
         unique_names("inputs", "inputs"),
         unique_names("outputs", "outputs"),
         Rule(("inputs", "outputs"), _plain_tensors),
+        Rule(("config",), _config_fields),
     )
 
     @property

@@ -1,24 +1,28 @@
-"""Amounts as Kubernetes writes them: memory (`16Gi`), shares (`10%`) and durations (`5m`).
+"""Amounts as Kubernetes writes them: memory (`16Gi`), shares (`10%`), rates (`0.1%`) and durations (`5m`, `200ms`).
 
-In code memory is a whole number of bytes, a share is in thousandths (10 % is 100), a duration is in seconds.
+In code memory is a whole number of bytes, a share is in thousandths (10 % is 100), a rate in millionths (0.1 % is
+1000), a duration in milliseconds.
 """
 
 import re
 from decimal import Decimal
 from typing import Annotated
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?")
 _PERCENT = re.compile(r"([0-9]{1,6})(?:\.([0-9]))?%")
-_DURATION = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?")
+_RATE = re.compile(r"([0-9]{1,3})(?:\.([0-9]{1,4}))?%")
+_DURATION = re.compile(r"(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,6})s)?(?:([0-9]{1,6})ms)?")
+_UNITS = (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1))
 
 QUANTITY_PATTERN = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?$"
 PERCENT_PATTERN = r"^[0-9]{1,6}(\.[0-9])?%$"
 SHARE_PATTERN = r"^(100(\.0)?|[0-9]{1,2}(\.[0-9])?)%$"
-DURATION_PATTERN = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"
+RATE_PATTERN = r"^(100(\.0{1,4})?|[0-9]{1,2}(\.[0-9]{1,4})?)%$"
+DURATION_PATTERN = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?([0-9]{1,6}ms)?$"
 
 
 def parse_bytes(value: object) -> int:
@@ -75,21 +79,44 @@ def format_percent(thousandths: int) -> str:
     return f"{whole}.{tenth}%" if tenth else f"{whole}%"
 
 
+def parse_rate(value: object) -> int:
+    """Millionths in a percentage of at most 100 % (`0.05%` is 500). ValueError if it is none."""
+    match = _RATE.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f'{value!r} is no percentage; write it as "0.1%" or "2%"')
+    millionths = int(match.group(1)) * 10_000 + int((match.group(2) or "").ljust(4, "0"))
+    if millionths > 1_000_000:
+        raise ValueError(f'{value!r} is more than "100%"')
+    return millionths
+
+
+def format_rate(millionths: int) -> str:
+    """The percentage for millionths: 500 is `0.05%`."""
+    whole, rest = divmod(millionths, 10_000)
+    return f"{whole}.{rest:04}".rstrip("0").rstrip(".") + "%"
+
+
 def parse_duration(value: object) -> int:
-    """Seconds in a duration (`1h30m`, `5m`, `30s`). ValueError if it is none."""
+    """Milliseconds in a duration (`1h30m`, `5m`, `30s`, `200ms`). ValueError if it is none."""
     match = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
     if match is None:
-        raise ValueError(f"{value!r} is no duration; write it as 30s, 5m or 1h30m")
-    hours, minutes, seconds = (int(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
+        raise ValueError(f"{value!r} is no duration; write it as 200ms, 30s, 5m or 1h30m")
+    return sum(int(part or 0) * size for part, (_, size) in zip(match.groups(), _UNITS, strict=True))
 
 
-def format_duration(seconds: int) -> str:
-    """The duration for seconds: 5400 is `1h30m`, 0 is `0s`."""
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [f"{amount}{unit}" for amount, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if amount]
-    return "".join(parts) or "0s"
+def format_duration(milliseconds: int) -> str:
+    """The duration for milliseconds: 5,400,000 is `1h30m`, 0 is `0s`."""
+    text, rest = "", milliseconds
+    for unit, size in _UNITS:
+        amount, rest = divmod(rest, size)
+        text += f"{amount}{unit}" if amount else ""
+    return text or "0s"
+
+
+def _more_than_nothing(milliseconds: int) -> int:
+    if not milliseconds:
+        raise ValueError("must be more than 0")
+    return milliseconds
 
 
 Quantity = Annotated[
@@ -126,10 +153,23 @@ MeasuredShare = Annotated[
     WithJsonSchema({"type": "string", "pattern": SHARE_PATTERN, "maxLength": 6}),
 ]
 """A share in a status, which code gives as thousandths."""
+Rate = Annotated[
+    int,
+    BeforeValidator(parse_rate),
+    PlainSerializer(format_rate, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": RATE_PATTERN, "maxLength": 9}),
+]
+"""A share that may be very small, such as that of requests which fail; millionths in code."""
+_DURATION_SCHEMA = WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "minLength": 2, "maxLength": 32})
 Duration = Annotated[
+    int, BeforeValidator(parse_duration), PlainSerializer(format_duration, return_type=str), _DURATION_SCHEMA
+]
+"""A length of time; milliseconds in code."""
+PositiveDuration = Annotated[
     int,
     BeforeValidator(parse_duration),
+    AfterValidator(_more_than_nothing),
     PlainSerializer(format_duration, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": DURATION_PATTERN, "minLength": 2, "maxLength": 24}),
+    _DURATION_SCHEMA,
 ]
-"""A length of time; seconds in code."""
+"""A length of time that is not nothing; milliseconds in code."""

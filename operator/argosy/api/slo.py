@@ -1,21 +1,73 @@
-"""What a model should achieve, which its replicas follow."""
+"""What a model or an ensemble should achieve, which its replicas and rollouts follow."""
+
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+from typing import ClassVar
 
 from pydantic import Field
 
-from argosy.api.base import ApiModel, Number
+from argosy.api.base import ApiModel, Fault, Rule
+from argosy.api.quantity import PositiveDuration, Rate, format_duration
+
+PERCENTILES = ("p50", "p90", "p95", "p99", "p999")
+"""The percentiles that can be asked for, in order."""
+
+
+def _some(percentiles: "Percentiles") -> Iterator[Fault]:
+    if not any(getattr(percentiles, each) is not None for each in PERCENTILES):
+        yield Fault(f"set one or more of {', '.join(PERCENTILES)}, such as p99: 200ms")
+
+
+def _in_order(percentiles: "Percentiles") -> Iterator[Fault]:
+    given = [(each, value) for each in PERCENTILES if (value := getattr(percentiles, each)) is not None]
+    for (low, least), (high, most) in pairwise(given):
+        if most < least:
+            yield Fault(
+                f"is {format_duration(most)}, less than {low} ({format_duration(least)}); raise it or lower {low}",
+                (high,),
+            )
+
+
+class Percentiles(ApiModel):
+    """The most that a duration may be, for so many of a hundred (p99) or a thousand (p999) requests."""
+
+    p50: PositiveDuration | None = Field(default=None, description="For half of the requests, such as 50ms.")
+    p90: PositiveDuration | None = Field(default=None, description="For 90 of 100 requests, such as 100ms.")
+    p95: PositiveDuration | None = Field(default=None, description="For 95 of 100 requests, such as 150ms.")
+    p99: PositiveDuration | None = Field(default=None, description="For 99 of 100 requests, such as 200ms.")
+    p999: PositiveDuration | None = Field(default=None, description="For 999 of 1000 requests, such as 1s.")
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            PERCENTILES,
+            _some,
+            cel=" || ".join(f"has(self.{each})" for each in PERCENTILES),
+            says="set one or more percentiles, such as p99",
+        ),
+        Rule(
+            PERCENTILES,
+            _in_order,
+            cel=" && ".join(
+                f"(!has(self.{low}) || !has(self.{high}) || duration(self.{low}) <= duration(self.{high}))"
+                for low, high in combinations(PERCENTILES, 2)
+            ),
+            says="a higher percentile has no smaller duration",
+        ),
+    )
 
 
 class Slo(ApiModel):
-    """What the model should achieve. Replicas are added, up to maxReplicas, while it does not."""
+    """What is to be achieved. Replicas are added, up to maxReplicas, while it is not."""
 
-    queue_delay_milliseconds: Number | None = Field(
-        default=None, gt=0, description="The mean time a request may wait in the queue, in milliseconds."
+    latency: Percentiles | None = Field(
+        default=None, description="From request to response, such as {p99: 200ms}. Default: any."
     )
-    latency_milliseconds: Number | None = Field(
-        default=None, gt=0, description="The mean time from request to response, in milliseconds."
+    queue_delay: Percentiles | None = Field(
+        default=None, description="How long a request may wait in the queue, such as {p90: 5ms}. Default: any."
     )
-    time_to_first_token_milliseconds: Number | None = Field(
-        default=None,
-        gt=0,
-        description="The mean time from request to the first of several responses, in milliseconds.",
+    time_to_first_token: Percentiles | None = Field(
+        default=None, description="From request to the first of several responses, such as {p95: 500ms}. Default: any."
+    )
+    error_rate: Rate | None = Field(
+        default=None, description='The most of the requests that may fail, as "0.1%". Default: any.'
     )

@@ -59,7 +59,7 @@ def check_rendered(resources: Iterable[Resource]) -> list[Problem]:
             steps = {step.model: models.get(f"{ensemble.namespace}/{step.model}") for step in ensemble.spec.steps}
             known_steps = tuple(Alike(model) for model in steps.values() if model is not None)
             found += [
-                Problem("", ensemble.identity, _ensemble_path(each), each.message)
+                Problem("", ensemble.identity, _ensemble_path(ensemble, each), each.message)
                 for each in _ensemble_violations(Alike(ensemble), known_steps)
             ]
     return found
@@ -106,7 +106,9 @@ def _model_path(model: InferenceModel, violation: Violation) -> str:
     return f"spec.{_FIELDS[head]}{rest}"
 
 
-def _ensemble_path(violation: Violation) -> str:
+def _ensemble_path(ensemble: Ensemble, violation: Violation) -> str:
+    if re.split(r"[.\[]", violation.path, maxsplit=1)[0] in ensemble.spec.config:
+        return f"spec.config.{violation.path}"
     step = _STEP.match(violation.path)
     if step:
         index, side, name = step.groups()

@@ -2,30 +2,35 @@
 
 from collections.abc import Mapping
 
+from google.protobuf import json_format
 from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.ensemble import Ensemble, Step
 
-from .model_config import specific
+from .model_config import overlay, specific
 from .tensors import tensor_input, tensor_output
 
 
 def ensemble_config(ensemble: Ensemble, pins: Mapping[str, int]) -> pb.ModelConfig:
-    """The config of an ensemble whose steps run the versions `pins`, by model name.
+    """The config of an ensemble whose steps run the versions `pins`, by model name; what its `spec.config` says added.
 
     Pinned steps make it one unit: a step's new version reaches requests when the ensemble's own config does,
     and then for all its steps at once. Raises KeyError for a step without a pin.
     """
     spec = ensemble.spec
-    return pb.ModelConfig(
+    config = pb.ModelConfig(
         name=ensemble.name,
         platform="ensemble",
         max_batch_size=spec.max_batch_size,
         version_policy=specific([spec.version]),
         input=[tensor_input(tensor) for tensor in spec.inputs],
         output=[tensor_output(tensor) for tensor in spec.outputs],
-        ensemble_scheduling=pb.ModelEnsembling(step=[_step(step, pins) for step in spec.steps]),
+        ensemble_scheduling=pb.ModelEnsembling(
+            step=[_step(step, pins) for step in spec.steps], max_inflight_requests=spec.max_inflight_requests or 0
+        ),
     )
+    overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
+    return config
 
 
 def _step(step: Step, pins: Mapping[str, int]) -> pb.ModelEnsembling.Step:

@@ -6,7 +6,7 @@ from typing import Any
 import celpy
 import pytest
 
-from argosy.api import KINDS
+from argosy.api import KINDS, parse_body
 from argosy.api.base import ApiModel
 from argosy.api.schema import structural_schema
 
@@ -64,21 +64,28 @@ BREAKING = [
     ),
     ("InferenceModel", {"footprint": {"gpus": 2}}, "a model that takes several GPUs has one instance on them"),
     ("InferenceModel", {"minReplicas": 5}, "maxReplicas is at least minReplicas"),
-    ("InferenceModel", {"engine.accuracy": ...}, "a precision below 16 bits needs accuracy {dataUri, threshold}"),
     (
         "InferenceModel",
-        {"rollout.canary.1.trafficPercent": 10},
-        "each canary step has more traffic than the one before it",
+        {"engine.accuracy": ...},
+        "a precision below 16 bits needs accuracy {dataUri, min}, or {skip: why not}",
     ),
+    ("InferenceModel", {"rollout.steps.0.traffic": "00.0%"}, "a step has more than 0% of the traffic"),
+    ("InferenceModel", {"rollout.shadow.traffic": "0%"}, "a shadow has more than 0% of the traffic"),
+    ("InferenceModel", {"rollout.analysis.latencyRatio": {}}, "set one or more percentiles, such as p99"),
+    ("InferenceModel", {"rollout.analysis.queries.0.min": ...}, "set min, max or both"),
+    ("InferenceModel", {"rollout.analysis.queries.0.max": 5}, "max is at least min"),
+    ("InferenceModel", {"slo.latency": {}}, "set one or more percentiles, such as p99"),
+    ("InferenceModel", {"slo.latency.p999": "199ms"}, "a higher percentile has no smaller duration"),
+    ("Ensemble", {"slo.timeToFirstToken.p50": "1s"}, "a higher percentile has no smaller duration"),
+    ("InferenceModel", {"engine.accuracy.dataUri": ...}, "set dataUri and min or max, or skip alone, with the reason"),
+    ("InferenceModel", {"engine.accuracy.min": ...}, "set dataUri and min or max, or skip alone, with the reason"),
+    ("InferenceModel", {"engine.accuracy.skip": "x"}, "set dataUri and min or max, or skip alone, with the reason"),
+    ("InferenceModel", {"engine.accuracy.max": 1}, "a similarity takes min, an error takes max"),
+    ("InferenceModel", {"engine.accuracy.metric": "perplexity_ratio"}, "a similarity takes min, an error takes max"),
     (
         "InferenceModel",
-        {"rollout.canary.1.trafficPercent": 5},
-        "each canary step has more traffic than the one before it",
-    ),
-    (
-        "InferenceModel",
-        {"rollout.canary": [{"trafficPercent": percent} for percent in (*range(1, 20), 19)]},
-        "each canary step has more traffic than the one before it",
+        {"engine.accuracy": {"script": "file:g.py", "metric": "top1_agreement", "min": 1, "dataUri": "file:d"}},
+        "metric and script exclude each other; keep one",
     ),
     (
         "InferenceModel",
@@ -113,10 +120,19 @@ def test_every_rule_is_broken_by_some_case() -> None:
     assert said == {message for *_, message in BREAKING}
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 20])
-def test_rising_canary_steps_break_no_rule(body: Callable[..., Body], steps: int) -> None:
-    canary = [{"trafficPercent": percent} for percent in range(1, steps + 1)]
-    assert broken(spec_schema("InferenceModel"), body("InferenceModel", {"rollout.canary": canary})["spec"]) == []
+@pytest.mark.parametrize(
+    "accuracy",
+    [
+        {"skip": "its builder measured it"},
+        {"metric": "max_absolute_error", "max": 0.01, "dataUri": "file:d"},
+        {"script": "file:gate.py", "max": 0.5, "dataUri": "file:d"},
+        {"script": "file:gate.py", "min": 0.1, "max": 0.5, "dataUri": "file:d"},
+    ],
+)
+def test_each_way_to_show_accuracy_is_right(body: Callable[..., Body], accuracy: dict[str, Any]) -> None:
+    right = body("InferenceModel", {"engine.accuracy": accuracy})
+    assert parse_body(right)[1] == []
+    assert broken(spec_schema("InferenceModel"), right["spec"]) == []
 
 
 def test_a_smallest_body_breaks_no_rule() -> None:

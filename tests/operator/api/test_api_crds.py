@@ -119,6 +119,7 @@ def test_only_free_maps_keep_unknown_fields(kind: str) -> None:
     keeps = [path for path, schema in walk(root(kind)) if schema.get("x-kubernetes-preserve-unknown-fields")]
     free = {
         "InferenceModel": [".spec.engine.options", ".spec.config"],
+        "Ensemble": [".spec.config"],
         "ServingPool": [".spec.runtime.podTemplate.spec"],
     }
     assert keeps == free.get(kind, [])
@@ -219,7 +220,9 @@ def test_a_right_body_passes_the_schema(body: Callable[..., Body], kind: str) ->
         ("InferenceModel", {"inputs.0.dataType": "FP32"}),
         ("InferenceModel", {"footprint.compute": "101%"}),
         ("InferenceModel", {"footprint.gpuMemory": "2Gx"}),
-        ("InferenceModel", {"slo.queueDelayMilliseconds": 0}),
+        ("InferenceModel", {"slo.queueDelay.p90": "5"}),
+        ("InferenceModel", {"slo.errorRate": "100.1%"}),
+        ("Ensemble", {"rollout.steps.0.traffic": "101%"}),
         ("InferenceModel", {"modelFormat.name": "excel"}),
         ("Ensemble", {"steps": []}),
         ("ServingPool", {"maxGpusPerServer": -1}),

@@ -8,9 +8,11 @@ from argosy.api.quantity import (
     format_bytes,
     format_duration,
     format_percent,
+    format_rate,
     parse_bytes,
     parse_duration,
     parse_percent,
+    parse_rate,
     parse_share,
 )
 
@@ -69,12 +71,38 @@ def test_a_share_is_at_most_the_whole() -> None:
         parse_share("100.1%")
 
 
-@given(st.integers(0, 10**9))
-def test_a_written_duration_reads_back(seconds: int) -> None:
-    assert parse_duration(format_duration(seconds)) == seconds
+@given(st.integers(0, 1_000_000))
+def test_a_written_rate_reads_back(millionths: int) -> None:
+    assert parse_rate(format_rate(millionths)) == millionths
 
 
-@pytest.mark.parametrize("text", ["", "5", "5 m", "1m1h", "1d", 5, None])
+@pytest.mark.parametrize(("text", "millionths"), [("0.1%", 1000), ("0.05%", 500), ("2%", 20_000), ("0.0001%", 1)])
+def test_a_rate_may_be_very_small(text: str, millionths: int) -> None:
+    assert parse_rate(text) == millionths
+    assert format_rate(millionths) == text
+
+
+@pytest.mark.parametrize("text", ["10", "0.00001%", "-1%", ".5%", 0.1, None, "101%"])
+def test_what_is_no_rate_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match=r"percentage|more than"):
+        parse_rate(text)
+
+
+@given(st.integers(0, 10**12))
+def test_a_written_duration_reads_back(milliseconds: int) -> None:
+    assert parse_duration(format_duration(milliseconds)) == milliseconds
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("200ms", 200), ("1s500ms", 1500), ("5m", 300_000), ("1h30m", 5_400_000), ("1m5ms", 60_005)],
+)
+def test_a_duration_is_in_milliseconds(text: str, milliseconds: int) -> None:
+    assert parse_duration(text) == milliseconds
+    assert format_duration(milliseconds) == text
+
+
+@pytest.mark.parametrize("text", ["", "5", "5 m", "1m1h", "1d", "5us", "1ms1s", "0.5s", 5, None])
 def test_what_is_no_duration_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)

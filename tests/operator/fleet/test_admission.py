@@ -147,3 +147,15 @@ def test_an_engine_that_nobody_builds_is_refused_before_raw_files_serve() -> Non
     (words,) = said(pool("p"), model("m", made_of="onnx", more=", engine: {builder: onnxruntime}"))
     assert words.startswith("f.yaml: InferenceModel n/m: spec.engine: this release builds no engines")
     assert "point storageUri at a built engine" in words
+
+
+def test_queries_need_a_prometheus() -> None:
+    more = ", rollout: {analysis: {queries: [{name: up, query: up, min: 1}]}}"
+    assert said(pool("p"), model("m", more=more)) == [
+        (
+            "f.yaml: InferenceModel n/m: spec.rollout.analysis.queries: pool 'p' names no Prometheus to ask: "
+            "set its spec.monitoring.prometheus, or leave the queries out"
+        )
+    ]
+    watched = HEAD % ("ServingPool", "p", "n") + "spec: {monitoring: {prometheus: {url: 'http://prometheus:9090'}}}\n"
+    assert said(watched, model("m", more=more)) == []

@@ -206,7 +206,7 @@ def test_nothing_wanted_and_nothing_running_is_as_asked() -> None:
 
 
 def test_every_setting_without_effect_is_named() -> None:
-    engine = {"builder": "onnxruntime", "precision": "int8", "accuracy": {"dataUri": "s3://b/d", "threshold": 0.9}}
+    engine = {"builder": "onnxruntime", "precision": "int8", "accuracy": {"dataUri": "s3://b/d", "min": 0.9}}
     status = of_model(
         statuses(
             situation(
@@ -217,9 +217,9 @@ def test_every_setting_without_effect_is_named() -> None:
                     ),
                     model(
                         engine=engine,
-                        slo={"latencyMilliseconds": 50},
+                        slo={"latency": {"p99": "50ms"}},
                         maxReplicas=3,
-                        rollout={"canary": [{"trafficPercent": 10}]},
+                        rollout={"steps": [{"traffic": "10%"}]},
                         sequence={"oldest": {"maxCandidateSequences": 4}},
                     ),
                 ],
@@ -249,6 +249,20 @@ def test_sequence_batching_has_effect_on_nvidias_server() -> None:
     assert said(bundled, "Valid") == ("True", "SettingWithoutEffect")
     status = of_model(statuses(situation([pool(runtime={"name": "triton"}), stateful], here), NOON))
     assert said(status, "Valid") == ("True", "Valid")
+
+
+def test_an_ensembles_settings_without_effect_are_named() -> None:
+    asked = {"slo": {"latency": {"p99": "1s"}}, "rollout": {"paused": True}, "maxInflightRequests": 4}
+    said_of = {}
+    for runtime in ("argosy", "triton"):
+        resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, **asked)]
+        status = of_ensemble(statuses(situation(resources, [report("p-0", loaded("x"), loaded("e"))]), NOON))
+        assert said(status, "Scaling") == ("False", "SettingWithoutEffect")
+        assert "spec.slo" in condition_of(status, "Scaling").message
+        assert said(status, "Valid") == ("True", "SettingWithoutEffect")
+        assert "spec.rollout" in condition_of(status, "Valid").message
+        said_of[runtime] = "spec.maxInflightRequests" in condition_of(status, "Valid").message
+    assert said_of == {"argosy": True, "triton": False}
 
 
 def test_a_pools_settings_without_effect_are_named() -> None:

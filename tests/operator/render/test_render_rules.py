@@ -6,12 +6,16 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.operator.fleet import declared
 from tritonclient.grpc import model_config_pb2 as pb
 
+from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.versions import VersionPolicy, retained
 from argosy.fleet.plan import Placement, ServerPlan
+from argosy.render.configrules import check_rendered
 from argosy.render.configtext import config_text
+from argosy.render.ensemble_config import ensemble_config
 from argosy.render.model_config import Devices, model_config, overlay
 from argosy.render.repositories import local_devices, source_of
 from argosy_runtime.agent.contract import RenderedModel, VersionSource, in_load_order
@@ -115,3 +119,15 @@ def test_ensembles_come_after_what_they_use() -> None:
     outer = RenderedModel("a", "", {1: VersionSource()}, {"b": 1, "elsewhere": 1})
     plain = RenderedModel("z", "", {1: VersionSource("s3://b")})
     assert [each.name for each in in_load_order((outer, inner, plain))] == ["z", "b", "a"]
+
+
+def test_an_ensembles_config_and_bound_are_rendered_and_checked() -> None:
+    cached = declared.ensemble("e", "m", config={"response_cache": {"enable": True}}, maxInflightRequests=4)
+    assert isinstance(cached, Ensemble)
+    config = ensemble_config(cached, {"m": 1})
+    assert config.response_cache.enable
+    assert config.ensemble_scheduling.max_inflight_requests == 4
+    wrong = declared.ensemble("e", "m", config={"model_metrics": {"metric_control": [{}]}})
+    assert {each.path for each in check_rendered([declared.model("m"), wrong])} == {
+        "spec.config.model_metrics.metric_control[0]"
+    }

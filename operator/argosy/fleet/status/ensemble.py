@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from argosy.api import Condition, ConditionType, Ensemble, EnsembleStatus, Reason
+from argosy.api import Condition, ConditionType, Ensemble, EnsembleStatus, Reason, ServingPool
 from argosy.api.status import ScalingStatus, StepStatus
 from argosy.fleet.plan import ServerPlan
 from argosy.fleet.status.conditions import Finding, conditions
 from argosy.fleet.status.kstatus import verdict
 from argosy.fleet.status.placed import first_places, place, placed_finding
 from argosy.fleet.status.served import Served
+from argosy.fleet.status.unsupported import unused_ensemble_settings, unused_scaling_settings
 
 
 def ensemble_status(ensemble: Ensemble, served: Served, before: Sequence[Condition], now: datetime) -> EnsembleStatus:
@@ -23,7 +24,7 @@ def ensemble_status(ensemble: Ensemble, served: Served, before: Sequence[Conditi
     loading = served.loading(ensemble.name, ensemble.spec.version, servers)
     generation = ensemble.metadata.generation
     parts = [
-        Finding(ConditionType.VALID, True, Reason.VALID),
+        _valid(ensemble, served.pool),
         placed_finding(served, ensemble.name, places),
         loading.finding(),
         _scaling(ensemble),
@@ -55,10 +56,18 @@ def _steps(ensemble: Ensemble, served: Served, servers: tuple[ServerPlan, ...]) 
     return tuple(found)
 
 
+def _valid(ensemble: Ensemble, pool: ServingPool) -> Finding:
+    unused = unused_ensemble_settings(ensemble, pool)
+    if unused:
+        message = f"without effect in this release: {unused}"
+        return Finding(ConditionType.VALID, True, Reason.SETTING_WITHOUT_EFFECT, message)
+    return Finding(ConditionType.VALID, True, Reason.VALID)
+
+
 def _scaling(ensemble: Ensemble) -> Finding:
-    spec = ensemble.spec
-    stays = f"replicas stay at minReplicas ({spec.min_replicas}) or what its models ask for"
-    if spec.most_replicas > spec.min_replicas:
-        message = f"without effect in this release: spec.maxReplicas: nothing scales; {stays}"
+    unused = unused_scaling_settings(ensemble)
+    stays = f"replicas stay at minReplicas ({ensemble.spec.min_replicas}) or what its models ask for"
+    if unused:
+        message = f"without effect in this release: {unused}; {stays}"
         return Finding(ConditionType.SCALING, False, Reason.SETTING_WITHOUT_EFFECT, message)
     return Finding(ConditionType.SCALING, True, Reason.FIXED_REPLICAS, stays)

@@ -1,23 +1,32 @@
-"""Settings that this release accepts and does not act on. Each is said in a condition, never passed over."""
+"""Settings that this release accepts and does not act on. Each is said in a condition, never passed over.
+
+What has effect on one runtime and none on the other is judged by the pool's.
+"""
 
 from collections.abc import Callable, Mapping
 
-from argosy.api import InferenceModel, ServingPool
+from argosy.api import Ensemble, InferenceModel, ServingPool
 from argosy.api.servingpool import RuntimeName
 
+Member = InferenceModel | Ensemble
+_ROLLOUT = "a new version takes all traffic once it is loaded, without shadow, steps, analysis or pause"
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.sequence": (
-        lambda model, pool: model.spec.sequence is not None and pool.spec.runtime.name is RuntimeName.ARGOSY,
+        lambda model, pool: model.spec.sequence is not None and _is_bundled(pool),
         "the bundled server does no sequence batching; requests are scheduled one by one",
     ),
-    "spec.rollout": (
-        lambda model, _: model.spec.rollout is not None,
-        "a new version takes all traffic once it is loaded, without canary steps or analysis",
-    ),
+    "spec.rollout": (lambda model, _: model.spec.rollout is not None, _ROLLOUT),
 }
-_SCALING: Mapping[str, tuple[Callable[[InferenceModel], bool], str]] = {
-    "spec.slo": (lambda model: model.spec.slo is not None, "nothing scales"),
-    "spec.maxReplicas": (lambda model: model.spec.most_replicas > model.spec.min_replicas, "nothing scales"),
+_ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
+    "spec.maxInflightRequests": (
+        lambda ensemble, pool: ensemble.spec.max_inflight_requests is not None and _is_bundled(pool),
+        "the bundled server sets no bound; requests go on to a step as they come",
+    ),
+    "spec.rollout": (lambda ensemble, _: ensemble.spec.rollout is not None, _ROLLOUT),
+}
+_SCALING: Mapping[str, tuple[Callable[[Member], bool], str]] = {
+    "spec.slo": (lambda member: member.spec.slo is not None, "nothing scales"),
+    "spec.maxReplicas": (lambda member: member.spec.most_replicas > member.spec.min_replicas, "nothing scales"),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
     "spec.storage.engineCache": (
@@ -48,11 +57,20 @@ def unused_model_settings(model: InferenceModel, pool: ServingPool) -> str:
     return "; ".join(f"{field}: {says}" for field, (given, says) in _MODEL.items() if given(model, pool))
 
 
-def unused_scaling_settings(model: InferenceModel) -> str:
+def unused_ensemble_settings(ensemble: Ensemble, pool: ServingPool) -> str:
+    """What of the spec has no effect on this pool's servers, in words; empty if all has."""
+    return "; ".join(f"{field}: {says}" for field, (given, says) in _ENSEMBLE.items() if given(ensemble, pool))
+
+
+def unused_scaling_settings(member: Member) -> str:
     """Which scaling settings have no effect, in words; empty if none is set."""
-    return "; ".join(f"{field}: {says}" for field, (given, says) in _SCALING.items() if given(model))
+    return "; ".join(f"{field}: {says}" for field, (given, says) in _SCALING.items() if given(member))
 
 
 def unused_pool_settings(pool: ServingPool) -> str:
     """What of the pool's spec has no effect, in words; empty if all has."""
     return "; ".join(f"{field}: {says}" for field, (given, says) in _POOL.items() if given(pool))
+
+
+def _is_bundled(pool: ServingPool) -> bool:
+    return pool.spec.runtime.name is RuntimeName.ARGOSY

@@ -26,6 +26,7 @@ def check_set(
         _pools(given, invalid),
         _runtimes(given),
         _engines(given),
+        _queries(given),
         _graphs(given, invalid),
         _nesting(given),
     )
@@ -107,6 +108,22 @@ def _engines(resources: list[Resource]) -> Found:
     for model in resources:
         if isinstance(model, InferenceModel) and model.spec.engine is not None:
             yield model, Fault(message, ("spec", "engine"), Reason.ENGINE_NOT_BUILT)
+
+
+def _queries(resources: list[Resource]) -> Found:
+    """An analysis asks the Prometheus of its pool, which has to name one."""
+    unmonitored = {
+        pool.key for pool in resources if isinstance(pool, ServingPool) and pool.spec.monitoring.prometheus is None
+    }
+    for member in resources:
+        if isinstance(member, ServingPool) or member.pool_key not in unmonitored or member.spec.rollout is None:
+            continue
+        if member.spec.rollout.analysis.queries:
+            message = (
+                f"pool {member.spec.pool_ref.name!r} names no Prometheus to ask: set its spec.monitoring.prometheus, "
+                "or leave the queries out"
+            )
+            yield member, Fault(message, ("spec", "rollout", "analysis", "queries"))
 
 
 def _graphs(resources: list[Resource], invalid: Collection[str]) -> Found:
