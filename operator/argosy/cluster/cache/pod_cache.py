@@ -9,7 +9,7 @@ from typing import Any
 from argosy.api.podtemplate import SERVER
 from argosy.cluster.client.kinds import Key, key_of
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
-from argosy.render.workloads.server_container import GPU_RESOURCE
+from argosy.render.workloads.containers import GPU_RESOURCE
 
 from .indexer import PoolLabel
 from .pod_trouble import pod_trouble

@@ -5,6 +5,7 @@ applied, and when, is decided elsewhere; no field is set that the API server or 
 """
 
 from .configmaps import PLACEMENT_ANNOTATION, SERVED_ANNOTATION, parse_placement, parse_served, placement_text
+from .deployment import TEMPLATE_ANNOTATION, pod_template, template_hash
 from .inputs import Cluster, Images, KubernetesObject, ServerWorkload
 from .lastvalid import last_valid_configmap, parse_last_valid
 from .metadata import (
@@ -21,7 +22,6 @@ from .metadata import (
     pool_selector,
     route_labels,
 )
-from .pod_template import TEMPLATE_ANNOTATION, pod_template, template_hash
 from .pool_objects import pool_objects
 from .services import member_url, pool_url
 

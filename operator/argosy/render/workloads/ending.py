@@ -9,7 +9,7 @@ from typing import Any
 
 from argosy.api.servingpool import RuntimeName
 
-from .addresses import METRICS_PORT
+from .services import METRICS_PORT
 
 DRAIN_QUIET_S = 5
 """How long no new request must have come."""

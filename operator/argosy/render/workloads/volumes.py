@@ -8,7 +8,19 @@ from argosy.api.servingpool import ServingPool
 from argosy.render.names import volume_name
 from argosy_runtime.agent.contract import RenderedRepository
 
-from . import addresses
+MODELS = "/models"
+"""The agent's folder: the repository, and beside it, for hard links, the cache."""
+REPOSITORY_FOLDER = "repository"
+REPOSITORY = f"{MODELS}/{REPOSITORY_FOLDER}"
+CACHE = f"{MODELS}/cache"
+CLAIMED_CACHE = "/cache"
+"""Where a cache that servers share is mounted."""
+CLAIMS = "/pvc"
+"""Below it each claim that a storageUri names, by the claim's name."""
+STORAGE_SECRET = "/secrets/storage"
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where clients of the API look for a token by themselves."""
+TEMPORARY = "/tmp"
 
 _MODELS, _CACHE, _SECRET, _TOKEN = "models", "model-cache", "storage-secret", "token"
 _SERVER_TMP, _AGENT_TMP = "server-tmp", "agent-tmp"
@@ -17,7 +29,6 @@ _TOKEN_S = 3607
 """Seconds that a token holds; the kubelet brings a new one in time."""
 _CACHE_SLACK = 2
 """An archive and what it held stand side by side for a moment, so the volume is larger than the cache may grow."""
-
 _DECIMAL = ((18, "E"), (15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k"))
 
 Volume = dict[str, Any]
@@ -28,6 +39,11 @@ def claims(repository: RenderedRepository) -> tuple[str, ...]:
     """The PersistentVolumeClaims that the repository's files come from, by name."""
     uris = (source.uri for model in repository.models for source in model.versions.values())
     return tuple(sorted({uri.removeprefix(_PVC).partition("/")[0] for uri in uris if uri.startswith(_PVC)}))
+
+
+def claim_path(claim: str) -> str:
+    """Where the agent finds a PersistentVolumeClaim's files."""
+    return f"{CLAIMS}/{claim}"
 
 
 def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
@@ -47,23 +63,23 @@ def server_mounts() -> list[Mount]:
     Its files are those of the cache, under other names. As a sub-path the folder is there before either container
     starts.
     """
-    repository = {**_mount(_MODELS, addresses.REPOSITORY, read_only=True), "subPath": addresses.REPOSITORY_FOLDER}
-    return [repository, _mount(_SERVER_TMP, addresses.TEMPORARY)]
+    repository = {**_mount(_MODELS, REPOSITORY, read_only=True), "subPath": REPOSITORY_FOLDER}
+    return [repository, _mount(_SERVER_TMP, TEMPORARY)]
 
 
 def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Mount]:
     """What the agent sees: repository, cache, claims, credentials."""
     mounts = [
-        _mount(_MODELS, addresses.MODELS),
-        _mount(_AGENT_TMP, addresses.TEMPORARY),
-        _mount(_TOKEN, addresses.TOKEN, read_only=True),
+        _mount(_MODELS, MODELS),
+        _mount(_AGENT_TMP, TEMPORARY),
+        _mount(_TOKEN, TOKEN, read_only=True),
     ]
     if pool.spec.storage.model_cache.claim_name:
-        mounts.append(_mount(_CACHE, addresses.CLAIMED_CACHE))
+        mounts.append(_mount(_CACHE, CLAIMED_CACHE))
     if pool.spec.storage.secret_name:
-        mounts.append(_mount(_SECRET, addresses.STORAGE_SECRET, read_only=True))
+        mounts.append(_mount(_SECRET, STORAGE_SECRET, read_only=True))
     found = claims(repository)
-    return mounts + [_mount(volume_name(each), addresses.claim_path(each), read_only=True) for each in found]
+    return mounts + [_mount(volume_name(each), claim_path(each), read_only=True) for each in found]
 
 
 def _models(pool: ServingPool) -> Volume:

@@ -162,3 +162,16 @@ def test_no_map_or_list_that_holds_what_argosy_owns_can_be_replaced(name: str, o
                 if problems(template) == []:
                     merged = overlay(whole, template)
                     assert dict(leaves(merged)).get(path) == dict(leaves(whole))[path], path[:length]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_nothing_can_be_mounted_over_what_argosy_mounts_or_listen_where_it_does(name: str) -> None:
+    for deployment in read_case(name).of_kind("Deployment"):
+        for container in deployment["spec"]["template"]["spec"]["containers"][:2]:
+            for mount in container["volumeMounts"]:
+                mounts = [{"name": "own", "mountPath": mount["mountPath"]}]
+                mine = {"spec": {"containers": [{"name": container["name"], "volumeMounts": mounts}]}}
+                assert bool(problems(mine)) == (mount["name"] != "shared"), mount
+            for port in container.get("ports", ()):
+                sidecar = {"name": "x", "ports": [{"containerPort": port["containerPort"]}]}
+                assert problems({"spec": {"containers": [sidecar]}})
