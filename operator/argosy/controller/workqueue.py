@@ -42,60 +42,60 @@ class Workqueue:
 
     def __init__(self, round_: Round, pools: Callable[[], set[str]], meter: Meter, resync_s: float) -> None:
         self._round, self._pools, self._meter, self._resync_s = round_, pools, meter, resync_s
-        self._queues: dict[str, _Queue] = {}
+        self._items: dict[str, _Item] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
     def add(self, pool: str | None) -> None:
         """Something changed that concerns a pool, by its key; None concerns every pool."""
         for key in self._pools() if pool is None else {pool}:
-            queue = self._queues.get(key)
-            if queue is None:
-                queue = self._queues[key] = _Queue(key)
+            item = self._items.get(key)
+            if item is None:
+                item = self._items[key] = _Item(key)
                 if self._tasks is not None:
-                    self._tasks.create_task(self._serve(queue))
-            queue.mark()
-        self._meter.waiting(sum(queue.marked for queue in self._queues.values()))
+                    self._tasks.create_task(self._serve(item))
+            item.mark()
+        self._meter.waiting(sum(item.marked for item in self._items.values()))
 
     async def run(self) -> None:
         """Serve until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            for queue in self._queues.values():
-                tasks.create_task(self._serve(queue))
+            for item in self._items.values():
+                tasks.create_task(self._serve(item))
             self.add(None)
             while True:
                 await asyncio.sleep(self._resync_s * random.uniform(0.9, 1.1))
                 self.add(None)
 
-    async def _serve(self, queue: "_Queue") -> None:
+    async def _serve(self, item: "_Item") -> None:
         """Rounds of one pool, until it is neither declared nor has anything left."""
         pause = 0.0
-        while queue.marked or queue.key in self._pools():
-            await queue.wait()
+        while item.marked or item.key in self._pools():
+            await item.wait()
             await asyncio.sleep(max(SETTLE_S, pause))
             began = time.monotonic()
-            self._meter.began(began - queue.taken())
-            wake = await self._try(queue)
+            self._meter.began(began - item.taken())
+            wake = await self._try(item)
             took = time.monotonic() - began
-            queue.come_back(wake)
-            self._meter.ended(took, queue.failures > 0)
-            self._meter.waiting(sum(each.marked for each in self._queues.values()))
+            item.come_back(wake)
+            self._meter.ended(took, item.failures > 0)
+            self._meter.waiting(sum(each.marked for each in self._items.values()))
             pause = min(took / 4, PAUSE_MOST_S)  # a pool in a storm of events leaves some time to others
-        del self._queues[queue.key]
+        del self._items[item.key]
 
-    async def _try(self, queue: "_Queue") -> datetime | None:
+    async def _try(self, item: "_Item") -> datetime | None:
         try:
-            wake = await self._round(queue.key)
+            wake = await self._round(item.key)
         except Exception as error:  # whatever it is, the pool is tried again and the others go on
-            queue.failed()
-            level = logging.WARNING if queue.failures < 3 else logging.ERROR
-            log.log(level, "pool %s: %s; tried again in %.1f s", queue.key, error, queue.pause_s, exc_info=_bug(error))
+            item.failed()
+            level = logging.WARNING if item.failures < 3 else logging.ERROR
+            log.log(level, "pool %s: %s; tried again in %.1f s", item.key, error, item.pause_s, exc_info=_bug(error))
             return None
-        queue.failures = 0
+        item.failures = 0
         return wake
 
 
-class _Queue:
+class _Item:
     """One pool's marks."""
 
     def __init__(self, key: str) -> None:

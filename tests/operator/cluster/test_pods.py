@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from argosy.cluster.cache.indexer import Owned, PoolLabel
-from argosy.cluster.cache.ownership import Owner, stranger
+from argosy.cluster.cache.ownership import Owner, why_not_ours
 from argosy.cluster.cache.pod_cache import PodCache, gpus_of, pod_view
 from argosy.cluster.cache.pod_trouble import deployment_trouble, pod_trouble
 from argosy.cluster.cache.pool_view import pool_view
@@ -165,4 +165,4 @@ OURS, OTHER = Owner("ServingPool", "pool", "1"), Owner("ServingPool", "pool", "2
     ],
 )
 def test_whose_an_object_is(managed: bool, owner: Owner | None, wanted: Owner | None, words: str) -> None:
-    assert stranger(managed, owner, wanted) == words
+    assert why_not_ours(managed, owner, wanted) == words

@@ -124,7 +124,7 @@ async def test_a_pool_that_is_gone_is_forgotten_after_its_last_round(counting: C
     counting.pools = set()
     queue.add("n/p")
     await until(lambda: len(counting.rounds) == 2)
-    await until(lambda: not queue._queues)
+    await until(lambda: not queue._items)
     counting.pools = {"n/p"}
     queue.add("n/p")
     await until(lambda: len(counting.rounds) == 3)

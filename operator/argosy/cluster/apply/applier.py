@@ -15,7 +15,7 @@ from argosy.api import Resource
 from argosy.cluster.cache.cluster_cache import ClusterCache, PodView
 from argosy.cluster.cache.fingerprint import Shape, Shapes, digest
 from argosy.cluster.cache.indexer import Indexer, Owned
-from argosy.cluster.cache.ownership import owner_of, stranger
+from argosy.cluster.cache.ownership import owner_of, why_not_ours
 from argosy.cluster.cache.pool_view import pool_label
 from argosy.cluster.cache.routing import routes_patch, settled_patch
 from argosy.cluster.client import kinds
@@ -182,7 +182,7 @@ class Applier:
         known = indexer.get(wanted.key) or await self._look(round_, wanted)
         body = wanted.body
         if known is not None:
-            why = stranger(known.managed, known.owner, owner_of(body["metadata"]))
+            why = why_not_ours(known.managed, known.owner, owner_of(body["metadata"]))
             if why:
                 raise RefusedError(f"exists and {why}: it is left as it is; delete or rename it")
             if known.terminating:

@@ -29,7 +29,7 @@ def is_managed(metadata: Mapping[str, Any]) -> bool:
     return (metadata.get("labels") or {}).get(MANAGER_LABEL) == MANAGER
 
 
-def stranger(managed: bool, owner: Owner | None, wanted: Owner | None) -> str:
+def why_not_ours(managed: bool, owner: Owner | None, wanted: Owner | None) -> str:
     """Why an object with this controller is not ours, in words; empty if it is.
 
     Ours is what belongs to the resource that it is wanted for, whatever became of its labels, and what says that we

@@ -2,8 +2,7 @@
 
 Every method raises ApiError's subclasses. Nothing is repeated here: who asks knows whether that makes sense.
 
-Requests are bounded, timed and counted. Watches are read here line by line: the package's own Watch makes a client with
-a TLS context of its own each time (46 ms), asks for no bookmarks, and cannot read a line of more than 4 MiB.
+Requests are bounded, timed and counted.
 """
 
 import asyncio
@@ -21,8 +20,9 @@ from kubernetes.aio.dynamic import DynamicClient
 from kubernetes.aio.dynamic.exceptions import DynamicApiError
 
 from .access import Access, CredentialsError, access, configured
-from .errors import GoneError, UnreachableError, of_status, translated
+from .errors import GoneError, UnreachableError, translated
 from .kinds import Key, Kind
+from .streams import cut_off, event, lines
 
 log = logging.getLogger(__name__)
 
@@ -150,9 +150,9 @@ class Connection:
                 _request_timeout=timeout,
             )
             measured.status = response.status
-            with _cut_off(response), suppress(aiohttp.ServerTimeoutError):
-                async for line in _lines(response.content):
-                    yield _event(line)
+            with cut_off(response), suppress(aiohttp.ServerTimeoutError):
+                async for line in lines(response.content):
+                    yield event(line)
 
     async def create(self, kind: Kind, body: Body, *, manager: str) -> dict[str, Any]:
         """A new object, as it then stands. ConflictError where it exists."""
@@ -276,39 +276,3 @@ async def answered(ask: Callable[[], Awaitable[Answer]], what: str) -> Answer:
                 told = str(error)
                 log.warning("%s cannot be read yet: %s", what, told)
             await asyncio.sleep(AGAIN_S)
-
-
-@contextmanager
-def _cut_off(response: aiohttp.ClientResponse) -> Iterator[None]:
-    """End the connection where an answer is left in its midst; a polite end of TLS waits for the other side."""
-    try:
-        yield
-    except BaseException:
-        if response.connection is not None and response.connection.transport is not None:
-            response.connection.transport.abort()
-        raise
-    finally:
-        response.close()
-
-
-async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """The lines of a stream, however long: one object may have megabytes, which `readline` refuses."""
-    parts: list[bytes] = []
-    async for chunk in content.iter_any():
-        *ends, rest = chunk.split(b"\n")
-        for end in ends:
-            yield b"".join((*parts, end))
-            parts.clear()
-        if rest:
-            parts.append(rest)
-
-
-def _event(line: bytes) -> dict[str, Any]:
-    """One event of a watch; what says that the watch failed is raised."""
-    try:
-        event: dict[str, Any] = json.loads(line)
-    except ValueError as error:
-        raise UnreachableError(0, "Unreachable", f"the API server broke off within an event: {error}") from error
-    if event.get("type") == "ERROR":
-        raise of_status(event.get("object") or {})
-    return event

@@ -17,7 +17,7 @@ from argosy.cluster.client.errors import ApiError, ConflictError, NotFoundError
 from argosy.cluster.client.kinds import LEASE
 
 from . import lease
-from .lease import Record, Sighting
+from .lease import ObservedRecord, Record
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Elector:
         self._connection, self._namespace, self._name = connection, namespace, name
         self._identity, self._duration_s, self._renew_s = identity, duration_s, renew_s
         self._deadline_s = duration_s * 2 / 3
-        self._sighting: Sighting | None = None
+        self._observed: ObservedRecord | None = None
         self._renewed = 0.0
         self.held = False
 
@@ -70,11 +70,11 @@ class Elector:
 
     async def release(self) -> None:
         """Give the Lease up, if this replica holds it, so that another takes over at once."""
-        if not self.held or self._sighting is None:
+        if not self.held or self._observed is None:
             return
         self.held = False
         try:
-            await self._write(lease.release(self._sighting.record, datetime.now(UTC)), self._deadline_s)
+            await self._write(lease.release(self._observed.record, datetime.now(UTC)), self._deadline_s)
         except ApiError as error:
             log.warning("the lease %s/%s could not be given up: %s", self._namespace, self._name, error)
 
@@ -82,14 +82,14 @@ class Elector:
         try:
             self._saw(await self._connection.get(LEASE, (self._namespace, self._name), urgent=True))
         except NotFoundError:
-            self._sighting = None
+            self._observed = None
 
     def _saw(self, body: Mapping[str, Any]) -> None:
-        self._sighting = lease.seen(self._sighting, lease.record_of(body), _now())
+        self._observed = lease.seen(self._observed, lease.record_of(body), _now())
 
     async def _take(self) -> bool:
         """Take the Lease if it is free. Whether this replica leads now."""
-        former = self._sighting
+        former = self._observed
         if former is not None and not former.is_free(self._identity, _now()):
             return False
         began = _now()
@@ -102,23 +102,23 @@ class Elector:
 
     async def _wait(self) -> None:
         """Until the Lease may be free: it changes hands, or its holder is silent for too long."""
-        if self._sighting is None:
+        if self._observed is None:
             return
         params = {
             "fieldSelector": f"metadata.name={self._name}",
-            "resourceVersion": self._sighting.record.version,
+            "resourceVersion": self._observed.record.version,
             "timeoutSeconds": "300",
         }
         events = self._connection.watch(LEASE, self._namespace, params)
         try:
-            async with aclosing(events), asyncio.timeout_at(self._sighting.expires) as limit:
+            async with aclosing(events), asyncio.timeout_at(self._observed.expires) as limit:
                 async for event in events:
                     if event["type"] == "DELETED":
                         return
                     self._saw(event["object"])
-                    if self._sighting.is_free(self._identity, _now()):
+                    if self._observed.is_free(self._identity, _now()):
                         return
-                    limit.reschedule(self._sighting.expires)
+                    limit.reschedule(self._observed.expires)
         except TimeoutError:
             return
 
@@ -126,10 +126,10 @@ class Elector:
         """Write the Lease anew, or find that it is lost."""
         began, left = _now(), self._left()
         try:
-            if self._sighting is None or left <= 0:
+            if self._observed is None or left <= 0:
                 raise TimeoutError
             async with asyncio.timeout(left):
-                await self._write(self._claim(self._sighting.record), left)
+                await self._write(self._claim(self._observed.record), left)
             self._renewed = began
         except ConflictError:
             await self._dispute()
@@ -144,7 +144,7 @@ class Elector:
         except (ApiError, TimeoutError) as error:
             self._unsure(error)
             return
-        if self._sighting is not None and self._sighting.record.holder != self._identity:
+        if self._observed is not None and self._observed.record.holder != self._identity:
             self.held = False
 
     def _unsure(self, error: Exception) -> None:
@@ -163,10 +163,10 @@ class Elector:
     async def _write(self, spec: Mapping[str, Any], timeout_s: float) -> None:
         metadata = {"namespace": self._namespace, "name": self._name}
         body = {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata, "spec": spec}
-        if self._sighting is None:
+        if self._observed is None:
             answer = await self._connection.create(LEASE, body, manager=MANAGER)
         else:
-            body["metadata"] = {**metadata, "resourceVersion": self._sighting.record.version}
+            body["metadata"] = {**metadata, "resourceVersion": self._observed.record.version}
             answer = await self._connection.update(LEASE, body, manager=MANAGER, timeout_s=timeout_s, urgent=True)
         self._saw(answer)
 

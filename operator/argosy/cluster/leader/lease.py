@@ -25,7 +25,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class ObservedRecord:
     """A record, and when this replica first saw it: seconds of its own clock."""
 
     record: Record
@@ -41,9 +41,9 @@ class Sighting:
         return self.record.holder in ("", identity) or now >= self.expires
 
 
-def seen(before: Sighting | None, record: Record, now: float) -> Sighting:
+def seen(before: ObservedRecord | None, record: Record, now: float) -> ObservedRecord:
     """What is known once `record` was read: a record that did not change is as old as it was."""
-    return before if before is not None and before.record == record else Sighting(record, now)
+    return before if before is not None and before.record == record else ObservedRecord(record, now)
 
 
 def record_of(body: Mapping[str, Any]) -> Record:
