@@ -34,7 +34,7 @@ def test_one_pool_serves_one_ensemble_of_five_models() -> None:
     (ensemble,) = of_kind(Ensemble)
     models = of_kind(InferenceModel)
     assert [model.name for model in models] == [step.model for step in ensemble.spec.steps] == STAGES
-    assert {each.spec.pool_ref for each in (*models, ensemble)} == {pool.name}
+    assert {each.spec.pool_ref.name for each in (*models, ensemble)} == {pool.name}
     assert [model.spec.model_format.backend for model in models] == [
         "python", "pytorch", "onnxruntime", "transformers", "python",
     ]  # fmt: skip

@@ -24,7 +24,7 @@ GOVERNED = {
     "dynamic_batching": "spec.batching",
     "sequence_batching": "spec.sequence",
     "ensemble_scheduling": "an Ensemble's spec.steps",
-    "instance_group": "spec.instances, spec.footprint and spec.parallelism",
+    "instance_group": "spec.instances or spec.instanceGroups, spec.footprint and spec.parallelism",
     "cc_model_filenames": "spec.engine",
 }
 """ModelConfig's fields that a field of the spec already decides."""

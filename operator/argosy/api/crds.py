@@ -28,14 +28,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a CRD says beyond its schema. `replicas` is the spec's field that /scale writes."""
+    """What a CRD says beyond its schema."""
 
     kind: type[ApiResource]
     spec: type[Any]
     status: type[StatusPart]
     plural: str
     short_name: str
-    replicas: str
     columns: tuple[Column, ...]
 
 
@@ -60,7 +59,6 @@ DEFINITIONS = (
         InferenceModelStatus,
         "inferencemodels",
         "amodel",
-        ".spec.minReplicas",
         (
             _READY,
             _REASON,
@@ -80,7 +78,6 @@ DEFINITIONS = (
         EnsembleStatus,
         "ensembles",
         "aens",
-        ".spec.minReplicas",
         (_READY, _REASON, _POOL, _VERSION, _REPLICAS, _AVAILABLE, _URL, _MESSAGE, _AGE),
     ),
     Definition(
@@ -89,7 +86,6 @@ DEFINITIONS = (
         ServingPoolStatus,
         "servingpools",
         "apool",
-        ".spec.minServers",
         (
             _READY,
             _REASON,
@@ -137,7 +133,7 @@ def _version(definition: Definition) -> Schema:
         "subresources": {
             "status": {},
             "scale": {
-                "specReplicasPath": definition.replicas,
+                "specReplicasPath": ".spec.replicas",
                 "statusReplicasPath": ".status.replicas",
                 "labelSelectorPath": ".status.selector",
             },

@@ -77,6 +77,13 @@ class EnsembleSpec(ApiModel):
         le=2**31 - 1,
         description="The largest batch. Default: 0, tensors have no batch dimension.",
     )
+    replicas: Int | None = Field(
+        default=None,
+        ge=0,
+        le=10000,
+        description="The servers that hold all of it; what /scale reads and writes. Default: Argosy decides, "
+        "from minReplicas to maxReplicas.",
+    )
     min_replicas: Int = Field(
         default=1, ge=0, le=10000, description="The fewest servers that hold all of it. Default: 1."
     )
@@ -119,8 +126,15 @@ class EnsembleSpec(ApiModel):
     )
 
     @property
+    def fewest_replicas(self) -> int:
+        """`replicas` where it is set, else `minReplicas`."""
+        return self.min_replicas if self.replicas is None else self.replicas
+
+    @property
     def most_replicas(self) -> int:
-        """`maxReplicas`, or `minReplicas` where it is not set."""
+        """`replicas` where it is set, else `maxReplicas`; `minReplicas` where neither is."""
+        if self.replicas is not None:
+            return self.replicas
         return self.min_replicas if self.max_replicas is None else self.max_replicas
 
 

@@ -1,6 +1,7 @@
 """What a model takes of the GPUs, and how it is split over several."""
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import ClassVar
 
 from pydantic import Field
@@ -11,40 +12,75 @@ from argosy.api.quantity import Quantity, Share
 MAX_GPUS = 64
 
 
+class Device(StrEnum):
+    """What runs a model."""
+
+    GPU = "GPU"
+    CPU = "CPU"
+
+
 def _share_of_one(footprint: "Footprint") -> Iterator[Fault]:
     if footprint.gpus and footprint.compute:
         yield Fault(
             "whole GPUs are taken alone, so a share of compute means nothing; leave out compute or gpus",
             ("compute",),
         )
-    if footprint.compute and not footprint.gpu_memory and not footprint.gpus:
+    if footprint.compute and footprint.gpu_memory is None and footprint.gpus is None:
         yield Fault("a share of a GPU needs its memory too; set gpuMemory, such as 2Gi", ("gpuMemory",))
 
 
-class Footprint(ApiModel):
-    """What one instance takes: a share of a GPU, or whole GPUs. Nothing set: it runs on the CPU."""
+def _some_memory(footprint: "Footprint") -> Iterator[Fault]:
+    if footprint.gpu_memory == 0:
+        yield Fault("must be more than 0; for no GPU set device: CPU instead", ("gpuMemory",))
 
-    gpu_memory: Quantity = Field(
-        default=0, description="Memory on each GPU it uses, as a quantity such as 16Gi. Default: 0, no GPU."
+
+def _nothing_of_a_gpu_on_the_cpu(footprint: "Footprint") -> Iterator[Fault]:
+    if footprint.device is not Device.CPU:
+        return
+    for field in ("gpu_memory", "compute", "gpus"):
+        if getattr(footprint, field) is not None:
+            name = Footprint.model_fields[field].alias or field
+            yield Fault(f"device CPU takes no GPU, and {name} is given; leave out one of the two", ("device",))
+
+
+class Footprint(ApiModel):
+    """What one instance takes: a share of a GPU, whole GPUs, or none. What is not set is not known yet."""
+
+    device: Device | None = Field(
+        default=None,
+        description="GPU or CPU. Default: GPU where a GPU's memory or whole GPUs are set; else what the format says, "
+        "which is the CPU for python and a GPU for the others, in a pool that has GPUs.",
     )
-    compute: Share = Field(
-        default=0,
-        description='The share of one GPU\'s compute it keeps busy, as "10%". Default: "0%".',
-        json_schema_extra={"default": "0%"},
+    gpu_memory: Quantity | None = Field(
+        default=None,
+        description="Memory on each GPU it uses, as a quantity such as 16Gi. Default: not known, so that it shares no "
+        "GPU until it is measured.",
     )
-    gpus: Int = Field(
-        default=0,
-        ge=0,
+    compute: Share | None = Field(
+        default=None, description='The share of one GPU\'s compute it keeps busy, as "10%". Default: not known.'
+    )
+    gpus: Int | None = Field(
+        default=None,
+        ge=1,
         le=MAX_GPUS,
-        description="Whole GPUs it takes for itself, planned where NVLink joins them. Default: 0, a share.",
+        description="Whole GPUs it takes for itself, planned where NVLink joins them. Default: a share of one where "
+        "gpuMemory is set.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             ("gpu_memory", "compute", "gpus"),
             _share_of_one,
-            cel="self.gpus == 0 || self.compute.matches('^0+([.]0)?%$')",
+            cel="!has(self.gpus) || !has(self.compute) || self.compute.matches('^0+([.]0)?%$')",
             says="whole GPUs are taken alone: leave out compute or gpus",
+        ),
+        Rule(("gpu_memory",), _some_memory),
+        Rule(
+            ("device", "gpu_memory", "compute", "gpus"),
+            _nothing_of_a_gpu_on_the_cpu,
+            cel="!has(self.device) || self.device != 'CPU' || "
+            "!(has(self.gpuMemory) || has(self.compute) || has(self.gpus))",
+            says="device CPU takes no GPU: leave out device, or gpuMemory, compute and gpus",
         ),
     )
 

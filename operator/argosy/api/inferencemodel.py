@@ -9,7 +9,8 @@ from argosy.api.base import ApiModel, Fault, Int, Rule
 from argosy.api.batching import Batching
 from argosy.api.configfields import check_config
 from argosy.api.engine import Engine
-from argosy.api.footprint import Footprint, Parallelism
+from argosy.api.footprint import Device, Footprint, Parallelism
+from argosy.api.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
 from argosy.api.meta import PoolMember, PoolReference
 from argosy.api.modelformat import ModelFormat
 from argosy.api.rollout import Rollout
@@ -20,6 +21,11 @@ from argosy.api.status import InferenceModelStatus
 from argosy.api.storage import Digest, StorageUri
 from argosy.api.tensors import MAX_TENSORS, InputTensor, OutputTensor, unique_names
 from argosy.api.versions import Version, VersionPolicy
+
+ON_ONE_GPU = frozenset({"onnxruntime", "tensorrt"})
+"""Backends of which an instance runs on one GPU, whatever it is given."""
+BATCH_FROM_FILES = frozenset({"onnxruntime", "tensorrt", "python"})
+"""Backends that complete an absent maxBatchSize from the model's files."""
 
 
 def _served_version(spec: "InferenceModelSpec") -> Iterator[Fault]:
@@ -44,7 +50,9 @@ def _preferred_sizes(spec: "InferenceModelSpec") -> Iterator[Fault]:
         places.append((("sequence", "oldest"), spec.sequence.oldest.preferred_batch_sizes))
     for path, sizes in places:
         for index, size in enumerate(sizes):
-            if size > spec.max_batch_size:
+            if spec.max_batch_size is None:
+                yield Fault(f"needs a maxBatchSize of {size} or more; set it", (*path, "preferredBatchSizes", index))
+            elif size > spec.max_batch_size:
                 yield Fault(
                     f"is {size}, more than maxBatchSize {spec.max_batch_size}; lower it or raise maxBatchSize",
                     (*path, "preferredBatchSizes", index),
@@ -52,7 +60,7 @@ def _preferred_sizes(spec: "InferenceModelSpec") -> Iterator[Fault]:
 
 
 def _scalars_need_a_batch(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    if spec.max_batch_size:
+    if spec.batch_size != 0:
         return
     for field, tensors in (("inputs", spec.inputs), ("outputs", spec.outputs)):
         for index, tensor in enumerate(tensors):
@@ -64,7 +72,7 @@ def _scalars_need_a_batch(spec: "InferenceModelSpec") -> Iterator[Fault]:
 
 
 def _ragged_needs_a_batch(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    if spec.max_batch_size:
+    if spec.batch_size != 0:
         return
     for index, tensor in enumerate(spec.inputs):
         if tensor.allow_ragged_batch:
@@ -75,7 +83,8 @@ def _ragged_needs_a_batch(spec: "InferenceModelSpec") -> Iterator[Fault]:
 
 
 def _gpus_agree(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    needed, given = spec.parallelism.gpus, spec.footprint.gpus
+    footprint = spec.footprint or Footprint()
+    needed, given = spec.parallelism.gpus, footprint.gpus
     if given and spec.parallelism != Parallelism() and given != needed:
         yield Fault(
             f"is {given}, but parallelism.tensor {spec.parallelism.tensor} x pipeline "
@@ -83,19 +92,52 @@ def _gpus_agree(spec: "InferenceModelSpec") -> Iterator[Fault]:
             f"takes {needed}; make them agree or leave out gpus",
             ("footprint", "gpus"),
         )
-    if needed > 1 and not given and spec.footprint.compute:
+    if needed > 1 and not given and footprint.compute:
         yield Fault(
             f"parallelism takes {needed} whole GPUs, so a share of compute means nothing; leave it out",
             ("footprint", "compute"),
         )
+    if needed > 1 and footprint.device is Device.CPU:
+        yield Fault(
+            f"is CPU, but parallelism takes {needed} GPUs; leave out one of the two",
+            ("footprint", "device"),
+        )
+
+
+def _one_gpu_backends(spec: "InferenceModelSpec") -> Iterator[Fault]:
+    given = bool(spec.instance_groups) and not any(group.spans for group in spec.instance_groups)
+    if spec.backend not in ON_ONE_GPU or spec.gpus <= 1 or given:
+        return
+    field = ("footprint", "gpus") if spec.footprint and spec.footprint.gpus else ("parallelism",)
+    yield Fault(
+        f"backend {spec.backend} runs an instance on one GPU, so the others of {spec.gpus} would stay idle; "
+        "take one, and raise minReplicas for more copies; or give each an instance with instanceGroups of KIND_GPU",
+        field,
+    )
 
 
 def _instances_on_whole_gpus(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    if spec.instances > 1 and spec.gpus > 1:
+    if spec.instances is not None and spec.instances > 1 and spec.gpus > 1:
         yield Fault(
             f"is {spec.instances}, but one instance takes all {spec.gpus} GPUs; use minReplicas for more copies",
             ("instances",),
         )
+
+
+def _one_way_of_instances(spec: "InferenceModelSpec") -> Iterator[Fault]:
+    if spec.instances is not None and spec.instance_groups:
+        yield Fault("instances and instanceGroups exclude each other; a group has its own count", ("instanceGroups",))
+
+
+def _groups_have_gpus(spec: "InferenceModelSpec") -> Iterator[Fault]:
+    footprint, groups = spec.footprint or Footprint(), spec.instance_groups
+    if on_cpu(groups) and (spec.gpus or footprint.gpu_memory is not None or footprint.device is Device.GPU):
+        message = "every group is KIND_CPU, and a GPU is asked for; leave out one of the two"
+        yield Fault(message, ("instanceGroups",))
+        return
+    no_gpu = footprint.device is Device.CPU
+    for fault in group_faults(groups, spec.gpus or 1, spec.backend, spec.backend in ON_ONE_GPU, no_gpu):
+        yield Fault(fault.message, ("instanceGroups", *fault.path))
 
 
 def _shape_tensors_need_tensorrt(spec: "InferenceModelSpec") -> Iterator[Fault]:
@@ -153,11 +195,12 @@ class InferenceModelSpec(ApiModel):
         max_length=MAX_TENSORS,
         description="The tensors a response brings. Default: what the model's files say.",
     )
-    max_batch_size: Int = Field(
-        default=0,
+    max_batch_size: Int | None = Field(
+        default=None,
         ge=0,
         le=2**31 - 1,
-        description="The largest batch. Default: 0, tensors have no batch dimension.",
+        description="The largest batch; 0: tensors have no batch dimension. Default: what the backend reads in the "
+        "model's files, and 0 where they say nothing.",
     )
     batching: Batching | None = Field(
         default=None, description="Joins requests into batches. Default: they run one by one."
@@ -165,15 +208,35 @@ class InferenceModelSpec(ApiModel):
     sequence: Sequence | None = Field(
         default=None, description="Keeps related requests together. Default: they are unrelated."
     )
-    footprint: Footprint = Field(default_factory=Footprint, description="What one instance takes. Default: no GPU.")
+    footprint: Footprint | None = Field(
+        default=None,
+        description="What one instance takes. Default: not known; in a pool with GPUs it then has a GPU of its own, "
+        "or the CPU where the format is python.",
+    )
     parallelism: Parallelism = Field(
         default_factory=Parallelism, description="How one copy is split over whole GPUs. Default: not at all."
     )
-    instances: Int = Field(
-        default=1,
+    instances: Int | None = Field(
+        default=None,
         ge=1,
         le=256,
-        description="Copies that run at once on each device of a replica. Default: 1.",
+        description="Copies that run at once on each device of a replica. Default: Argosy decides; one until it is "
+        "measured.",
+    )
+    instance_groups: tuple[InstanceGroup, ...] = Field(
+        default=(),
+        max_length=32,
+        description="Instances of several kinds, in place of instances. Default: one group of them.",
+    )
+    rate_limiter: RateLimiter | None = Field(
+        default=None, description="What instances may run at once on a server. Default: as many as there are."
+    )
+    replicas: Int | None = Field(
+        default=None,
+        ge=0,
+        le=10000,
+        description="The servers that hold it; what /scale reads and writes. Default: Argosy decides, "
+        "from minReplicas to maxReplicas.",
     )
     min_replicas: Int = Field(default=1, ge=0, le=10000, description="The fewest servers that hold it. Default: 1.")
     max_replicas: Int | None = Field(
@@ -217,15 +280,15 @@ class InferenceModelSpec(ApiModel):
             ("batching", "sequence", "max_batch_size"),
             _preferred_sizes,
             cel="!has(self.batching) || !has(self.batching.preferredBatchSizes) || "
-            "self.batching.preferredBatchSizes.all(size, size <= self.maxBatchSize)",
+            "self.batching.preferredBatchSizes.all(size, has(self.maxBatchSize) && size <= self.maxBatchSize)",
             says="a preferred batch size is at most maxBatchSize",
         ),
-        Rule(("inputs", "outputs", "max_batch_size"), _scalars_need_a_batch),
-        Rule(("inputs", "max_batch_size"), _ragged_needs_a_batch),
+        Rule(("inputs", "outputs", "max_batch_size", "model_format", "engine"), _scalars_need_a_batch),
+        Rule(("inputs", "max_batch_size", "model_format", "engine"), _ragged_needs_a_batch),
         Rule(
             ("footprint", "parallelism"),
             _gpus_agree,
-            cel="!has(self.footprint) || !has(self.parallelism) || self.footprint.gpus == 0 || "
+            cel="!has(self.footprint) || !has(self.parallelism) || !has(self.footprint.gpus) || "
             "self.parallelism.tensor * self.parallelism.pipeline == 1 || "
             "self.footprint.gpus == self.parallelism.tensor * self.parallelism.pipeline",
             says="footprint.gpus must be parallelism.tensor x parallelism.pipeline",
@@ -233,9 +296,18 @@ class InferenceModelSpec(ApiModel):
         Rule(
             ("footprint", "parallelism", "instances"),
             _instances_on_whole_gpus,
-            cel="self.instances == 1 || !has(self.footprint) || self.footprint.gpus <= 1",
+            cel="!has(self.instances) || self.instances == 1 || !has(self.footprint) || "
+            "!has(self.footprint.gpus) || self.footprint.gpus <= 1",
             says="a model that takes several GPUs has one instance on them",
         ),
+        Rule(("footprint", "parallelism", "model_format", "engine", "instance_groups"), _one_gpu_backends),
+        Rule(
+            ("instances", "instance_groups"),
+            _one_way_of_instances,
+            cel="!(has(self.instances) && has(self.instanceGroups) && size(self.instanceGroups) > 0)",
+            says="instances and instanceGroups exclude each other",
+        ),
+        Rule(("instance_groups", "footprint", "parallelism", "model_format", "engine"), _groups_have_gpus),
         replicas_in_order("min_replicas", "max_replicas"),
         unique_names("inputs", "inputs"),
         unique_names("outputs", "outputs"),
@@ -251,12 +323,44 @@ class InferenceModelSpec(ApiModel):
 
     @property
     def gpus(self) -> int:
-        """Whole GPUs that one copy takes; 0 when it takes a share, or none."""
-        return self.footprint.gpus or (self.parallelism.gpus if self.parallelism.gpus > 1 else 0)
+        """Whole GPUs that one copy is declared to take; 0 when it takes a share, none, or nobody says."""
+        given = self.footprint.gpus if self.footprint else None
+        return given or (self.parallelism.gpus if self.parallelism.gpus > 1 else 0)
+
+    @property
+    def device(self) -> Device:
+        """What is to run it, in a pool that has both."""
+        footprint = self.footprint or Footprint()
+        if footprint.device is not None:
+            return footprint.device
+        if on_cpu(self.instance_groups):
+            return Device.CPU
+        wanted = any(group.kind in (GroupKind.GPU, GroupKind.MODEL) for group in self.instance_groups)
+        if wanted or self.gpus or footprint.gpu_memory is not None or self.model_format.name != "python":
+            return Device.GPU
+        return Device.CPU
+
+    @property
+    def rate_limited(self) -> bool:
+        """Whether instances may not run whenever they are free."""
+        return self.rate_limiter is not None or any(group.rate_limiter for group in self.instance_groups)
+
+    @property
+    def batch_size(self) -> int | None:
+        """The largest batch; 0: there is no batch dimension; None: only the model's files say."""
+        unknown = self.max_batch_size is None and self.backend in BATCH_FROM_FILES
+        return None if unknown else self.max_batch_size or 0
+
+    @property
+    def fewest_replicas(self) -> int:
+        """`replicas` where it is set, else `minReplicas`."""
+        return self.min_replicas if self.replicas is None else self.replicas
 
     @property
     def most_replicas(self) -> int:
-        """`maxReplicas`, or `minReplicas` where it is not set."""
+        """`replicas` where it is set, else `maxReplicas`; `minReplicas` where neither is."""
+        if self.replicas is not None:
+            return self.replicas
         return self.min_replicas if self.max_replicas is None else self.max_replicas
 
 

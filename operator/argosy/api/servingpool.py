@@ -189,6 +189,13 @@ class ServingPoolSpec(ApiModel):
         le=64,
         description="The most GPUs that a server may have; 0 for CPU servers. Default: what its models need.",
     )
+    replicas: Int | None = Field(
+        default=None,
+        ge=0,
+        le=10000,
+        description="The servers there are; what /scale reads and writes. Default: as many as its models need, from "
+        "minServers to maxServers.",
+    )
     min_servers: Int = Field(default=0, ge=0, le=10000, description="The fewest servers. Default: 0.")
     max_servers: Int | None = Field(
         default=None, ge=1, le=10000, description="The most servers. Default: as many as the nodes hold."
@@ -211,6 +218,16 @@ class ServingPoolSpec(ApiModel):
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (replicas_in_order("min_servers", "max_servers"),)
+
+    @property
+    def fewest_servers(self) -> int:
+        """`replicas` where it is set, else `minServers`."""
+        return self.min_servers if self.replicas is None else self.replicas
+
+    @property
+    def most_servers(self) -> int | None:
+        """`replicas` where it is set, else `maxServers`; None without a limit."""
+        return self.max_servers if self.replicas is None else self.replicas
 
 
 class ServingPool(ApiResource):

@@ -55,12 +55,13 @@ class Footprint:
 
     A shared model (`gpus` 0) takes `memory` and `compute` of one GPU. A whole-GPU model takes `gpus` GPUs
     alone, each with at least `memory`, joined by NVLink where `gpus` > 1. Both zero: it runs on the CPU
-    beside the others.
+    beside the others. `assumed`: what it takes is neither declared nor measured, so it has a GPU of its own.
     """
 
     memory: int = 0
     compute: int = 0
     gpus: int = 0
+    assumed: bool = False
 
     @property
     def whole(self) -> bool:

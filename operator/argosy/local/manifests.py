@@ -106,8 +106,8 @@ def _for_this_machine(resource: Resource, copies: int) -> Resource:
         runtime = resource.spec.runtime.model_copy(update={"name": RuntimeName.ARGOSY})
         spec = resource.spec.model_copy(update={"node_selector": {}, "runtime": runtime})
         return resource.model_copy(update={"spec": spec})
-    fewest = min(max(1, resource.spec.min_replicas), copies)
-    update = {"min_replicas": fewest, "max_replicas": None}
+    fewest = min(max(1, resource.spec.fewest_replicas), copies)
+    update = {"replicas": None, "min_replicas": fewest, "max_replicas": None}
     if isinstance(resource, InferenceModel):
         return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})

@@ -26,11 +26,12 @@ _FIELDS = {
     "dynamic_batching": "batching",
     "sequence_batching": "sequence",
     "version_policy": "versionPolicy",
-    "instance_group": "instances",
+    "instance_group": "instanceGroups",
     "backend": "modelFormat",
     "platform": "modelFormat",
 }
 """Where the fields of a configuration come from, unless `spec.config` gives them."""
+_ANY_BATCH = 2**31 - 1
 _STEP = re.compile(r"ensemble_scheduling\.step\[(\d+)\](?:\.(input_map|output_map)\[\"(.*)\"\])?")
 
 
@@ -75,16 +76,25 @@ class _Checked:
 def _checked(model: Alike[InferenceModel]) -> _Checked:
     """A model's complete configuration as it is on a CPU, and what is wrong with it.
 
-    Tensors that a manifest leaves to the model's files are not known here, and not checked.
+    Tensors that a manifest leaves to the model's files are not known here, and not checked; of a batch size that it
+    leaves to them only what is wrong with every one.
     """
     resource = model.resource
-    config = model_config(resource, Devices((), resource.spec.instances), [resource.spec.version])
+    config = model_config(resource, Devices(), [resource.spec.version])
     try:
         full = normalize(config, resource.name)
     except ConfigError as error:
         return _Checked(config, (Violation("", str(error)),))
     complete = bool(full.input) and bool(full.output)
-    return _Checked(full, tuple(check(full) if complete else check_structure(full)))
+    rules = check if complete else check_structure
+    violations = rules(full)
+    if resource.spec.batch_size is None:
+        batched = ModelConfig()
+        batched.CopyFrom(full)
+        batched.max_batch_size = _ANY_BATCH
+        either_way = {each.path for each in rules(batched)}
+        violations = [each for each in violations if each.path in either_way]
+    return _Checked(full, tuple(violations))
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +104,8 @@ def _ensemble_violations(ensemble: Alike[Ensemble], steps: tuple[Alike[Inference
     pins = {step.model: step.version or 1 for step in resource.spec.steps}
     config = normalize(ensemble_config(resource, pins), resource.name)
     configs = {step.resource.name: _checked(step).config for step in steps}
-    complete = {name for name, each in configs.items() if each.input and each.output}
+    unknown = {step.resource.name for step in steps if step.resource.spec.batch_size is None}
+    complete = {name for name, each in configs.items() if each.input and each.output} - unknown
     return (*check(config), *(check_steps(config, configs) if complete >= pins.keys() else ()))
 
 

@@ -7,15 +7,11 @@ from google.protobuf import json_format
 from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.batching import Batching, QueuePolicy
-from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
+from argosy.api.inferencemodel import InferenceModel
 
+from .instance_groups import place
 from .sequence import sequence_batching
 from .tensors import tensor_input, tensor_output
-
-ACROSS_GPUS = frozenset({"vllm", "tensorrtllm"})
-"""Backends whose one instance takes the model's GPUs by itself, and wants no group per GPU."""
-GPU_DEVICES = "gpu_device_ids"
-"""The parameter that tells such a backend which of the server's GPUs are the model's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +30,8 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
     spec = model.spec
     config = pb.ModelConfig(
         name=model.name,
-        backend=spec.model_format.backend,
-        max_batch_size=spec.max_batch_size,
+        backend=spec.backend,
+        max_batch_size=spec.max_batch_size or 0,  # absent: the backend completes it
         version_policy=specific(versions),
         input=[tensor_input(tensor) for tensor in spec.inputs],
         output=[tensor_output(tensor) for tensor in spec.outputs],
@@ -44,7 +40,7 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
         config.dynamic_batching.CopyFrom(_batching(spec.batching))
     if spec.sequence is not None:
         config.sequence_batching.CopyFrom(sequence_batching(spec.sequence))
-    _place(config, spec, devices)
+    place(config, spec, devices.gpus, devices.instances)
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
     return config
 
@@ -86,16 +82,3 @@ def _queue_policy(policy: QueuePolicy) -> pb.ModelQueuePolicy:
         allow_timeout_override=policy.allow_timeout_override,
         max_queue_size=policy.max_queue_size,
     )
-
-
-def _place(config: pb.ModelConfig, spec: InferenceModelSpec, devices: Devices) -> None:
-    """One instance group: on each GPU, on the CPU, or one that spans its GPUs itself."""
-    group = config.instance_group.add(count=devices.instances)
-    if not devices.gpus:
-        group.kind = pb.ModelInstanceGroup.KIND_CPU
-    elif len(devices.gpus) > 1 or spec.model_format.backend in ACROSS_GPUS:
-        group.kind = pb.ModelInstanceGroup.KIND_MODEL
-        config.parameters[GPU_DEVICES].string_value = ",".join(map(str, devices.gpus))
-    else:
-        group.kind = pb.ModelInstanceGroup.KIND_GPU
-        group.gpus.extend(devices.gpus)

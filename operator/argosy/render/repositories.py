@@ -105,11 +105,11 @@ def _ensemble_text(ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...])
 
 
 def source_of(model: InferenceModel) -> VersionSource:
-    """Where the declared version's files come from, the name of a lone file, and what the version takes of a GPU."""
+    """Where the declared version's files come from, the name of a lone file, and what it is said to take of a GPU."""
     spec, need = model.spec, footprint_of(model)
     name = str(spec.config.get("default_model_filename") or "")
-    filename = _file_name(spec.storage_uri, spec.model_format.backend, name)
-    return VersionSource(spec.storage_uri, spec.digest or "", filename, need.memory, need.whole)
+    filename = _file_name(spec.storage_uri, spec.backend, name)
+    return VersionSource(spec.storage_uri, spec.digest or "", filename, need.memory, need.whole and not need.assumed)
 
 
 def local_devices(placement: Placement, server: ServerPlan) -> Devices:

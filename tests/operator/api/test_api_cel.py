@@ -63,6 +63,18 @@ BREAKING = [
         "footprint.gpus must be parallelism.tensor x parallelism.pipeline",
     ),
     ("InferenceModel", {"footprint": {"gpus": 2}}, "a model that takes several GPUs has one instance on them"),
+    (
+        "InferenceModel",
+        {"footprint.device": "CPU"},
+        "device CPU takes no GPU: leave out device, or gpuMemory, compute and gpus",
+    ),
+    ("InferenceModel", {"maxBatchSize": ...}, "a preferred batch size is at most maxBatchSize"),
+    ("InferenceModel", {"instanceGroups": [{"count": 1}]}, "instances and instanceGroups exclude each other"),
+    (
+        "InferenceModel",
+        {"instances": ..., "instanceGroups": [{"kind": "KIND_CPU", "gpus": [0]}]},
+        "a group of KIND_CPU or KIND_MODEL names no GPUs",
+    ),
     ("InferenceModel", {"minReplicas": 5}, "maxReplicas is at least minReplicas"),
     (
         "InferenceModel",

@@ -247,6 +247,7 @@ def test_names_columns_and_subresources(definition: Any) -> None:
     schema = version["schema"]["openAPIV3Schema"]
     scale = version["subresources"]["scale"]
     assert version["subresources"]["status"] == {}
+    assert scale["specReplicasPath"] == ".spec.replicas"
     for path in (*scale.values(), *(column["jsonPath"] for column in version["additionalPrinterColumns"])):
         assert _has(schema, path), path
 

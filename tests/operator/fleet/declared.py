@@ -31,7 +31,7 @@ def model(name: str, version: int = 1, memory: int = 20, **spec: Any) -> Resourc
         "storageUri": f"s3://b/{name}/{version}",
         "inputs": [{"name": "X", **TENSOR}],
         "outputs": [{"name": "Y", **TENSOR}],
-        "footprint": {"gpuMemory": f"{memory}Gi"} if memory else {},
+        "footprint": {"gpuMemory": f"{memory}Gi"} if memory else {"device": "CPU"},
         **spec,
     }
     return resource("InferenceModel", name, version=version, **given)

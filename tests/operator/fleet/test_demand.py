@@ -11,6 +11,8 @@ from argosy.fleet.demand.pool_facts import fleet_facts
 from argosy.fleet.facts import CurrentServer, Footprint, Gpu, Node, PoolFacts
 
 GIB = 1 << 30
+OWN = Footprint(gpus=1, assumed=True)
+VLLM = {"modelFormat": {"name": "vllm"}}
 
 
 def resource(kind: str, name: str, spec: dict[str, Any], namespace: str = "default") -> Resource:
@@ -52,6 +54,11 @@ def pool(name: str = "p", namespace: str = "default", **spec: Any) -> ServingPoo
     return found
 
 
+def groups(*given: dict[str, Any], **footprint: Any) -> dict[str, Any]:
+    """Instance groups of 1 GiB an instance."""
+    return {"instanceGroups": list(given), "footprint": {"gpuMemory": "1Gi", **footprint}}
+
+
 def facts(*resources: Resource, nodes: tuple[Node, ...] = ()) -> PoolFacts:
     (found,) = fleet_facts([pool(), *resources], nodes)
     return found
@@ -64,19 +71,51 @@ def grouped(*resources: Resource) -> dict[str, tuple[list[str], int]]:
 @pytest.mark.parametrize(
     ("spec", "expected"),
     [
-        ({}, Footprint()),
-        ({"instances": 4}, Footprint()),
+        ({}, OWN),
+        ({"instances": 4}, OWN),
+        ({"footprint": {}}, OWN),
+        ({"footprint": {"device": "CPU"}}, Footprint()),
+        ({"footprint": {"device": "CPU"}, "instances": 4}, Footprint()),
+        ({"modelFormat": {"name": "python"}}, Footprint()),
+        ({"modelFormat": {"name": "python"}, "footprint": {"device": "GPU"}}, OWN),
+        ({"modelFormat": {"name": "python"}, "footprint": {"gpuMemory": "4Gi"}}, Footprint(4 * GIB)),
         ({"footprint": {"gpuMemory": "4Gi"}}, Footprint(4 * GIB)),
         ({"footprint": {"gpuMemory": "4Gi", "compute": "10%"}, "instances": 2}, Footprint(8 * GIB, 200)),
+        (groups({"count": 2}, {"kind": "KIND_GPU", "count": 3}), Footprint(5 * GIB)),
+        (groups({"kind": "KIND_GPU"}, {"kind": "KIND_CPU", "count": 9}), Footprint(GIB)),
+        (groups({"kind": "KIND_GPU", "gpus": [0]}, {"kind": "KIND_GPU", "count": 2}, gpus=2), Footprint(3 * GIB, 0, 2)),
+        ({"instanceGroups": [{"kind": "KIND_CPU"}]}, Footprint()),
+        ({"modelFormat": {"name": "python"}, "instanceGroups": [{"kind": "KIND_GPU"}]}, OWN),
         ({"footprint": {"gpus": 1}}, Footprint(0, 0, 1)),
         ({"footprint": {"gpus": 1, "gpuMemory": "10Gi"}, "instances": 2}, Footprint(20 * GIB, 0, 1)),
-        ({"parallelism": {"tensor": 2}, "footprint": {"gpuMemory": "60Gi"}}, Footprint(60 * GIB, 0, 2)),
-        ({"parallelism": {"tensor": 2, "pipeline": 2}}, Footprint(0, 0, 4)),
+        ({**VLLM, "parallelism": {"tensor": 2}, "footprint": {"gpuMemory": "60Gi"}}, Footprint(60 * GIB, 0, 2)),
+        ({**VLLM, "parallelism": {"tensor": 2, "pipeline": 2}}, Footprint(0, 0, 4)),
         ({"parallelism": {"tensor": 1}, "footprint": {"gpuMemory": "1Gi"}}, Footprint(GIB)),
     ],
 )
 def test_a_footprint_is_what_is_declared(spec: dict[str, Any], expected: Footprint) -> None:
     assert footprint_of(model("m", **spec)) == expected
+
+
+GPU_NODE, CPU_NODE = Node("a", (Gpu(0, 80 * GIB),)), Node("b", (Gpu(0, 80 * GIB, is_cpu=True),))
+WITH_GPU = CurrentServer("p-0", "gone", (0,), {"m": (0,)})
+
+
+@pytest.mark.parametrize(
+    ("spec", "nodes", "current", "expected"),
+    [
+        ({}, [GPU_NODE, CPU_NODE], [], OWN),
+        ({}, [CPU_NODE], [], Footprint()),
+        ({}, [], [], Footprint()),
+        ({}, [CPU_NODE], [WITH_GPU], OWN),
+        ({"maxGpusPerServer": 0}, [GPU_NODE], [], Footprint()),
+    ],
+)
+def test_what_nobody_sized_has_a_gpu_of_its_own_in_a_pool_that_has_gpus(
+    spec: dict[str, Any], nodes: list[Node], current: list[CurrentServer], expected: Footprint
+) -> None:
+    (found,) = fleet_facts([pool(**spec), model("m")], nodes, {"default/p": current})
+    assert [demand.footprint for group in found.groups for demand in group.demands] == [expected]
 
 
 def test_a_lone_model_is_its_own_group() -> None:

@@ -80,7 +80,7 @@ CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
     "no more servers": (
         PoolFacts("p", (node(),), (lone("x", SMALL, 2),), max_servers=1),
         "ServerLimit",
-        ["replica 2 of x", "maxServers is 1", "Raise maxServers"],
+        ["replica 2 of x", "may have 1 server", "Raise its maxServers"],
     ),
     "replicas apart": (
         PoolFacts("p", (node("a", 1),), (lone("x", SMALL, 2),)),

@@ -306,3 +306,26 @@ def test_a_found_cycle_is_one_and_none_means_an_order_exists(edges: dict[int, tu
 
 def test_a_long_chain_needs_no_deep_stack() -> None:
     assert find_cycle({node: (node + 1,) for node in range(20_000)}) == ()
+
+
+@pytest.mark.parametrize(
+    ("model_format", "dims", "right"),
+    [
+        ("onnx", [4], True),
+        ("onnx", [8, 4], True),
+        ("onnx", [5], False),
+        ("pytorch", [8, 4], True),
+        ("pytorch", [4], False),
+    ],
+)
+def test_a_batch_that_only_the_files_tell_is_taken_either_way(model_format: str, dims: list[int], right: bool) -> None:
+    embed = model(
+        "embed",
+        {"ids": ("INT64", [-1])},
+        {"vector": ("FP32", dims)},
+        maxBatchSize=None,
+        modelFormat={"name": model_format},
+    )
+    wide = ensemble([FIRST, SECOND], maxBatchSize=0, outputs=tensors({"vector": ("FP32", [8, 4])}))
+    found = [path for path, message in faults(wide, TOKENIZE, embed) if "shape" in message]
+    assert found == ([] if right else ["spec.outputs[0]"])

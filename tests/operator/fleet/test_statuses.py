@@ -339,7 +339,7 @@ def test_an_ensemble_with_a_broken_graph_is_invalid() -> None:
 
 
 def test_a_pool_shows_its_servers_and_counts_its_gpus() -> None:
-    resources = [pool(), model("x"), model("y", footprint={"gpus": 1}), model("z", footprint={})]
+    resources = [pool(), model("x"), model("y", footprint={"gpus": 1}), model("z", footprint={"device": "CPU"})]
     status = of_pool(statuses(situation(resources, [report("p-0"), report("p-1", ready=False)]), NOON))
     assert status.gpus is not None
     assert (status.gpus.total, status.gpus.used, status.gpus.free, status.gpus.one_per_model) == (2, 2, 0, 3)
@@ -353,3 +353,74 @@ def test_a_pool_shows_its_servers_and_counts_its_gpus() -> None:
 
 def test_an_empty_pool_is_ready() -> None:
     assert said(of_pool(statuses(situation([pool()]), NOON)), "Ready") == ("True", "NoModels")
+
+
+def test_what_nobody_sized_says_that_it_has_a_gpu_of_its_own_and_which_field_to_set() -> None:
+    resources = [pool(), model(footprint={}), model("sized"), model("cpu", footprint={"device": "CPU"})]
+    found = statuses(situation(resources), NOON)
+    message = condition_of(of_model(found), "Placed").message
+    assert "GPU 0; it has that GPU for itself" in message
+    assert "spec.footprint.gpuMemory" in message
+    assert "spec.footprint.device: CPU" in message
+    assert "for itself" not in condition_of(of_model(found, "sized"), "Placed").message
+    assert "CPU" in condition_of(of_model(found, "cpu"), "Placed").message
+    footprints = [of_model(found, name).footprint for name in ("m", "sized", "cpu")]
+    assert [(each.gpu_memory, each.gpus) for each in footprints if each] == [(None, 1), (4 * GIB, 0), (None, 0)]
+
+
+def test_what_nobody_sized_and_finds_no_gpu_is_told_what_to_declare() -> None:
+    status = of_model(statuses(situation([pool(), model(minReplicas=3, footprint={})]), NOON))
+    assert said(status, "Placed") == ("False", "PartiallyPlaced")
+    assert "footprint.gpuMemory would tell" in condition_of(status, "Placed").message
+
+
+def test_a_rate_limiter_that_no_server_heeds_is_told() -> None:
+    limited = model(rateLimiter={"priority": 2})
+    triton = {"runtime": {"name": "triton"}}
+    limits = {"rateLimit": {"resources": [{"name": "r", "count": 1}]}}
+    for spec, reason in (
+        ({}, "SettingWithoutEffect"),
+        (triton, "SettingWithoutEffect"),
+        (limits, "SettingWithoutEffect"),
+        ({**triton, **limits}, "Valid"),
+    ):
+        valid = condition_of(of_model(statuses(situation([pool(**spec), limited]), NOON)), "Valid")
+        assert valid.reason == reason
+        assert ("spec.rateLimiter: instances run whenever they are free" in valid.message) == (reason != "Valid")
+
+
+def test_set_replicas_decide_and_the_status_names_the_field() -> None:
+    resources = [
+        pool(replicas=2, minServers=1, maxServers=1),
+        model(replicas=2, minReplicas=1, maxReplicas=1),
+        model("off", replicas=0, minReplicas=2),
+        model("step", minReplicas=0),
+        ensemble("e", {"model": "step"}, replicas=1, minReplicas=0),
+    ]
+    found = statuses(situation(resources), NOON)
+    status = of_model(found)
+    assert status.replicas == 2
+    assert status.scaling is not None
+    assert (status.scaling.desired_replicas, status.scaling.reason) == (2, "FixedReplicas")
+    assert status.scaling.message.startswith("spec.replicas is 2, and decides")
+    assert said(status, "Scaling") == ("True", "FixedReplicas")
+    off = of_model(found, "off")
+    assert off.replicas == 0
+    assert condition_of(off, "Placed").message == "spec.replicas is 0, so it has no replica"
+    assert of_ensemble(found).replicas == 1
+    assert condition_of(of_ensemble(found), "Scaling").message.startswith("spec.replicas is 1, and decides")
+    assert of_pool(found).replicas == 2
+    assert condition_of(of_pool(found), "Scaling").message.startswith("spec.replicas is 2, and decides")
+
+
+def test_unset_replicas_leave_the_bounds_to_decide() -> None:
+    found = statuses(situation([pool(minServers=1), model(minReplicas=2)]), NOON)
+    assert of_model(found).replicas == 2
+    assert condition_of(of_model(found), "Scaling").message.startswith("replicas stay at minReplicas (2)")
+    assert "at least minServers (1)" in condition_of(of_pool(found), "Scaling").message
+
+
+def test_a_pool_of_fixed_servers_says_which_field_holds_it() -> None:
+    status = of_model(statuses(situation([pool(replicas=1, maxServers=5), model(minReplicas=2)]), NOON))
+    message = condition_of(status, "Placed").message
+    assert "the pool may have 1 server. Raise its maxServers (or replicas, where that is set)" in message

@@ -19,6 +19,7 @@ from argosy.render.ensemble_config import ensemble_config
 from argosy.render.model_config import Devices, model_config, overlay
 from argosy.render.repositories import local_devices, source_of
 from argosy_runtime.agent.contract import RenderedModel, VersionSource, in_load_order
+from argosy_runtime.modelconfig import check_structure, normalize
 
 
 def model(backend: str = "onnx", **spec: Any) -> InferenceModel:
@@ -45,6 +46,80 @@ def test_the_instance_group_is_what_the_backend_expects(
     assert (pb.ModelInstanceGroup.Kind.Name(group.kind), list(group.gpus), group.count) == (kind, listed, 2)
     told = config.parameters["gpu_device_ids"].string_value if "gpu_device_ids" in config.parameters else None
     assert told == parameter
+
+
+GROUPS = [
+    {"name": "fast", "kind": "KIND_GPU", "count": 2, "gpus": [1], "rateLimiter": {"priority": 1}},
+    {"kind": "KIND_GPU", "passive": True},
+    {"kind": "KIND_CPU", "count": 3},
+]
+LIMITER = {"resources": [{"name": "slots", "count": 2, "global": True}], "priority": 3}
+
+
+def test_groups_are_rendered_on_the_models_own_gpus() -> None:
+    declared = model("onnx", footprint={"gpus": 2}, instanceGroups=GROUPS, rateLimiter=LIMITER)
+    config = model_config(declared, Devices((4, 6)), [1])
+    limited = pb.ModelRateLimiter(resources=[pb.ModelRateLimiter.Resource(name="slots", count=2)], priority=3)
+    setattr(limited.resources[0], "global", True)
+    kinds = pb.ModelInstanceGroup
+    assert list(config.instance_group) == [
+        kinds(name="fast", kind=kinds.KIND_GPU, count=2, gpus=[6], rate_limiter=pb.ModelRateLimiter(priority=1)),
+        kinds(kind=kinds.KIND_GPU, count=1, gpus=[4, 6], passive=True, rate_limiter=limited),
+        kinds(kind=kinds.KIND_CPU, count=3, rate_limiter=limited),
+    ]
+    assert text_format.Parse(config_text(config), pb.ModelConfig()) == config
+    assert check_structure(normalize(config, "m", gpus=range(8))) == []
+
+
+def test_groups_of_a_model_on_the_cpu_are_on_the_cpu() -> None:
+    config = model_config(model("onnx", footprint={"gpus": 2}, instanceGroups=GROUPS), Devices(), [1])
+    kinds = [(pb.ModelInstanceGroup.Kind.Name(group.kind), group.count) for group in config.instance_group]
+    assert kinds == [("KIND_CPU", 2), ("KIND_CPU", 1), ("KIND_CPU", 3)]
+
+
+def test_profiles_reach_the_group_and_limits_every_group() -> None:
+    declared = model("tensorrt", instanceGroups=[{"profile": [1, 2]}], rateLimiter=LIMITER)
+    (group,) = model_config(declared, Devices((0,)), [1]).instance_group
+    assert list(group.profile) == ["1", "2"]
+    (single,) = model_config(model("onnx", rateLimiter=LIMITER), Devices((0,)), [1]).instance_group
+    assert group.rate_limiter == single.rate_limiter
+    assert single.rate_limiter.priority == 3
+
+
+def test_a_resource_that_is_global_in_one_group_only_is_refused() -> None:
+    tensor = {"name": "x", "dataType": "TYPE_FP32", "dims": [1]}
+    limiters = [{"resources": [{"name": "r", "global": scope}]} for scope in (True, False)]
+    groups = [{"rateLimiter": each} for each in limiters]
+    declared = model("onnx", maxBatchSize=1, inputs=[tensor], outputs=[tensor], instanceGroups=groups)
+    assert [problem.path for problem in check_rendered([declared])] == [
+        "spec.instanceGroups[1].rateLimiter.resources[0].global"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model_format", "engine", "backend", "filename"),
+    [
+        ("onnx", None, "onnxruntime", ""),
+        ("onnx", {"builder": "tensorrt"}, "tensorrt", "model.plan"),
+        ("huggingface", {"builder": "tensorrt_llm"}, "tensorrtllm", ""),
+    ],
+)
+def test_an_engine_decides_the_backend(
+    model_format: str, engine: dict[str, Any] | None, backend: str, filename: str
+) -> None:
+    spec = {"engine": engine} if engine else {}
+    built = model(model_format, storageUri="s3://b/built.plan", **spec)
+    assert model_config(built, Devices((0,)), [1]).backend == backend
+    assert source_of(built).filename == filename
+
+
+@pytest.mark.parametrize("backend", ["onnx", "python", "tensorrt"])
+def test_a_batch_size_that_is_left_to_the_files_is_absent_and_no_fault(backend: str) -> None:
+    scalar = {"name": "x", "dataType": "TYPE_FP32", "dims": [1], "reshape": {"shape": []}}
+    tensors = {"inputs": [scalar], "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [1]}]}
+    unset = model(backend, **tensors)
+    assert "max_batch_size" not in config_text(model_config(unset, Devices(), [1]))
+    assert check_rendered([unset]) == []
 
 
 def test_gpus_are_counted_from_the_servers_first() -> None:

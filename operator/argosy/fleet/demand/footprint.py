@@ -3,26 +3,45 @@
 from collections.abc import Collection, Iterable
 
 from argosy.api import InferenceModel
+from argosy.api import footprint as api
+from argosy.api.instancegroups import per_gpu
 from argosy.api.versions import retained
 from argosy.fleet.facts import Footprint
 
 
-def footprint_of(model: InferenceModel, versions: int = 1) -> Footprint:
+def footprint_of(model: InferenceModel, versions: int = 1, has_gpus: bool = True) -> Footprint:
     """The footprint of one replica with all its instances, of so many versions that stay loaded.
+
+    `has_gpus`: whether the pool has GPUs.
 
     - Whole GPUs: `footprint.gpus`, or else `parallelism.tensor x pipeline` where that is more than one. Each
       has `gpuMemory` for every instance; the share of compute means nothing, because nobody else is there.
     - A share of one GPU: `gpuMemory` and `compute`, each times `instances`. What is not declared counts as
       nothing: a model with `gpuMemory` alone is never kept from a GPU because of compute.
-    - Nothing declared: the CPU.
+    - `device: CPU`, or the format `python` with nothing declared: the CPU.
+    - Nothing declared of any other: a GPU of its own where there are GPUs. It is not put on the CPU without being told.
 
     Each version has memory of its own; the compute is shared, as a request goes to one of them.
     """
-    spec = model.spec
-    memory = spec.footprint.gpu_memory * spec.instances * versions
+    spec, declared = model.spec, model.spec.footprint or api.Footprint()
+    if spec.device is api.Device.CPU:
+        return Footprint()
+    memory = (declared.gpu_memory or 0) * instances_of(model) * versions
     if spec.gpus:
         return Footprint(memory=memory, gpus=spec.gpus)
-    return Footprint(memory=memory, compute=spec.footprint.compute * spec.instances)
+    if declared.gpu_memory is None:
+        return Footprint(gpus=1, assumed=True) if has_gpus else Footprint()
+    return Footprint(memory=memory, compute=(declared.compute or 0) * instances_of(model))
+
+
+def instances_of(model: InferenceModel) -> int:
+    """How many copies run on one device of a replica, of all groups: one where nobody says."""
+    spec, groups = model.spec, model.spec.instance_groups
+    if not groups:
+        return spec.instances or 1
+    if spec.device is api.Device.CPU:
+        return sum(group.count for group in groups)
+    return per_gpu(groups, spec.gpus or 1)
 
 
 def versions_kept(model: InferenceModel, named: Collection[int] = (), loaded: Iterable[Collection[int]] = ()) -> int:

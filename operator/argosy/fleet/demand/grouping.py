@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.fleet.demand.footprint import footprint_of, versions_kept
+from argosy.fleet.demand.footprint import footprint_of, instances_of, versions_kept
 from argosy.fleet.facts import Demand, Group
 
 Loaded = Mapping[str, Sequence[Collection[int]]]
@@ -11,13 +11,16 @@ Loaded = Mapping[str, Sequence[Collection[int]]]
 
 
 def groups_of(
-    models: Sequence[InferenceModel], ensembles: Sequence[Ensemble], loaded: Loaded | None = None
+    models: Sequence[InferenceModel],
+    ensembles: Sequence[Ensemble],
+    loaded: Loaded | None = None,
+    has_gpus: bool = True,
 ) -> tuple[Group, ...]:
     """The groups of one pool, by name; models in the order of the steps that use them.
 
     A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
     after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
-    `ensembles` joins nothing.
+    `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs.
     """
     by_name = {model.name: model for model in models}
     members = _members(by_name, ensembles)
@@ -29,7 +32,11 @@ def groups_of(
     for name in _in_step_order(by_name, members):
         together.setdefault(_find(root, name), []).append(name)
     users = _users(ensembles, members)
-    groups = [_group([by_name[name] for name in names], users, loaded or {}) for names in together.values()]
+    versions = loaded or {}
+    demands = {
+        each.name: _demand(each, users.get(each.name, ()), versions.get(each.name, ()), has_gpus) for each in models
+    }
+    groups = [_group([demands[name] for name in names], users) for names in together.values()]
     return tuple(sorted(groups, key=lambda group: group.name))
 
 
@@ -85,27 +92,29 @@ def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -
     return users
 
 
-def _group(models: Sequence[InferenceModel], users: dict[str, list[Ensemble]], loaded: Loaded) -> Group:
-    demands = tuple(_demand(each, users.get(each.name, ()), loaded.get(each.name, ())) for each in models)
-    name = min((each.name for model in models for each in users.get(model.name, ())), default=models[0].name)
-    return Group(name, demands, max(demand.replicas for demand in demands))
+def _group(demands: Sequence[Demand], users: dict[str, list[Ensemble]]) -> Group:
+    ensembles = (each.name for demand in demands for each in users.get(demand.model, ()))
+    name = min(ensembles, default=demands[0].model)
+    return Group(name, tuple(demands), max(demand.replicas for demand in demands))
 
 
-def _demand(model: InferenceModel, users: Sequence[Ensemble], loaded: Sequence[Collection[int]]) -> Demand:
+def _demand(
+    model: InferenceModel, users: Sequence[Ensemble], loaded: Sequence[Collection[int]], has_gpus: bool
+) -> Demand:
     steps = (step for each in users for step in each.spec.steps if step.model == model.name)
     versions = versions_kept(model, {step.version for step in steps if step.version is not None}, loaded)
     return Demand(
         model=model.name,
         version=model.spec.version,
-        footprint=footprint_of(model, versions),
+        footprint=footprint_of(model, versions, has_gpus),
         replicas=_replicas(model, users),
-        instances=model.spec.instances,
+        instances=instances_of(model),
         versions=versions,
     )
 
 
 def _replicas(model: InferenceModel, users: Sequence[Ensemble]) -> int:
-    return max([model.spec.min_replicas, *(each.spec.min_replicas for each in users)])
+    return max([model.spec.fewest_replicas, *(each.spec.fewest_replicas for each in users)])
 
 
 def _find(root: dict[str, str], name: str) -> str:

@@ -44,19 +44,28 @@ def pool_facts(
     models = [each for each in known if isinstance(each, InferenceModel) and _belongs(each, pool)]
     ensembles = [each for each in known if isinstance(each, Ensemble) and _belongs(each, pool)]
     spec = pool.spec
+    here = selected(pool, nodes, {server.node for server in current})
+    has_gpus = spec.max_gpus_per_server != 0 and _has_gpus(here, (*current, *former))
     return PoolFacts(
         pool=pool.key,
-        nodes=selected(pool, nodes, {server.node for server in current}),
-        groups=groups_of(models, ensembles, _loaded(repositories)),
+        nodes=here,
+        groups=groups_of(models, ensembles, _loaded(repositories), has_gpus),
         headroom=spec.memory_headroom,
         max_gpus_per_server=spec.max_gpus_per_server,
-        min_servers=spec.min_servers,
-        max_servers=spec.max_servers,
+        min_servers=spec.fewest_servers,
+        max_servers=spec.most_servers,
         suspended=spec.suspend,
         current=tuple(current),
         taken=frozenset(server.name for server in former),
         loaded={each.server: frozenset(m.name for m in each.models if not m.is_ensemble) for each in repositories},
     )
+
+
+def _has_gpus(nodes: Iterable[Node], servers: Iterable[CurrentServer]) -> bool:
+    """Whether models may count on GPUs. Those that servers had count too: a node that is gone for a while must not
+    send to the CPU what nobody said may run there.
+    """
+    return any(not gpu.is_cpu for node in nodes for gpu in node.gpus) or any(server.gpus for server in servers)
 
 
 def _belongs(member: InferenceModel | Ensemble, pool: ServingPool) -> bool:

@@ -125,8 +125,9 @@ def _server_limit(errors: FitErrors, replica: Replica) -> Diagnosis | None:
         return None
     return Diagnosis(
         Reason.SERVER_LIMIT,
-        f"replica {replica.index + 1} of {replica.group.name} needs a server of its own, and maxServers is "
-        f"{facts.max_servers}. Raise maxServers, or lower minReplicas.",
+        f"replica {replica.index + 1} of {replica.group.name} needs a server of its own, and the pool may "
+        f"have {counted(facts.max_servers, 'server')}. Raise its maxServers (or replicas, where that is set), "
+        "or ask for fewer replicas.",
     )
 
 
@@ -155,7 +156,7 @@ def _apart(errors: FitErrors, replica: Replica) -> Diagnosis | None:
     return Diagnosis(
         Reason.REPLICAS_APART,
         f"replica {replica.index + 1} of {replica.group.name} fits only on a server that has one already, "
-        "and replicas stay apart. Lower minReplicas, raise instances instead, or add a GPU.",
+        "and replicas stay apart. Ask for fewer replicas, raise instances instead, or add a GPU.",
     )
 
 

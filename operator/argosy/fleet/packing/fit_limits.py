@@ -36,7 +36,8 @@ def need_text(demand: Demand) -> str:
     need = demand.footprint
     if need.whole:
         size = f" of {memory_text(demand)}" if need.memory else ""
-        return counted(need.gpus, "GPU") + size
+        unsaid = " of its own (footprint.gpuMemory would tell how much of one it takes)" if need.assumed else ""
+        return counted(need.gpus, "GPU") + size + unsaid
     return f"{memory_text(demand)} and {percent(need.compute)} of a GPU"
 
 

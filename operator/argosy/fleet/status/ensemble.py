@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, Ensemble, EnsembleStatus, Reason, ServingPool
-from argosy.api.status import ScalingStatus, StepStatus
+from argosy.api.status import StepStatus
 from argosy.fleet.plan import ServerPlan
 from argosy.fleet.status.conditions import Finding, conditions
 from argosy.fleet.status.kstatus import verdict
 from argosy.fleet.status.placed import first_places, place, placed_finding
+from argosy.fleet.status.scaling import scaling, scaling_status
 from argosy.fleet.status.served import Served
-from argosy.fleet.status.unsupported import unused_ensemble_settings, unused_scaling_settings
+from argosy.fleet.status.unsupported import unused_ensemble_settings
 
 
 def ensemble_status(ensemble: Ensemble, served: Served, before: Sequence[Condition], now: datetime) -> EnsembleStatus:
@@ -27,7 +28,7 @@ def ensemble_status(ensemble: Ensemble, served: Served, before: Sequence[Conditi
         _valid(ensemble, served.pool),
         placed_finding(served, ensemble.name, places),
         loading.finding(),
-        _scaling(ensemble),
+        scaling(ensemble),
     ]
     return EnsembleStatus(
         observed_generation=generation,
@@ -39,10 +40,7 @@ def ensemble_status(ensemble: Ensemble, served: Served, before: Sequence[Conditi
         active_version=loading.active_version,
         steps=_steps(ensemble, served, servers),
         **first_places(places),
-        scaling=ScalingStatus(
-            desired_replicas=len(servers) + len(served.without_place(ensemble.name)),
-            reason=Reason.FIXED_REPLICAS,
-        ),
+        scaling=scaling_status(ensemble, len(servers) + len(served.without_place(ensemble.name))),
     )
 
 
@@ -62,12 +60,3 @@ def _valid(ensemble: Ensemble, pool: ServingPool) -> Finding:
         message = f"without effect in this release: {unused}"
         return Finding(ConditionType.VALID, True, Reason.SETTING_WITHOUT_EFFECT, message)
     return Finding(ConditionType.VALID, True, Reason.VALID)
-
-
-def _scaling(ensemble: Ensemble) -> Finding:
-    unused = unused_scaling_settings(ensemble)
-    stays = f"replicas stay at minReplicas ({ensemble.spec.min_replicas}) or what its models ask for"
-    if unused:
-        message = f"without effect in this release: {unused}; {stays}"
-        return Finding(ConditionType.SCALING, False, Reason.SETTING_WITHOUT_EFFECT, message)
-    return Finding(ConditionType.SCALING, True, Reason.FIXED_REPLICAS, stays)

@@ -1,16 +1,25 @@
 """An InferenceModel's status."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelStatus, Reason, ServingPool
-from argosy.api.status import FootprintStatus, PlacementStatus, ScalingStatus
+from argosy.api.footprint import Footprint
+from argosy.api.status import FootprintStatus, PlacementStatus
+from argosy.fleet.demand.footprint import footprint_of
 from argosy.fleet.status.conditions import Finding, conditions
 from argosy.fleet.status.kstatus import verdict
 from argosy.fleet.status.loading import Loading
 from argosy.fleet.status.placed import first_places, place, placed_finding, placement_on
+from argosy.fleet.status.scaling import scaling, scaling_status
 from argosy.fleet.status.served import Served
-from argosy.fleet.status.unsupported import unused_model_settings, unused_scaling_settings
+from argosy.fleet.status.unsupported import unused_model_settings
+
+UNMEASURED = (
+    "it has that GPU for itself, for what it takes is neither declared nor measured. Set spec.footprint.gpuMemory so "
+    "that others may share the GPU, or spec.footprint.device: CPU"
+)
 
 
 def model_status(
@@ -37,11 +46,8 @@ def model_status(
         versions=loading.versions(),
         active_version=loading.active_version,
         **first_places(places),
-        footprint=_footprint(model),
-        scaling=ScalingStatus(
-            desired_replicas=len(servers) + len(served.without_place(model.name)),
-            reason=Reason.FIXED_REPLICAS,
-        ),
+        footprint=_footprint(model, places),
+        scaling=scaling_status(model, len(servers) + len(served.without_place(model.name))),
     )
 
 
@@ -50,10 +56,10 @@ def _findings(
 ) -> list[Finding]:
     parts = [
         _valid(model, served.pool),
-        placed_finding(served, model.name, places),
+        _placed(model, served, places),
         *_engine(model),
         loading.finding(),
-        _scaling(model),
+        scaling(model),
     ]
     # versions that ensembles hold to are no leftovers
     rolling = "" if model.spec.version_policy else loading.rolling(served.pinned.get(model.name, ()))
@@ -67,6 +73,13 @@ def _valid(model: InferenceModel, pool: ServingPool) -> Finding:
             ConditionType.VALID, True, Reason.SETTING_WITHOUT_EFFECT, f"without effect in this release: {unused}"
         )
     return Finding(ConditionType.VALID, True, Reason.VALID)
+
+
+def _placed(model: InferenceModel, served: Served, places: Sequence[PlacementStatus]) -> Finding:
+    finding = placed_finding(served, model.name, places)
+    if not finding.so or not footprint_of(model).assumed or not any(each.gpus for each in places):
+        return finding
+    return replace(finding, message=f"{finding.message}; {UNMEASURED}")
 
 
 def _engine(model: InferenceModel) -> list[Finding]:
@@ -89,21 +102,9 @@ def _engine(model: InferenceModel) -> list[Finding]:
     return [built, Finding(verified, False, Reason.ACCURACY_PENDING, message)]
 
 
-def _scaling(model: InferenceModel) -> Finding:
-    unused = unused_scaling_settings(model)
-    stays = f"replicas stay at minReplicas ({model.spec.min_replicas}) or what an ensemble asks for"
-    if unused:
-        return Finding(
-            ConditionType.SCALING,
-            False,
-            Reason.SETTING_WITHOUT_EFFECT,
-            f"without effect in this release: {unused}; {stays}",
-        )
-    return Finding(ConditionType.SCALING, True, Reason.FIXED_REPLICAS, stays)
-
-
-def _footprint(model: InferenceModel) -> FootprintStatus:
-    spec = model.spec
-    return FootprintStatus(
-        gpu_memory=spec.footprint.gpu_memory, compute=spec.footprint.compute, gpus=spec.gpus, measured=False
+def _footprint(model: InferenceModel, places: Sequence[PlacementStatus]) -> FootprintStatus:
+    declared, need = (
+        model.spec.footprint or Footprint(),
+        footprint_of(model, has_gpus=any(each.gpus for each in places)),
     )
+    return FootprintStatus(gpu_memory=declared.gpu_memory, compute=declared.compute, gpus=need.gpus, measured=False)

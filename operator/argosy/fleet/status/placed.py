@@ -43,8 +43,14 @@ def placed_finding(served: Served, name: str, places: Sequence[PlacementStatus])
         partly = done and reason is not Reason.PENDING
         return Finding(kind, False, Reason.PARTIALLY_PLACED if partly else reason, message)
     if not places:
-        return Finding(kind, False, Reason.SCALED_TO_ZERO, "minReplicas is 0, so it has no replica")
+        return Finding(kind, False, Reason.SCALED_TO_ZERO, f"{_fewest(served, name)} is 0, so it has no replica")
     return Finding(kind, True, Reason.PLACED, listed(map(_where, places)))
+
+
+def _fewest(served: Served, name: str) -> str:
+    """The field that says how many replicas there are at least."""
+    member = served.members.models.get(name) or served.members.ensembles.get(name)
+    return "minReplicas" if member is None or member.spec.replicas is None else "spec.replicas"
 
 
 def _where(place: PlacementStatus) -> str:

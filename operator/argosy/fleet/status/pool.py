@@ -9,6 +9,7 @@ from argosy.fleet.amounts import counted, listed
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.plan import PoolPlan, ServerPlan
 from argosy.fleet.status.conditions import Finding, bounded, conditions
+from argosy.fleet.status.scaling import pool_scaling
 from argosy.fleet.status.served import Served
 from argosy.fleet.status.unsupported import unused_pool_settings
 
@@ -83,6 +84,7 @@ def _findings(
         Finding(ConditionType.STALLED, False, Reason.SETTLED),
         valid,
         _placed(pool, plan),
+        pool_scaling(pool),
     ]
 
 

@@ -15,6 +15,10 @@ _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] 
         lambda model, pool: model.spec.sequence is not None and _is_bundled(pool),
         "the bundled server does no sequence batching; requests are scheduled one by one",
     ),
+    "spec.rateLimiter": (
+        lambda model, pool: model.spec.rate_limited and (_is_bundled(pool) or pool.spec.rate_limit is None),
+        "instances run whenever they are free: only NVIDIA's server limits them, and with the pool's spec.rateLimit",
+    ),
     "spec.rollout": (lambda model, _: model.spec.rollout is not None, _ROLLOUT),
 }
 _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
@@ -26,7 +30,7 @@ _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
 }
 _SCALING: Mapping[str, tuple[Callable[[Member], bool], str]] = {
     "spec.slo": (lambda member: member.spec.slo is not None, "nothing scales"),
-    "spec.maxReplicas": (lambda member: member.spec.most_replicas > member.spec.min_replicas, "nothing scales"),
+    "spec.maxReplicas": (lambda member: member.spec.most_replicas > member.spec.fewest_replicas, "nothing scales"),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
     "spec.storage.engineCache": (

@@ -19,11 +19,14 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of an ensemble tensor: who writes or reads it, where in the spec, and what is known of it."""
+    """One end of an ensemble tensor: who writes or reads it, where in the spec, and what is known of it.
+
+    `batch` is the largest one, 0 without a batch dimension, None where only the model's files say.
+    """
 
     who: str
     path: Path
-    batch: int = 0
+    batch: int | None = 0
     tensor: Tensor | None = None
 
 
@@ -80,8 +83,12 @@ def _frozen(ends: dict[str, list[End]]) -> dict[str, tuple[End, ...]]:
 def _end(index: int, step: Step, models: Mapping[str, Served], side: str, name: str) -> End:
     model = models.get(step.model)
     declared = {tensor.name: tensor for tensor in getattr(model.spec, side)} if model else {}
-    batch = model.spec.max_batch_size if model else 0
+    batch = _batch(model) if model else 0
     return End(_step_name(index, step), ("spec", "steps", index, side, name), batch, declared.get(name))
+
+
+def _batch(served: Served) -> int | None:
+    return served.spec.max_batch_size if isinstance(served, Ensemble) else served.spec.batch_size
 
 
 def _step_name(index: int, step: Step) -> str:
@@ -110,9 +117,10 @@ def _check_models(
                 "leave version out, or list it in the model's versionPolicy.specific.versions",
                 (*path, "version"),
             )
-        if 0 < model.spec.max_batch_size < ensemble.spec.max_batch_size:
+        batch = _batch(model)
+        if batch and batch < ensemble.spec.max_batch_size:
             yield Fault(
-                f"{step.model!r} takes batches of at most {model.spec.max_batch_size}, "
+                f"{step.model!r} takes batches of at most {batch}, "
                 f"and the ensemble's maxBatchSize is {ensemble.spec.max_batch_size}; "
                 "lower it, or raise the model's",
                 (*path, "model"),
@@ -225,7 +233,8 @@ def _disagreement(name: str, one: End, other: End) -> Fault | None:
             "make them the same",
             other.path,
         )
-    if tensors_fit(one.tensor.dims, one.batch, other.tensor.dims, other.batch):
+    pairs = ((left, right) for left in _possible(one.batch) for right in _possible(other.batch))
+    if any(tensors_fit(one.tensor.dims, left, other.tensor.dims, right) for left, right in pairs):
         return None
     return Fault(
         f"{name!r} has shape {_shape(one)} in {one.who} and {_shape(other)} in {other.who}; "
@@ -234,10 +243,15 @@ def _disagreement(name: str, one: End, other: End) -> Fault | None:
     )
 
 
+def _possible(batch: int | None) -> tuple[int, ...]:
+    """One batch size of every kind that it may be: with a batch dimension, and without."""
+    return (0, 1) if batch is None else (batch,)
+
+
 def _shape(end: End) -> str:
     dims = end.tensor.dims if end.tensor else ()
     batch = " with the batch" if end.batch else ""
-    return f"{shape_text(full_shape(dims, end.batch))}{batch}"
+    return f"{shape_text(full_shape(dims, end.batch or 0))}{batch}"
 
 
 def nesting_cycle(ensembles: Mapping[str, Ensemble]) -> tuple[str, ...]:

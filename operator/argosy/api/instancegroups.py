@@ -1,0 +1,152 @@
+"""A model's instances, group by group, and what they may run at once: ModelInstanceGroup and its rate limiter."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from argosy.api.base import ApiModel, Fault, Flag, Int, Rule
+from argosy.api.footprint import MAX_GPUS
+
+
+class GroupKind(StrEnum):
+    """What the instances of a group run on."""
+
+    AUTO = "KIND_AUTO"
+    GPU = "KIND_GPU"
+    CPU = "KIND_CPU"
+    MODEL = "KIND_MODEL"
+
+
+class RateResource(ApiModel):
+    """A resource that an execution takes, and gives back."""
+
+    name: str = Field(min_length=1, max_length=256, description="The resource's name, the same in all models.")
+    count: Int = Field(default=1, ge=1, le=2**31 - 1, description="How much of it an execution takes. Default: 1.")
+    global_: Flag = Field(
+        default=False,
+        alias="global",
+        description="Whether the server has it once, or else every device has its own. Default: false.",
+    )
+
+
+def _one_scope(limiter: "RateLimiter") -> Iterator[Fault]:
+    seen: set[str] = set()
+    for index, resource in enumerate(limiter.resources):
+        if resource.name in seen:
+            yield Fault(f"{resource.name!r} is listed twice; list it once", ("resources", index, "name"))
+        seen.add(resource.name)
+
+
+class RateLimiter(ApiModel):
+    """When an instance may run: once its resources are free, and the more often the higher its priority."""
+
+    resources: tuple[RateResource, ...] = Field(
+        default=(), max_length=32, description="What an execution takes. Default: nothing."
+    )
+    priority: Int = Field(
+        default=0,
+        ge=0,
+        le=2**32 - 1,
+        description="One of priority 2 gets half the chances to run that one of priority 1 has. Default: 0, as 1.",
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (Rule(("resources",), _one_scope),)
+
+
+def _gpus_of_the_kind(group: "InstanceGroup") -> Iterator[Fault]:
+    if group.gpus and group.kind in (GroupKind.CPU, GroupKind.MODEL):
+        yield Fault(f"a group of {group.kind} names no GPUs; leave them out, or make it KIND_GPU", ("gpus",))
+    for index, gpu in enumerate(group.gpus):
+        if gpu in group.gpus[:index]:
+            yield Fault(f"GPU {gpu} is listed twice; list it once", ("gpus", index))
+
+
+class InstanceGroup(ApiModel):
+    """Instances that are alike."""
+
+    name: str = Field(default="", max_length=256, description="The group's name. Default: the server's.")
+    kind: GroupKind = Field(
+        default=GroupKind.AUTO,
+        description="KIND_GPU: each on one GPU; KIND_CPU; KIND_MODEL: one uses all of the model's GPUs by itself; "
+        "KIND_AUTO: what suits the backend and the model's place. Default: KIND_AUTO.",
+    )
+    count: Int = Field(default=1, ge=1, le=256, description="Instances on each of its devices. Default: 1.")
+    gpus: tuple[Annotated[Int, Field(ge=0, lt=MAX_GPUS)], ...] = Field(
+        default=(),
+        max_length=MAX_GPUS,
+        description="Which of the model's own GPUs it is on, counted from 0. Default: all of them.",
+    )
+    profile: tuple[Annotated[Int, Field(ge=0, le=2**31 - 1)], ...] = Field(
+        default=(), max_length=64, description="TensorRT's optimization profiles, by number. Default: the first one."
+    )
+    passive: Flag = Field(
+        default=False, description="Whether its instances are loaded and get no requests. Default: false."
+    )
+    rate_limiter: RateLimiter | None = Field(
+        default=None, description="What its instances may run at once. Default: spec.rateLimiter."
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("kind", "gpus"),
+            _gpus_of_the_kind,
+            cel="!has(self.gpus) || size(self.gpus) == 0 || !has(self.kind) || "
+            "!(self.kind in ['KIND_CPU', 'KIND_MODEL'])",
+            says="a group of KIND_CPU or KIND_MODEL names no GPUs",
+        ),
+    )
+
+    @property
+    def spans(self) -> bool:
+        """Whether one instance of several GPUs would use them all."""
+        return self.kind is GroupKind.MODEL or (self.kind is GroupKind.AUTO and not self.gpus)
+
+    def is_on(self, gpu: int) -> bool:
+        """Whether it has instances on this one of the model's GPUs."""
+        return self.kind is not GroupKind.CPU and (not self.gpus or gpu in self.gpus)
+
+
+def per_gpu(groups: Sequence[InstanceGroup], gpus: int) -> int:
+    """The most instances that one of so many GPUs has."""
+    return max(sum(group.count for group in groups if group.is_on(gpu)) for gpu in range(gpus))
+
+
+def on_cpu(groups: Sequence[InstanceGroup]) -> bool:
+    """Whether groups are given, and none of them is on a GPU."""
+    return bool(groups) and all(group.kind is GroupKind.CPU for group in groups)
+
+
+def group_faults(
+    groups: Sequence[InstanceGroup], gpus: int, backend: str, on_one_gpu: bool, no_gpu: bool
+) -> Iterator[Fault]:
+    """What is wrong with the groups of a model that takes so many GPUs; paths are those of the list.
+
+    `on_one_gpu`: an instance of the backend runs on one GPU. `no_gpu`: the model is declared to run on the CPU.
+    """
+    for index, group in enumerate(groups):
+        for message, field in _wrong(group, gpus, backend, on_one_gpu, no_gpu):
+            yield Fault(message, (index, *field))
+    if gpus > 1 and groups and not any(group.spans for group in groups):
+        idle = [gpu for gpu in range(gpus) if not any(group.is_on(gpu) for group in groups)]
+        if idle:
+            named = ", ".join(map(str, idle))
+            yield Fault(f"no group is on GPU {named} of the model's {gpus}; add one, or take fewer GPUs")
+
+
+def _wrong(
+    group: InstanceGroup, gpus: int, backend: str, on_one_gpu: bool, no_gpu: bool
+) -> Iterable[tuple[str, tuple[str | int, ...]]]:
+    if no_gpu and group.kind in (GroupKind.GPU, GroupKind.MODEL):
+        yield "footprint.device is CPU, so there is no GPU for it; make it KIND_CPU, or change the device", ("kind",)
+    for at, gpu in enumerate(group.gpus):
+        if gpu >= gpus:
+            yield f"the model takes {gpus} GPU{'s' if gpus > 1 else ''}, counted from 0; found {gpu}", ("gpus", at)
+    if on_one_gpu and group.kind is GroupKind.MODEL:
+        yield f"backend {backend} would run KIND_MODEL on the CPU; make it KIND_GPU", ("kind",)
+    if group.profile and backend != "tensorrt":
+        yield f"only TensorRT has profiles, and backend {backend} runs this; leave it out", ("profile",)
+    if gpus > 1 and group.spans and group.count > 1:
+        message = f"is {group.count}, but one instance takes all {gpus} GPUs; use minReplicas for more copies"
+        yield message, ("count",)

@@ -1,0 +1,52 @@
+"""Where a model's instances run: its place and its instance groups become ModelConfig's."""
+
+from collections.abc import Sequence
+
+from tritonclient.grpc import model_config_pb2 as pb
+
+from argosy.api.inferencemodel import InferenceModelSpec
+from argosy.api.instancegroups import GroupKind, InstanceGroup, RateLimiter
+
+ACROSS_GPUS = frozenset({"vllm", "tensorrtllm"})
+"""Backends whose one instance takes the model's GPUs by itself, and wants no group per GPU."""
+GPU_DEVICES = "gpu_device_ids"
+"""The parameter that tells such a backend which of the server's GPUs are the model's."""
+
+
+def place(config: pb.ModelConfig, spec: InferenceModelSpec, gpus: Sequence[int], instances: int) -> None:
+    """Write the groups of a model that sits on these of its server's GPUs; on none, all of them are on the CPU.
+
+    Without groups there is one, of so many `instances`.
+    """
+    for group in spec.instance_groups or (InstanceGroup(count=min(instances, 256)),):
+        kind = _kind(group, spec.backend, gpus)
+        rendered = config.instance_group.add(
+            name=group.name,
+            kind=pb.ModelInstanceGroup.Kind.Value(kind),
+            count=group.count,
+            profile=map(str, group.profile),
+            passive=group.passive,
+        )
+        if kind is GroupKind.GPU:
+            rendered.gpus.extend(gpu for at, gpu in enumerate(gpus) if group.is_on(at))
+        if kind is GroupKind.MODEL:
+            config.parameters[GPU_DEVICES].string_value = ",".join(map(str, gpus))
+        limiter = group.rate_limiter or spec.rate_limiter
+        if limiter is not None:
+            rendered.rate_limiter.CopyFrom(_rate_limiter(limiter))
+
+
+def _kind(group: InstanceGroup, backend: str, gpus: Sequence[int]) -> GroupKind:
+    if group.kind is GroupKind.CPU or not gpus:
+        return GroupKind.CPU
+    across = len(gpus) > 1 or backend in ACROSS_GPUS
+    if group.kind is GroupKind.MODEL or (group.spans and across):
+        return GroupKind.MODEL
+    return GroupKind.GPU
+
+
+def _rate_limiter(limiter: RateLimiter) -> pb.ModelRateLimiter:
+    resources = [{"name": each.name, "count": each.count, "global": each.global_} for each in limiter.resources]
+    return pb.ModelRateLimiter(
+        resources=[pb.ModelRateLimiter.Resource(**each) for each in resources], priority=limiter.priority
+    )
