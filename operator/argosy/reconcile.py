@@ -1,23 +1,24 @@
-"""Resources, nodes and what servers say become what there should be: the one function both shells call. Pure.
+"""Resources, nodes and what servers say become what there should be: the one function that every shell calls. Pure.
 
 It is called again whenever anything changes, with what its last answer led to, and each answer is one step: a
 new version beside the old one, then the ensembles over to it, then the old one gone.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from argosy.api.documents import Resource
-from argosy.api.ensemble import Ensemble
-from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
-from argosy.fleet.demand.members import Members, Places
-from argosy.fleet.demand.pool_facts import fleet_facts
-from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
-from argosy.fleet.migration.drain import Departures, Scene, departures
+from argosy.fleet.demand.members import Members
+from argosy.fleet.demand.pool_facts import LoadedVersions, pool_facts
+from argosy.fleet.facts import CurrentServer, Node, PoolFacts
+from argosy.fleet.migration.migrate import DRAIN_PERIOD, migrate
+from argosy.fleet.migration.next_step import server_steps
 from argosy.fleet.migration.observed import Observed
+from argosy.fleet.migration.state import Migration, Places, PoolState
+from argosy.fleet.migration.versions import outdated_forms, target_forms
 from argosy.fleet.nodes.readiness import next_change, standing
 from argosy.fleet.nodes.selection import closed
 from argosy.fleet.packing.pools import pack_fleet
@@ -25,169 +26,151 @@ from argosy.fleet.plan import FleetPlan, PoolPlan
 from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy.fleet.validation.accept import Accepted, accept
 from argosy.render.configrules import check_together
-from argosy.render.steps import ServerStep, behind_on, next_forms, server_steps
-from argosy_runtime.agent.contract import RenderedRepository
+from argosy.render.forms import RenderedKeys, forms_by_server
+from argosy.render.repositories import RenderedServer, rendered_servers
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
-__all__ = ["DRAIN", "Outcome", "Previous", "Refusal", "ServerStep", "reconcile"]
-
-DRAIN = timedelta(seconds=10)
-"""From when a model is no longer routed to, until it is unloaded: endpoints have to propagate, requests to end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Previous:
-    """What earlier answers led to.
-
-    By the pool's key: its servers, the repository that each last loaded, what each had ready when it was last heard of,
-    and since when what leaves a server (`server/model`) is no longer routed to. By identity: each resource's status,
-    and its last valid form.
-    """
-
-    servers: Mapping[str, Sequence[CurrentServer]] = field(default_factory=dict)
-    repositories: Mapping[str, Sequence[RenderedRepository]] = field(default_factory=dict)
-    statuses: Mapping[str, Status] = field(default_factory=dict)
-    leaving: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
-    valid: Mapping[str, Resource] = field(default_factory=dict)
-    served: Mapping[str, Sequence[RenderedRepository]] = field(default_factory=dict)
+_KEYS = RenderedKeys()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What there should be: the plan, the next step of each pool's servers, every resource's status.
 
-    `leaving` and `valid` belong into the next `Previous`. `wake` is when to ask again though nothing changes.
+    `facts` are what the plan was made from. `valid` is the form of each resource that is acted upon, by identity.
+    `wake` is when to ask again though nothing changes.
     """
 
     plan: FleetPlan
+    facts: tuple[PoolFacts, ...]
+    steps: Mapping[str, tuple[RenderedServer, ...]]
     statuses: Mapping[str, Status]
-    problems: tuple[Problem, ...]
-    steps: Mapping[str, tuple[ServerStep, ...]]
-    leaving: Mapping[str, Mapping[str, datetime]] = field(default_factory=dict)
-    wake: datetime | None = None
+    problems: tuple[Problem, ...] = ()
     valid: Mapping[str, Resource] = field(default_factory=dict)
+    wake: datetime | None = None
 
-    @property
-    def repositories(self) -> dict[str, tuple[RenderedRepository, ...]]:
-        """Each pool's repositories, one per planned server."""
-        return {
-            pool: tuple(step.repository for step in steps if not step.leaving) for pool, steps in self.steps.items()
+    def servers(self, pool: str) -> tuple[CurrentServer, ...]:
+        """The servers there should be in a pool, those that drain too."""
+        return tuple(step.plan.current for step in self.steps.get(pool, ()))
+
+    def after(self, snapshot: FleetSnapshot) -> FleetSnapshot:
+        """The snapshot with what was decided in it; what servers say and hold is to be observed again."""
+        pools = {
+            key: replace(
+                snapshot.pool(key),
+                servers=self.servers(key),
+                drain_since={(step.plan.name, name): at for step in steps for name, at in step.drain_since.items()},
+            )
+            for key, steps in self.steps.items()
         }
-
-    @property
-    def servers(self) -> dict[str, tuple[CurrentServer, ...]]:
-        """The servers there should be, those that leave too, as the next call's `previous.servers`."""
-        return {pool: tuple(step.plan.current for step in steps) for pool, steps in self.steps.items()}
+        return replace(snapshot, pools=pools, statuses=self.statuses, valid=self.valid)
 
 
-def reconcile(
-    resources: Sequence[Resource],
-    nodes: Sequence[Node],
-    reports: Mapping[str, Sequence[ServerReport]],
-    previous: Previous,
-    now: datetime,
-    problems: Sequence[Problem] = (),
-    *,
-    refusals: Sequence[Refusal] = (),
-    urls: Mapping[str, str] | None = None,
-    selectors: Mapping[str, str] | None = None,
-    faulty: Sequence[Resource] = (),
-    elsewhere: Mapping[str, Mapping[str, bool]] | None = None,
-    claimed: Collection[Device] = (),
-    drain: timedelta = DRAIN,
-) -> Outcome:
-    """One step. `reports` are by the pool's key; `now` has a time zone.
+def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> Outcome:
+    """One step. `now` has a time zone.
 
-    `problems` are those found when the resources were read. A resource among `resources` that one of them names
-    stands there in its last valid form: it is served, and its status says what is wrong. One among `faulty` has
-    no valid form; it only gets a status. Problems between resources are found here, and take a resource out of
-    the plan. `urls` and `selectors` are what a status gives, by identity; without, a server's own URL.
-    `refusals` are what could not be applied last time. `elsewhere`, by the pool's key: names that pools which take no
-    part here are to serve by now, and whether requests reach them there. `claimed`: GPUs that such pools ask for.
+    Problems between resources are found here, and take a resource out of the plan.
     """
-    accepted = accept(resources, problems, previous.valid, check_together)
-    here = standing(nodes, now)
-    pools = [each for each in accepted.valid if isinstance(each, ServingPool)]
-    current = {each.key: _running(each, nodes, reports, previous) for each in pools}
-    facts = fleet_facts(accepted.valid, here, current, previous.servers, previous.repositories)
-    plan = pack_fleet(facts, claimed)
-    suspended = {each.key for each in pools if each.spec.suspend}
-    members = {each.pool: _members(each.pool, accepted, faulty, elsewhere or {}) for each in plan.pools}
-    scenes = {each.pool: _scene(each, members[each.pool], here, reports, current, previous) for each in plan.pools}
-    leaving = {
-        key: Departures() if key in suspended else departures(scene, previous.leaving.get(key, {}), now, drain)
-        for key, scene in scenes.items()
+    accepted = accept(snapshot.resources, snapshot.problems, snapshot.valid, check_together)
+    nodes = standing(snapshot.nodes, now)
+    members = _members(snapshot, accepted)
+    facts = _facts(snapshot, accepted, members, nodes)
+    plan = pack_fleet(list(facts.values()), snapshot.claimed)
+    states = {
+        each.pool: _state(each, facts[each.pool], members[each.pool], snapshot.pool(each.pool), nodes)
+        for each in plan.pools
     }
-    every = list({each.identity: each for each in (*resources, *faulty)}.values())
-    forms = {each.identity: each for each in accepted.valid}
-    situation = Situation(
-        resources=[forms.get(each.identity, each) for each in every],
-        problems=accepted.problems,
-        plan=plan,
-        observed={key: scene.observed for key, scene in scenes.items()},
-        previous=previous.statuses,
-        still=accepted.still,
-        refusals=refusals,
-        urls=urls or {},
-        selectors=selectors or {},
-        notes={key: each.notes for key, each in leaving.items()},
-    )
-    due = [next_change(nodes, now), *(each.wake for each in leaving.values())]
+    migrations = {
+        key: Migration() if facts[key].suspended else migrate(state, snapshot.pool(key).drain_since, now, drain_period)
+        for key, state in states.items()
+    }
+    steps = {key: server_steps(state, migrations[key], _KEYS) for key, state in states.items()}
     return Outcome(
         plan=plan,
-        statuses=statuses(situation, now),
+        facts=tuple(facts.values()),
+        statuses=statuses(_situation(snapshot, accepted, states, migrations), now),
+        steps={
+            key: rendered_servers(each, members[key], snapshot.pool(key).repositories) for key, each in steps.items()
+        },
         problems=accepted.problems,
-        steps={key: server_steps(scene, leaving[key]) for key, scene in scenes.items()},
-        leaving={key: each.since for key, each in leaving.items() if each.since},
-        wake=min((each for each in due if each is not None), default=None),
-        valid=forms,
+        valid={each.identity: each for each in accepted.valid},
+        wake=_earliest(next_change(snapshot.nodes, now), *(each.wake for each in migrations.values())),
     )
 
 
-def _running(
-    pool: ServingPool, nodes: Sequence[Node], reports: Mapping[str, Sequence[ServerReport]], previous: Previous
-) -> tuple[CurrentServer, ...]:
+def _members(snapshot: FleetSnapshot, accepted: Accepted) -> dict[str, Members]:
+    """What each valid pool is to serve."""
+    broken = (*accepted.out, *snapshot.faulty)
+    pools = (each.key for each in accepted.valid if isinstance(each, ServingPool))
+    return {key: Members.of(key, accepted.valid, broken, snapshot.pool(key).elsewhere) for key in pools}
+
+
+def _facts(
+    snapshot: FleetSnapshot, accepted: Accepted, members: Mapping[str, Members], nodes: tuple[Node, ...]
+) -> dict[str, PoolFacts]:
+    """What each pool's solver is asked."""
+    found: dict[str, PoolFacts] = {}
+    for pool in accepted.valid:
+        if isinstance(pool, ServingPool):
+            known = snapshot.pool(pool.key)
+            current = _running(pool, nodes, known)
+            found[pool.key] = pool_facts(pool, members[pool.key], nodes, current, known.servers, _loaded(known))
+    return found
+
+
+def _loaded(known: PoolSnapshot) -> LoadedVersions:
+    return {
+        each.server: {model.name: model.versions.keys() for model in each.models if not model.is_ensemble}
+        for each in known.repositories
+    }
+
+
+def _running(pool: ServingPool, nodes: tuple[Node, ...], known: PoolSnapshot) -> tuple[CurrentServer, ...]:
     """The pool's servers that have a place. One that does not answer, on a closed node, ended and finds none there."""
     shut = closed(pool, nodes)
-    answering = {report.name for report in reports.get(pool.key, ()) if report.ready}
-    servers = previous.servers.get(pool.key, ())
-    return tuple(each for each in servers if each.node not in shut or each.name in answering)
+    answering = {report.name for report in known.reports if report.ready}
+    return tuple(each for each in known.servers if each.node not in shut or each.name in answering)
 
 
-def _members(
-    pool: str, accepted: Accepted, faulty: Sequence[Resource], elsewhere: Mapping[str, Mapping[str, bool]]
-) -> Members:
-    mine = [each for each in accepted.valid if _asks_for(each, pool)]
-    return Members.of(
-        [each for each in mine if isinstance(each, InferenceModel)],
-        [each for each in mine if isinstance(each, Ensemble)],
-        [each.name for each in (*accepted.out, *faulty) if _asks_for(each, pool)],
-        elsewhere.get(pool),
-    )
-
-
-def _scene(
-    plan: PoolPlan,
-    members: Members,
-    nodes: Sequence[Node],
-    reports: Mapping[str, Sequence[ServerReport]],
-    current: Mapping[str, Sequence[CurrentServer]],
-    previous: Previous,
-) -> Scene:
+def _state(
+    plan: PoolPlan, facts: PoolFacts, members: Members, known: PoolSnapshot, nodes: tuple[Node, ...]
+) -> PoolState:
+    """The plan, and what stands there."""
     places = Places.of(plan, members)
-    observed = Observed.of(
-        reports.get(plan.pool, ()), previous.repositories.get(plan.pool, ()), previous.served.get(plan.pool, ())
-    )
-    observed = replace(observed, behind=behind_on(plan.servers, members, places, observed))
-    return Scene(
+    observed = Observed.of(known.reports, forms_by_server(known.repositories), forms_by_server(known.served))
+    observed = replace(observed, outdated=outdated_forms(plan.servers, members, places, observed, _KEYS))
+    return PoolState(
         plan=plan,
         members=members,
         places=places,
         observed=observed,
-        current=current.get(plan.pool, ()),
+        current={each.name: each for each in facts.current},
         nodes={node.name: node for node in nodes if node.ready},
-        forms=next_forms(plan, members, places, observed),
+        targets={each.name: target_forms(each, members, places, observed, _KEYS) for each in plan.servers},
     )
 
 
-def _asks_for(resource: Resource, pool: str) -> bool:
-    return not isinstance(resource, ServingPool) and resource.pool_key == pool
+def _situation(
+    snapshot: FleetSnapshot,
+    accepted: Accepted,
+    states: Mapping[str, PoolState],
+    migrations: Mapping[str, Migration],
+) -> Situation:
+    """What the statuses are made from: every resource, in the form that is acted upon."""
+    forms = {each.identity: each for each in accepted.valid}
+    every = {each.identity: forms.get(each.identity, each) for each in (*snapshot.resources, *snapshot.faulty)}
+    return Situation(
+        resources=tuple(every.values()),
+        problems=accepted.problems,
+        still=accepted.still,
+        states=states,
+        notes={key: each.notes for key, each in migrations.items()},
+        previous=snapshot.statuses,
+        refusals=snapshot.refusals,
+        urls=snapshot.urls,
+        selectors=snapshot.selectors,
+    )
+
+
+def _earliest(*due: datetime | None) -> datetime | None:
+    return min((each for each in due if each is not None), default=None)

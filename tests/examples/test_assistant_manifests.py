@@ -10,9 +10,10 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy.api import Ensemble, InferenceModel, ServingPool
 from argosy.fleet.facts import Node
 from argosy.local.manifests import read_manifests
-from argosy.reconcile import Previous, reconcile
+from argosy.reconcile import reconcile
 from argosy.render.ensemble_config import ensemble_config
 from argosy.render.model_config import Devices, model_config
+from argosy.snapshot import FleetSnapshot
 from argosy_runtime.modelconfig import check, check_steps, is_decoupled, normalize
 
 ASSISTANT = Path(__file__).parents[2] / "examples" / "assistant"
@@ -42,7 +43,7 @@ def test_one_pool_serves_one_ensemble_of_five_models() -> None:
 
 def test_one_cpu_node_serves_it_all() -> None:
     resources = read_manifests(ASSISTANT).resources
-    outcome = reconcile(resources, [Node("laptop", ())], {}, Previous(), datetime.now(UTC))
+    outcome = reconcile(FleetSnapshot(tuple(resources), (Node("laptop", ()),)), datetime.now(UTC))
     assert not outcome.problems
     ((repository,),) = outcome.repositories.values()
     assert {model.name for model in repository.models} == {*STAGES, "assistant"}

@@ -1,6 +1,6 @@
 """The one function of both shells, driven as a shell drives it: against servers that load a little at a time."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from hypothesis import given, settings
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from argosy.api.documents import Resource, parse_documents
 from argosy.api.problems import Problem
 from argosy.fleet.facts import Gpu, Node, ServerReport
-from argosy.reconcile import Outcome, Previous, reconcile
+from argosy.reconcile import Outcome, reconcile
+from argosy.snapshot import FleetSnapshot
 from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,7 +61,7 @@ def declared(one: int, two: int, policy: str = "versionPolicy: null") -> list[Re
 class Shell:
     """A server that loads what it is told, one model at a time, and the memory of what was decided."""
 
-    previous: Previous = field(default_factory=Previous)
+    snapshot: FleetSnapshot = field(default_factory=lambda: FleetSnapshot((), (NODE,)))
     loaded: dict[str, RenderedModel] = field(default_factory=dict)
     refuses: frozenset[tuple[str, int]] = frozenset()
 
@@ -72,20 +73,23 @@ class Shell:
             for version in model.versions
         ]
         report = ServerReport("pool-0", True, tuple(models), "http://localhost:8000")
-        outcome = reconcile(resources, [NODE], {"default/pool": [report]}, self.previous, NOW)
-        self.previous = Previous(outcome.servers, statuses=outcome.statuses)
+        have = RenderedRepository("pool-0", tuple(self.loaded.values()))
+        repositories = (have,) if self.loaded else ()
+        pool = replace(self.snapshot.pool("default/pool"), reports=(report,), repositories=repositories)
+        snapshot = replace(self.snapshot, resources=tuple(resources), pools={"default/pool": pool})
+        outcome = reconcile(snapshot, NOW)
+        self.snapshot = outcome.after(snapshot)
         return outcome
 
     def load(self, outcome: Outcome, most: int = 99) -> None:
         """Load `most` of the models that differ, steps first; a version that is refused leaves its model as it was."""
-        (repository,) = outcome.repositories["default/pool"]
+        (step,) = outcome.steps["default/pool"]
+        repository = step.repository
         for model in repository.models:
             refused = any((model.name, version) in self.refuses for version in model.versions)
             if most and not refused and self.loaded.get(model.name) != model:
                 self.loaded[model.name] = model
                 most -= 1
-        have = RenderedRepository("pool-0", tuple(self.loaded.values()))
-        self.previous = Previous(self.previous.servers, {"default/pool": [have]}, self.previous.statuses)
 
     def versions(self, model: str) -> list[int]:
         """The versions of a model that are loaded."""
@@ -148,9 +152,10 @@ def test_a_server_that_was_restarted_is_given_what_it_had_and_what_it_should_hav
     shell = Shell(refuses=frozenset({("one", 2)}))
     settle(shell, declared(1, 1))
     settle(shell, declared(2, 1))
-    outcome = reconcile(declared(2, 1), [NODE], {}, shell.previous, NOW)
-    (repository,) = outcome.repositories["default/pool"]
-    model = repository.model("one")
+    pool = replace(shell.snapshot.pool("default/pool"), reports=())
+    snapshot = replace(shell.snapshot, resources=tuple(declared(2, 1)), pools={"default/pool": pool})
+    (step,) = reconcile(snapshot, NOW).steps["default/pool"]
+    model = step.repository.model("one")
     assert model is not None
     assert sorted(model.versions) == [1, 2]
 
@@ -162,9 +167,10 @@ def test_a_faulty_resource_is_left_out_and_says_why() -> None:
         ),
         "all.yaml",
     )
-    outcome = reconcile(resources, [NODE], {}, Previous(), NOW, [Problem("all.yaml", "", "", "unrelated")])
-    (repository,) = outcome.repositories["default/pool"]
-    assert [model.name for model in repository.models] == ["one", "two"]
+    snapshot = FleetSnapshot(tuple(resources), (NODE,), problems=(Problem("all.yaml", "", "", "unrelated"),))
+    outcome = reconcile(snapshot, NOW)
+    (step,) = outcome.steps["default/pool"]
+    assert [model.name for model in step.repository.models] == ["one", "two"]
     assert not outcome.statuses["Ensemble default/pipe"].ready
     assert {problem.resource for problem in outcome.problems} == {"", "Ensemble default/pipe"}
 

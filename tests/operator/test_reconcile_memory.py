@@ -130,10 +130,10 @@ def test_a_model_that_changes_its_gpu_waits_for_what_leaves_there() -> None:
     limited = pool(maxServers=1)
     stays = [limited, model("m", memory=20), model("n", memory=40)]
     cluster.settle([*stays, model("k", memory=60)])
-    before = dict(cluster.previous.servers["default/p"][0].placed)
+    before = dict(cluster.snapshot.pool("default/p").servers[0].placed)
     resources = [*stays, model("o", memory=44), model("q", memory=24)]
     cluster.tick(resources)
-    after = cluster.previous.servers["default/p"][0].placed
+    after = cluster.snapshot.pool("default/p").servers[0].placed
     assert before["n"] != after["n"]
     assert "it waits until k has left this server" in message(cluster, "n")
     memory = sizes(m=[20], n=[40], k=[60], o=[44], q=[24])
@@ -198,13 +198,14 @@ def test_two_that_wait_for_each_others_gpu_are_not_left_waiting() -> None:
     cluster = Cluster((gpu_node("a", 2),))
     resources = [pool(maxServers=1), model("m", memory=50), model("n", memory=50)]
     cluster.settle(resources)
-    (server,) = cluster.previous.servers["default/p"]
+    (server,) = cluster.snapshot.pool("default/p").servers
     exchanged = {"m": server.placed["n"], "n": server.placed["m"]}
-    cluster.previous = replace(cluster.previous, servers={"default/p": [replace(server, placed=exchanged)]})
+    pool_now = replace(cluster.snapshot.pool("default/p"), servers=(replace(server, placed=exchanged),))
+    cluster.snapshot = replace(cluster.snapshot, pools={"default/p": pool_now})
     cluster.tick(resources)
     assert "because others waited for its room" in message(cluster, "m")
     never_too_full(cluster, resources, sizes(m=[50], n=[50]), {"n"})
-    assert cluster.previous.servers["default/p"][0].placed == exchanged
+    assert cluster.snapshot.pool("default/p").servers[0].placed == exchanged
     assert cluster.serving().keys() == {"m", "n"}
 
 

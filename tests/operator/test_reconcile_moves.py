@@ -9,7 +9,7 @@ from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
 from tests.operator.fleet.simulated_cluster import POOL, Cluster
 
 from argosy.api import ConditionStatus, ConditionType, Resource
-from argosy.reconcile import DRAIN
+from argosy.fleet.migration.migrate import DRAIN_PERIOD
 
 
 def message(cluster: Cluster, identity: str, kind: ConditionType = ConditionType.LOADED) -> str:
@@ -36,13 +36,13 @@ def test_a_replica_too_many_is_unrouted_then_drained_then_gone() -> None:
     fewer = [pool(), model("m")]
     first = cluster.tick(fewer)
     assert cluster.routed() == {"m": {"p-0", "p-1"}}
-    assert first.wake == cluster.now - timedelta(seconds=1) + DRAIN / 2
-    cluster.tick(fewer, seconds=DRAIN.total_seconds() / 2)
+    assert first.wake == cluster.now - timedelta(seconds=1) + DRAIN_PERIOD / 2
+    cluster.tick(fewer, seconds=DRAIN_PERIOD.total_seconds() / 2)
     cluster.tick(fewer)
     assert cluster.routed() == {"m": {"p-0"}}
     assert cluster.serving() == {"m": {"p-0", "p-1"}}
     steps = cluster.outcome.steps[POOL] if cluster.outcome else ()
-    assert [(step.plan.name, step.leaving) for step in steps] == [("p-0", False), ("p-1", True)]
+    assert [(step.plan.name, step.draining) for step in steps] == [("p-0", False), ("p-1", True)]
     cluster.settle(fewer)
     assert cluster.servers.keys() == {"p-0"}
 
@@ -141,7 +141,7 @@ def test_a_model_that_nobody_declares_is_drained_before_it_goes() -> None:
     assert cluster.serving() == {"m": {"p-0"}, "n": {"p-0"}}
     cluster.settle([pool(), model("m")])
     assert cluster.serving() == {"m": {"p-0"}}
-    assert cluster.previous.leaving == {}
+    assert cluster.snapshot.pool(POOL).drain_since == {}
 
 
 def test_what_is_still_routed_to_is_not_unloaded_whatever_the_time() -> None:
@@ -152,7 +152,7 @@ def test_what_is_still_routed_to_is_not_unloaded_whatever_the_time() -> None:
         cluster.tick([pool(), model("m")])
         assert cluster.serving() == {"m": {"p-0", "p-1"}, "n": {"p-0"}}
     cluster.frozen = False
-    for _ in range(int(DRAIN.total_seconds())):
+    for _ in range(int(DRAIN_PERIOD.total_seconds())):
         cluster.tick([pool(), model("m")])
         assert cluster.serving() == {"m": {"p-0", "p-1"}, "n": {"p-0"}}
     cluster.settle([pool(), model("m")])
@@ -246,7 +246,7 @@ def test_a_suspended_pool_lets_go_of_everything_at_once() -> None:
     cluster = Cluster((gpu_node("a"),))
     cluster.settle([pool(), model("m")])
     outcome = cluster.tick([pool(suspend=True), model("m")])
-    assert (cluster.servers, outcome.steps[POOL], outcome.leaving) == ({}, (), {})
+    assert (cluster.servers, outcome.steps[POOL]) == ({}, ())
 
 
 def test_a_model_that_has_no_place_any_more_goes_on_serving_and_others_wait() -> None:
@@ -421,7 +421,7 @@ def test_a_model_that_asks_for_another_pool_is_served_until_it_is_reached_there(
         cluster.forget()
         assert cluster.routed() == {"m": {"p-0"}, "z": {"p-0"}}
     cluster.elsewhere = {"m": True}
-    for _ in range(int(DRAIN.total_seconds() / 2)):
+    for _ in range(int(DRAIN_PERIOD.total_seconds() / 2)):
         cluster.tick(rest)
         assert cluster.routed().keys() == {"m", "z"}
     cluster.tick(rest)
@@ -451,3 +451,14 @@ def test_an_ensemble_whose_model_asks_for_another_pool_goes_on_until_it_does_too
     cluster.elsewhere = {"m": True, "n": True, "e": True}
     cluster.settle([pool()])
     assert cluster.servers == {}
+
+
+@pytest.mark.parametrize("devices", ["all", "0,1,", "GPU-1"])
+def test_what_people_write_into_a_config_is_never_read_back(devices: str) -> None:
+    cluster = Cluster((gpu_node("a"),))
+    config = {"parameters": {"gpu_device_ids": {"string_value": devices}}}
+    cluster.settle([pool(), model("m", config=config), model("k")])
+    cluster.settle([pool(), model("m", version=2, config=config), model("k")])
+    assert cluster.routed() == {"m": {"p-0"}, "k": {"p-0"}}
+    cluster.settle([pool(), model("k")])
+    assert cluster.serving() == {"k": {"p-0"}}

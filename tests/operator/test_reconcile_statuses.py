@@ -11,8 +11,9 @@ from tests.operator.fleet.simulated_cluster import POOL
 from argosy.api import ConditionType, Problem, Resource
 from argosy.fleet.facts import Refusal, ServerReport
 from argosy.fleet.status.statuses import Status
-from argosy.reconcile import Outcome, Previous, reconcile
+from argosy.reconcile import Outcome, reconcile
 from argosy.render.configrules import check_together
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -33,20 +34,23 @@ def of(outcome: Outcome, identity: str = "InferenceModel default/m") -> Status:
 def decide(
     *resources: Resource,
     reports: tuple[ServerReport, ...] = (READY,),
-    previous: Previous | None = None,
+    previous: Outcome | None = None,
     refusals: tuple[Refusal, ...] = (),
     now: datetime = NOON,
 ) -> Outcome:
-    return reconcile(
+    steps = previous.steps[POOL] if previous else ()
+    servers, held = previous.servers(POOL) if previous else (), tuple(step.repository for step in steps)
+    snapshot = FleetSnapshot(
         resources,
         NODES,
-        {POOL: reports},
-        previous or Previous(),
-        now,
+        {POOL: PoolSnapshot(servers, reports, held)},
+        statuses=previous.statuses if previous else {},
+        valid=previous.valid if previous else {},
         refusals=refusals,
         urls={"InferenceModel default/m": "http://m.default.svc:8000/v2/models/m"},
         selectors={"InferenceModel default/m": "serves.argosy.dev/m=true"},
     )
+    return reconcile(snapshot, now)
 
 
 def test_an_object_that_was_refused_stalls_its_resource_until_it_is_not() -> None:
@@ -60,7 +64,7 @@ def test_an_object_that_was_refused_stalls_its_resource_until_it_is_not() -> Non
         pool(),
         model("m"),
         refusals=(refusal,),
-        previous=Previous(statuses=outcome.statuses),
+        previous=outcome,
         now=NOON + timedelta(hours=1),
     )
     assert again.statuses == outcome.statuses
@@ -75,7 +79,7 @@ def test_the_url_stands_once_it_answers_and_stays(own_url: str) -> None:
     assert (of(before).url, of(before).selector) == ("", "serves.argosy.dev/m=true")
     up = decide(pool(), model("m"), reports=(answering,))
     assert of(up).url == "http://m.default.svc:8000/v2/models/m"
-    down = decide(pool(), model("m"), reports=(silent,), previous=Previous(statuses=up.statuses))
+    down = decide(pool(), model("m"), reports=(silent,), previous=up)
     assert of(down).url == of(up).url
 
 
@@ -154,18 +158,19 @@ def test_triton_s_finer_rules_are_said_with_the_field(config: dict[str, Any], pa
 def test_a_faulty_resource_without_a_valid_form_gets_a_status_and_is_left_as_it_is() -> None:
     right = decide(pool(), model("m"))
     (step,) = right.steps[POOL]
-    previous = Previous(right.servers, {POOL: [step.repository]}, right.statuses)
     problem = Problem("", "InferenceModel default/m", "spec.version", "expected a whole number; found 'x'")
-    outcome = reconcile([pool()], NODES, {POOL: [READY]}, previous, NOON, [problem], faulty=[model("m")])
+    before = PoolSnapshot(right.servers(POOL), (READY,), (step.repository,))
+    snapshot = FleetSnapshot((pool(),), NODES, {POOL: before}, (problem,), (model("m"),), right.statuses)
+    outcome = reconcile(snapshot, NOON)
     assert said(of(outcome))[:2] == ("False", "InvalidSpec")
     (left,) = outcome.steps[POOL]
-    assert (left.plan.name, left.leaving, set(left.routes)) == ("p-0", True, {"m"})
+    assert (left.plan.name, left.draining, set(left.routes)) == ("p-0", True, {"m"})
     assert left.repository == step.repository
 
 
 def test_a_name_that_another_pool_has_takes_a_model_out() -> None:
     taken = Problem("", "InferenceModel default/m", "metadata.name", "there is also an Ensemble 'm'")
-    outcome = reconcile([pool(), model("m"), model("n")], NODES, {}, Previous(), NOON, [taken])
+    outcome = reconcile(FleetSnapshot((pool(), model("m"), model("n")), NODES, problems=(taken,)), NOON)
     assert said(of(outcome))[:2] == ("False", "NameConflict")
     assert [each.model for server in outcome.plan.pools[0].servers for each in server.placements] == ["n"]
 
@@ -176,7 +181,7 @@ def test_an_unchanged_round_changes_no_status() -> None:
         pool(),
         model("m"),
         ensemble("e", "m"),
-        previous=Previous(first.servers, {}, first.statuses),
+        previous=first,
         now=NOON + timedelta(minutes=1),
     )
     assert second.statuses == first.statuses
@@ -195,13 +200,11 @@ def test_a_model_with_an_engine_is_neither_loaded_nor_ready_until_engines_are_bu
 
 def test_what_served_before_an_engine_was_asked_for_goes_on_serving() -> None:
     before = decide(pool(), model("m"))
-    (step,) = before.steps[POOL]
-    previous = Previous(before.servers, {POOL: [step.repository]}, before.statuses, valid=before.valid)
-    asked = decide(pool(), model("m", engine={"builder": "onnxruntime"}), previous=previous)
+    asked = decide(pool(), model("m", engine={"builder": "onnxruntime"}), previous=before)
     assert said(of(asked))[:2] == ("False", "EngineNotBuilt")
     assert said(of(asked), ConditionType.ENGINE_READY)[1] == "EngineNotBuilt"
     assert said(of(asked), ConditionType.LOADED)[0] == "True"
-    assert asked.steps[POOL][0].repository == step.repository
+    assert asked.steps[POOL][0].repository == before.steps[POOL][0].repository
 
 
 def test_a_format_that_the_runtime_cannot_run_is_a_reason() -> None:

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -14,10 +15,10 @@ from rich.console import Console
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.plandocument import plan_document
 from argosy.cli.plantable import plan_table
-from argosy.fleet.demand.pool_facts import fleet_facts
-from argosy.fleet.packing.pools import pack_fleet
 from argosy.local.manifests import read_manifests
+from argosy.reconcile import reconcile
 from argosy.render.configrules import check_together
+from argosy.snapshot import FleetSnapshot
 
 UNPLACED = 2
 _PIPE_WIDTH = 140
@@ -58,8 +59,8 @@ def plan(
         problems += error.problems
     if problems:
         _refuse(problems)
-    facts = fleet_facts(manifests.resources, machines)
-    fleet = pack_fleet(facts)
+    outcome = reconcile(FleetSnapshot(tuple(manifests.resources), tuple(machines)), datetime.now(UTC))
+    fleet, facts = outcome.plan, outcome.facts
     if output is Output.TABLE:
         _console().print(plan_table(fleet, facts))
     else:

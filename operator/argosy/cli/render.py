@@ -11,7 +11,9 @@ from argosy.fleet.facts import Node
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
 from argosy.local.manifests import for_this_machine, read_manifests
-from argosy.reconcile import Outcome, Previous, reconcile
+from argosy.reconcile import Outcome, reconcile
+from argosy.snapshot import FleetSnapshot
+from argosy_runtime.agent.contract import RenderedRepository
 from argosy_runtime.agent.storage import StorageError
 
 UNPLACED = 2
@@ -34,7 +36,7 @@ def render(
     """
     try:
         outcome = _outcome(filename, nodes)
-        export(outcome.repositories, output, with_files=not config_only)
+        export(_repositories(outcome), output, with_files=not config_only)
     except (StorageError, NotOursError) as error:
         _refuse(str(error))
     for pool in outcome.plan.pools:
@@ -51,10 +53,14 @@ def _outcome(filename: Path, nodes: Path | None) -> Outcome:
     resources, machines = manifests.resources, _machines(nodes)
     if nodes is None:
         resources = for_this_machine(resources, sum(not gpu.is_cpu for gpu in machines[0].gpus))
-    outcome = reconcile(resources, machines, {}, Previous(), datetime.now(UTC), manifests.problems)
+    outcome = reconcile(FleetSnapshot(tuple(resources), machines, problems=manifests.problems), datetime.now(UTC))
     if outcome.problems:
         _refuse("\n".join(map(str, outcome.problems)))
     return outcome
+
+
+def _repositories(outcome: Outcome) -> list[RenderedRepository]:
+    return [step.repository for steps in outcome.steps.values() for step in steps]
 
 
 def _machines(nodes: Path | None) -> tuple[Node, ...]:

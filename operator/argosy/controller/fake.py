@@ -50,6 +50,7 @@ class FakeWriter:
     applied: Applied = field(default_factory=Applied)
     wrong: dict[str, ApiError] = field(default_factory=dict)
     objects: set[str] = field(default_factory=set)
+    bodies: dict[str, KubernetesObject] = field(default_factory=dict)
     keep: set[str] = field(default_factory=set)
     routes: dict[str, frozenset[str]] = field(default_factory=dict)
     statuses: dict[str, Status] = field(default_factory=dict)
@@ -61,8 +62,9 @@ class FakeWriter:
         owners: Mapping[str, str],
         keep: Collection[str] = (),
     ) -> Applied:
-        """Keep the identities."""
-        self.objects, self.keep = {object_identity(each) for each in objects}, set(keep)
+        """Keep the objects, and their identities."""
+        self.bodies = {object_identity(each): each for each in objects}
+        self.objects, self.keep = set(self.bodies), set(keep)
         return self.applied
 
     async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:

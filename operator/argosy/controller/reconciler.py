@@ -23,13 +23,13 @@ from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
 from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.validation.references import check_names
-from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
+from argosy.reconcile import Outcome, reconcile
 from argosy.render.names import object_name
+from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import (
     Cluster,
     Images,
     KubernetesObject,
-    ServerWorkload,
     last_valid_configmap,
     member_selector,
     member_url,
@@ -41,6 +41,7 @@ from argosy.render.workloads import (
     pool_url,
     template_hash,
 )
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,6 @@ ELSEWHERE_AGAIN_S = 5.0
 class Memory:
     """What the last round of a pool led to, beyond what stands in the cluster."""
 
-    leaving: Mapping[str, datetime] = field(default_factory=dict)
     valid: Mapping[str, Resource] | None = None
     refusals: tuple[Refusal, ...] = ()
 
@@ -76,11 +76,15 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A pool's objects, whom each belongs to, and those that stay as they are for now."""
+    """A pool's objects, whom each belongs to, and those that stay as they are for now (`keep`).
+
+    `held`: the servers of which nothing is applied yet.
+    """
 
     objects: tuple[KubernetesObject, ...] = ()
     owners: Mapping[str, str] = field(default_factory=dict)
     keep: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
 
 
 class Reconciler:
@@ -138,21 +142,24 @@ class Reconciler:
             nodes, servers, claimed = self._reservations.of(key)
             around = Around(nodes, servers, claimed, conflicts, moved)
             outcome = await asyncio.to_thread(self._decide, key, declared, view, memory, around)
-            memory.leaving, memory.valid = outcome.leaving.get(key, {}), outcome.valid
+            memory.valid = outcome.valid
             unreadable = declared.pool is None and any(isinstance(each, ServingPool) for each in declared.faulty)
             if not unreadable:
-                self._tell(self._reservations.decided(key, outcome.servers.get(key, ()), outcome.plan))
+                self._tell(self._reservations.decided(key, outcome.servers(key), outcome.plan))
         if unreadable:
             await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
             return None
         steps = outcome.steps.get(key, ())
         rendered = self._render(declared, outcome, steps, view)
+        self._reservations.held_back(key, rendered.held)
         applied = await self._writer.apply(key, rendered.objects, rendered.owners, rendered.keep)
         if applied.failure is None:
             self._tell(self._reservations.applied(key, _unchanged(key, rendered, applied.refusals)))
         again = _refused(applied.refusals) != _refused(memory.refusals)
         memory.refusals = applied.refusals
-        await _all(self._routes(key, steps, view), self._writes(declared, outcome), failure=applied.failure)
+        await _all(
+            self._routes(key, steps, view, rendered.held), self._writes(declared, outcome), failure=applied.failure
+        )
         if not declared.every and not view.current:
             self._memory.pop(key, None)
             self._reservations.forget(key)
@@ -160,28 +167,28 @@ class Reconciler:
 
     def _decide(self, key: str, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
         """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
-        previous = Previous(
-            servers={key: around.servers},
-            repositories={key: view.repositories},
-            served={key: view.served},
-            statuses={each.identity: each.status for each in declared.every if each.status is not None},
-            leaving={key: memory.leaving},
-            valid=memory.valid if memory.valid is not None else declared.recalled,
+        pool = PoolSnapshot(
+            servers=around.servers,
+            reports=view.reports,
+            repositories=view.repositories,
+            served=view.served,
+            drain_since=view.drain_since,
+            elsewhere=around.moved,
         )
-        return reconcile(
-            declared.resources,
-            around.nodes,
-            {key: view.reports},
-            previous,
-            self._clock(),
-            (*declared.problems, *around.conflicts),
+        snapshot = FleetSnapshot(
+            resources=declared.resources,
+            nodes=around.nodes,
+            pools={key: pool},
+            problems=(*declared.problems, *around.conflicts),
+            faulty=declared.faulty,
+            statuses={each.identity: each.status for each in declared.every if each.status is not None},
+            valid=memory.valid if memory.valid is not None else declared.recalled,
             refusals=memory.refusals,
             urls=_urls(declared),
             selectors=_selectors(declared),
-            faulty=declared.faulty,
-            elsewhere={key: around.moved},
             claimed=around.claimed,
         )
+        return reconcile(snapshot, self._clock())
 
     def _tell(self, pools: Iterable[str]) -> None:
         for pool in pools:
@@ -193,29 +200,43 @@ class Reconciler:
         found = check_names([*declared.members, *self._store.namesakes(key)])
         return [problem for problem in found if problem.resource in mine]
 
-    def _render(self, declared: Declared, outcome: Outcome, steps: Sequence[ServerStep], view: PoolView) -> Rendered:
+    def _render(
+        self, declared: Declared, outcome: Outcome, steps: Sequence[RenderedServer], view: PoolView
+    ) -> Rendered:
         pool = declared.pool
         others = services_elsewhere(declared)
         if pool is None:
             return Rendered(keep=others)
-        servers = [ServerWorkload(step.plan, step.repository, step.served) for step in steps]
         members = [each for each in declared.members if not each.metadata.deletion_timestamp]
         models = [each for each in outcome.valid.values() if isinstance(each, InferenceModel)]
         images = self._images.serving(pool, models)
-        objects = pool_objects(pool, servers, members, images, self._cluster)
+        objects = pool_objects(pool, steps, members, images, self._cluster)
         if former := _former(outcome):
             objects = (*objects, last_valid_configmap(pool, former))
-        held = _held_back(pool, servers, images, view)
-        wanted = tuple(each for each in objects if object_identity(each) not in held)
-        return Rendered(wanted, owners(wanted), held | others)
+        held = _held_back(pool, steps, images, view)
+        stay = frozenset(
+            f"{kind} {pool.namespace}/{object_name(name)}" for name in held for kind in ("ConfigMap", "Deployment")
+        )
+        wanted = tuple(each for each in objects if object_identity(each) not in stay)
+        return Rendered(wanted, owners(wanted), stay | others, held)
 
-    def _routes(self, key: str, steps: Sequence[ServerStep], view: PoolView) -> Iterator[Coroutine[Any, Any, None]]:
-        """Let the Services reach what serves, and nothing else."""
+    def _routes(
+        self, key: str, steps: Sequence[RenderedServer], view: PoolView, held: frozenset[str]
+    ) -> Iterator[Coroutine[Any, Any, None]]:
+        """Let the Services reach what serves, and nothing else.
+
+        A server that is to start anew with other GPUs, and is held back, goes on with what it has.
+        """
         namespace = key.partition("/")[0]
+        gpus = {server.name: server.gpus for server in view.current}
+        anew = {
+            step.plan.name for step in steps if step.plan.name in held and gpus.get(step.plan.name) != step.plan.gpus
+        }
         routes = {step.plan.name: step.routes for step in steps}
         settled = {report.name for report in view.reports if report.settled}
         for pod in view.pods:
-            if _differs(pod, wanted := _reachable(pod, routes), pod.server in settled):
+            wanted = pod.routes if pod.server in anew and pod.server_ready else _reachable(pod, routes)
+            if _differs(pod, wanted, pod.server in settled):
                 yield self._writer.route(pod, namespace, wanted, pod.settled or pod.server in settled)
 
     def _writes(self, declared: Declared, outcome: Outcome) -> Iterator[Coroutine[Any, Any, None]]:
@@ -231,8 +252,11 @@ class Reconciler:
             await self._listener.changed(resource, before, status)
 
 
-def _held_back(pool: ServingPool, servers: Sequence[ServerWorkload], images: Images, view: PoolView) -> frozenset[str]:
-    """The Deployments that keep their former Pod template until it is their turn."""
+def _held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView) -> frozenset[str]:
+    """The servers that keep their former Pod template until it is their turn.
+
+    With it stays the ConfigMap: what a Pod is told to load is for the GPUs and volumes that it has.
+    """
     hashes = {each.plan.name: template_hash(pod_template(pool, each.plan, each.repository, images)) for each in servers}
     reports = {report.name: report for report in view.reports}
     upgrades = [
@@ -245,8 +269,7 @@ def _held_back(pool: ServingPool, servers: Sequence[ServerWorkload], images: Ima
         for name, wanted in hashes.items()
     ]
     allowed = may_upgrade(upgrades)
-    waiting = (each.name for each in upgrades if each.outdated and each.name not in allowed)
-    return frozenset(f"Deployment {pool.namespace}/{object_name(name)}" for name in waiting)
+    return frozenset(each.name for each in upgrades if each.outdated and each.name not in allowed)
 
 
 async def _all(*works: Iterable[Coroutine[Any, Any, None]], failure: Exception | None = None) -> None:

@@ -51,6 +51,11 @@ class Reservations:
         asked = claims - (before.claims if before is not None else frozenset())
         return {other for other in self._others(key) if asked & devices(self._holdings(other))}
 
+    def held_back(self, key: str, servers: Collection[str]) -> None:
+        """These servers stay where they stand for now; where they are to be is decided anew in the next round."""
+        pool, standing = self._pools[key], {each.name: each for each in self._cluster.pool(key).current}
+        pool.decided = tuple(standing.get(each.name, each) if each.name in servers else each for each in pool.decided)
+
     def applied(self, key: str, unchanged: Callable[[str], bool]) -> set[str]:
         """A pool's objects are as decided, but for `unchanged` servers. The pools that wait for what is free now."""
         pool = self._pools[key]

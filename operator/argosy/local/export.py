@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from argosy_runtime.agent.contract import RenderedRepository
@@ -22,7 +22,7 @@ class NotOursError(Exception):
         )
 
 
-def export(repositories: Mapping[str, Sequence[RenderedRepository]], output: Path, with_files: bool = True) -> None:
+def export(repositories: Sequence[RenderedRepository], output: Path, with_files: bool = True) -> None:
     """Write `<output>/<server>/<model>/…` with each version's files, in place of what an earlier export wrote.
 
     Without files nothing is fetched, and version folders stay empty.
@@ -41,13 +41,13 @@ def export(repositories: Mapping[str, Sequence[RenderedRepository]], output: Pat
         shutil.rmtree(beside, ignore_errors=True)
 
 
-def _write(repositories: Mapping[str, Sequence[RenderedRepository]], beside: Path, with_files: bool) -> None:
+def _write(repositories: Sequence[RenderedRepository], beside: Path, with_files: bool) -> None:
     cache, new = beside / "cache", beside / "new"
     cache.mkdir()
     new.mkdir()
     (new / MARKER).write_text("Written by argosy render, which replaces this folder as a whole.\n")
     storage = Storage(cache)
-    for repository in (each for every in repositories.values() for each in every):
+    for repository in repositories:
         (new / repository.server).mkdir()
         for model in repository.models:
             sources = {v: s for v, s in model.versions.items() if with_files and s.uri}

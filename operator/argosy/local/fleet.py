@@ -191,7 +191,7 @@ class LocalFleet:
 
     def remember(self, outcome: Outcome) -> None:
         """Write down the plan, for the next `argosy up`. Raises OSError."""
-        record = {pool: [_plain(server) for server in servers] for pool, servers in outcome.servers.items()}
+        record = {pool: [_plain(server) for server in outcome.servers(pool)] for pool in outcome.steps}
         if record != read_json(self._state.root / "plan.json"):
             write_json(self._state.root / "plan.json", record)
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -16,8 +16,9 @@ from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.status.statuses import Status
-from argosy.reconcile import Outcome, Previous, reconcile
+from argosy.reconcile import Outcome, reconcile
 from argosy.render.configrules import check_together
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
 from .fleet import LocalFleet
 from .manifests import (
@@ -66,8 +67,10 @@ class Supervisor:
     def __init__(self, path: Path, state: StateFolder, node: Node, fleet: LocalFleet, view: View) -> None:
         self._path, self._state, self._node, self._fleet, self._view = path.resolve(), state, node, fleet, view
         self._resources = remembered(state.read_status())
-        self._previous = Previous(
-            servers=fleet.remembered(),
+        self._snapshot = FleetSnapshot(
+            resources=(),
+            nodes=(node,),
+            pools={pool: PoolSnapshot(servers) for pool, servers in fleet.remembered().items()},
             statuses={each.identity: each.status for each in self._resources if each.status is not None},
         )
         self._meter = Meter()
@@ -113,20 +116,9 @@ class Supervisor:
 
     async def _round(self) -> Outcome:
         now = time.monotonic()
-        reports = {pool: list(map(_reached, found)) for pool, found in (await self._fleet.observe(now)).items()}
-        before = replace(self._previous, repositories=self._fleet.loaded())
-        here = for_this_machine(self._resources, sum(not gpu.is_cpu for gpu in self._node.gpus))
-        outcome = reconcile(
-            here,
-            [self._node],
-            reports,
-            before,
-            datetime.now(UTC),
-            self._problems,
-            faulty=self._faulty,
-            drain=timedelta(),
-        )
-        self._previous = replace(before, servers=outcome.servers, statuses=outcome.statuses, leaving=outcome.leaving)
+        snapshot = self._observed(await self._fleet.observe(now))
+        outcome = reconcile(snapshot, datetime.now(UTC), drain_period=timedelta())
+        self._snapshot = replace(outcome.after(snapshot), valid={})  # the manifests from before are gone on with whole
         try:
             self._record(outcome)
             await self._fleet.converge(outcome, settings(self._resources), now)
@@ -136,6 +128,20 @@ class Supervisor:
             self._begun, self._trouble = True, ""
         await self._show(outcome.statuses, now)
         return outcome
+
+    def _observed(self, reports: Mapping[str, Sequence[ServerReport]]) -> FleetSnapshot:
+        """What stands now. `reports` are by the pool's key."""
+        loaded = self._fleet.loaded()
+        pools = {
+            key: replace(
+                self._snapshot.pool(key),
+                reports=tuple(map(_reached, reports.get(key, ()))),
+                repositories=tuple(loaded.get(key, ())),
+            )
+            for key in self._snapshot.pools.keys() | reports.keys()
+        }
+        here = for_this_machine(self._resources, sum(not gpu.is_cpu for gpu in self._node.gpus))
+        return replace(self._snapshot, resources=tuple(here), pools=pools, problems=self._problems, faulty=self._faulty)
 
     def _record(self, outcome: Outcome) -> None:
         """Write down what the next `argosy up`, and `argosy get`, have to know."""

@@ -8,6 +8,7 @@ from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.batching import Batching, QueuePolicy
 from argosy.api.inferencemodel import InferenceModel
+from argosy.fleet.plan import Placement, ServerPlan
 
 from .instance_groups import place
 from .sequence import sequence_batching
@@ -20,6 +21,11 @@ class Devices:
 
     gpus: tuple[int, ...] = ()
     instances: int = 1
+
+
+def local_devices(placement: Placement, server: ServerPlan) -> Devices:
+    """The placement's GPUs as the server counts them: CUDA_VISIBLE_DEVICES leaves it its own, from 0."""
+    return Devices(tuple(server.gpus.index(gpu) for gpu in placement.gpus), placement.instances)
 
 
 def model_config(model: InferenceModel, devices: Devices, versions: Collection[int]) -> pb.ModelConfig:

@@ -71,12 +71,18 @@ class VersionSource:
 
 @dataclass(frozen=True, slots=True)
 class RenderedModel:
-    """One folder of a repository. `steps` are the models that must be loaded first: an ensemble's own."""
+    """One folder of a repository. `steps` are the models that must be loaded first: an ensemble's own.
+
+    `gpus` are those of the server that the model sits on, by index from 0. `reload_key` is another where the config
+    differs in anything but the versions that are served. Both are the operator's, and given back to it as they are.
+    """
 
     name: str
     config_text: str
     versions: Mapping[int, VersionSource]
     steps: Mapping[str, int] = field(default_factory=dict)
+    gpus: tuple[int, ...] = ()
+    reload_key: str = ""
 
     @property
     def is_ensemble(self) -> bool:

@@ -94,6 +94,8 @@ def of_model(model: RenderedModel) -> dict[str, Any]:
         "config": model.config_text,
         "versions": {str(version): _of_source(model.versions[version]) for version in sorted(model.versions)},
         "steps": {name: model.steps[name] for name in sorted(model.steps)},
+        "gpus": list(model.gpus),
+        "reloadKey": model.reload_key,
     }
 
 
@@ -106,6 +108,8 @@ def to_model(fields: Fields) -> RenderedModel:
         config_text=fields.text("config"),
         versions={number(key, versions.at(key)): _source(versions.mapping(key)) for key in versions.values},
         steps={unicode_text(name, steps.path): steps.number(name) for name in steps.values},
+        gpus=fields.numbers("gpus"),
+        reload_key=fields.text("reloadKey", ""),
     )
 
 

@@ -39,6 +39,11 @@ class Fields:
         """A whole number that is not negative."""
         return number(self._value(key, default, int, "a whole number"), self.at(key))
 
+    def numbers(self, key: str) -> tuple[int, ...]:
+        """A list of whole numbers that are not negative; none where it is missing."""
+        values = self._value(key, [], list, "a list")
+        return tuple(number(value, f"{self.at(key)}[{index}]") for index, value in enumerate(values))
+
     def one_of(self, key: str, words: Iterable[str]) -> str:
         """One of these words."""
         found, known = self.text(key), list(map(str, words))

@@ -17,8 +17,9 @@ from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.discovery import offered
 from argosy.fleet.facts import Refusal
 from argosy.fleet.plan import Placement, ServerPlan
+from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import Cluster as Offered
-from argosy.render.workloads import Images, KubernetesObject, ServerWorkload, owners, pool_objects
+from argosy.render.workloads import Images, KubernetesObject, owners, pool_objects
 from argosy_runtime.agent.contract import RenderedRepository
 
 IMAGES = Images("argosy-runtime:1", "triton:1", "argosy-runtime:1")
@@ -141,9 +142,9 @@ class Declared:
         workloads = [self.workload(name, gpus, node) for name in servers]
         return pool_objects(self.pool, workloads, self.models, IMAGES, Offered("policy/v1beta1"))
 
-    def workload(self, name: str, gpus: tuple[int, ...], node: str) -> ServerWorkload:
+    def workload(self, name: str, gpus: tuple[int, ...], node: str) -> RenderedServer:
         placed = tuple(Placement(model.name, 1, model.name, gpus, 1, 0, 0) for model in self.models)
-        return ServerWorkload(ServerPlan(name, node, gpus, placed), RenderedRepository(name))
+        return RenderedServer(ServerPlan(name, node, gpus, placed), RenderedRepository(name))
 
     async def apply(self, watched: Watched, objects: Sequence[KubernetesObject], *keep: str) -> tuple[Refusal, ...]:
         """The refusals. Raises the first failure."""

@@ -1,6 +1,7 @@
 """A round does all that it can, whatever fails; virtual, without an API server."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,9 +18,10 @@ from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Reconciler
 from argosy.controller.store import Store
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
+from argosy.fleet.migration.migrate import DRAIN_PERIOD
 from argosy.fleet.status.statuses import Status
-from argosy.reconcile import DRAIN
-from argosy.render.workloads import Cluster, Images
+from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
+from argosy.render.workloads import Cluster, Images, KubernetesObject, parse_drain
 from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 KEY = "n/p"
@@ -95,10 +97,37 @@ async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -
     assert await run.reconcile(KEY) == NOW + timedelta(seconds=ELSEWHERE_AGAIN_S)
     cache.views["n/q"] = serving("q-0")
     wake = await run.reconcile(KEY)
-    assert (wake, writes.routes) == (NOW + DRAIN / 2, {})
-    now += DRAIN / 2
-    await run.reconcile(KEY)
+    assert (wake, writes.routes) == (NOW + DRAIN_PERIOD / 2, {})
+    noted = writes.bodies["ConfigMap n/p-0"]
+    since = parse_drain(_annotations(noted)[DRAIN])
+    assert since == {"m": NOW + DRAIN_PERIOD / 2}
+    cache.views[KEY] = replace(serving("p-0"), drain_since={("p-0", "m"): since["m"]})
+    another = rounds(writes, resources, cache, lambda: now)  # it knows no more than what the cluster holds
+    now += DRAIN_PERIOD / 2
+    await another.reconcile(KEY)
     assert writes.routes == {"p-0": frozenset()}
+
+
+def _annotations(body: KubernetesObject) -> dict[str, str]:
+    return body["metadata"].get("annotations") or {}
+
+
+async def test_a_server_that_waits_for_its_turn_keeps_its_configmap_and_its_pod_template() -> None:
+    resources, writes = Store(), FakeWriter()
+    for body in (pool(), model(footprint={"gpuMemory": "20Gi"}), model("k", footprint={"gpus": 1})):
+        resources.put(body)
+    one, other = serving("p-0"), serving("p-1")
+    view = PoolView(
+        (CurrentServer("p-0", "a", (0,), {"m": (0,)}), CurrentServer("p-1", "a", (1,), {"k": (1,)})),
+        (one.reports[0], replace(other.reports[0], settled=False)),
+        (*one.repositories, *other.repositories),
+        pods=(*one.pods, *other.pods),
+        templates={"p-0": "older", "p-1": "older"},
+    )
+    await rounds(writes, resources, observed(p=view)).reconcile(KEY)
+    assert {"ConfigMap n/p-1", "Deployment n/p-1"} <= writes.objects
+    assert not {"ConfigMap n/p-0", "Deployment n/p-0"} & writes.objects
+    assert {"ConfigMap n/p-0", "Deployment n/p-0"} <= writes.keep
 
 
 async def test_a_pool_that_is_gone_leaves_the_services_of_what_asks_for_another() -> None:

@@ -1,9 +1,12 @@
 """Resources of one pool `p`, as tests declare them."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.api import Resource, parse_body
-from argosy.fleet.facts import Gpu, Node
+from argosy.api import Resource, ServingPool, parse_body
+from argosy.fleet.demand.members import Members
+from argosy.fleet.demand.pool_facts import pool_facts
+from argosy.fleet.facts import CurrentServer, Gpu, Node, PoolFacts
 
 GIB = 1 << 30
 TENSOR = {"dataType": "TYPE_FP32", "dims": [1]}
@@ -56,3 +59,14 @@ def ensemble(name: str, *steps: str, **spec: Any) -> Resource:
 def gpu_node(name: str, gpus: int = 1, memory: int = 80, **state: Any) -> Node:
     """A node with GPUs of so many GiB."""
     return Node(name, tuple(Gpu(index, memory * GIB) for index in range(gpus)), **state)
+
+
+def facts_of(
+    resources: Sequence[Resource],
+    nodes: Sequence[Node],
+    current: Mapping[str, Sequence[CurrentServer]] | None = None,
+) -> list[PoolFacts]:
+    """The facts of each pool among the resources; `current` are the servers that run, by the pool's key."""
+    pools = sorted((each for each in resources if isinstance(each, ServingPool)), key=lambda pool: pool.key)
+    runs = current or {}
+    return [pool_facts(each, Members.of(each.key, resources), nodes, runs.get(each.key, ())) for each in pools]

@@ -7,8 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 from argosy.api import Resource
 from argosy.fleet.facts import Node, ServerReport
-from argosy.reconcile import Outcome, Previous, ServerStep, reconcile
+from argosy.reconcile import Outcome, reconcile
+from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import parse_served, served_text
+from argosy.snapshot import FleetSnapshot
 from argosy_runtime.agent.contract import (
     LoadedModel,
     LoadState,
@@ -28,7 +30,7 @@ class SimulatedServer:
     `former` is what goes on serving until its other form is loaded, at `done_at`.
     """
 
-    step: ServerStep
+    step: RenderedServer
     up_at: datetime
     loaded: dict[str, RenderedModel] = field(default_factory=dict)
     routes: frozenset[str] = frozenset()
@@ -55,7 +57,7 @@ class Cluster:
     refuses: frozenset[tuple[str, int]] = frozenset()
     now: datetime = START
     servers: dict[str, SimulatedServer] = field(default_factory=dict)
-    previous: Previous = field(default_factory=Previous)
+    snapshot: FleetSnapshot = field(default_factory=lambda: FleetSnapshot((), ()))
     outcome: Outcome | None = None
     replaced: frozenset[str] = frozenset()
     frozen: bool = False
@@ -66,18 +68,16 @@ class Cluster:
 
     def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
         """One round, and what the servers do about it in that time."""
-        observed = {POOL: [self._report(name) for name in self.servers]}
-        before = Previous(
-            servers=self.previous.servers,
-            repositories={POOL: [self._repository(name) for name in self.servers]},
-            statuses=self.previous.statuses,
-            leaving=self.previous.leaving,
-            valid=self.previous.valid,
-            served={POOL: tuple(self.noted.values())},
+        pool = replace(
+            self.snapshot.pool(POOL),
+            reports=tuple(self._report(name) for name in self.servers),
+            repositories=tuple(self._repository(name) for name in self.servers),
+            served=tuple(self.noted.values()),
+            elsewhere=self.elsewhere,
         )
-        elsewhere = {POOL: self.elsewhere}
-        outcome = reconcile(resources, self.nodes, observed, before, self.now, elsewhere=elsewhere)
-        self.previous = Previous(outcome.servers, {}, outcome.statuses, outcome.leaving, outcome.valid)
+        snapshot = replace(self.snapshot, resources=tuple(resources), nodes=self.nodes, pools={POOL: pool})
+        outcome = reconcile(snapshot, self.now)
+        self.snapshot = outcome.after(snapshot)
         self._apply(outcome.steps.get(POOL, ()))
         self.now += timedelta(seconds=seconds)
         for server in self.servers.values():
@@ -104,7 +104,7 @@ class Cluster:
 
     def forget(self) -> None:
         """The operator starts again: what it knew, and did not write down, is lost."""
-        self.previous = Previous(self.previous.servers, {}, self.previous.statuses)
+        self.snapshot = replace(self.snapshot, valid={})
 
     def restart(self, name: str) -> None:
         """A server's Pod ends, and another takes its place."""
@@ -143,7 +143,7 @@ class Cluster:
             found += [f"{name} GPU {gpu}" for gpu, size in used.items() if size > gpus.get(gpu, size)]
         return found
 
-    def _apply(self, steps: Iterable[ServerStep]) -> None:
+    def _apply(self, steps: Iterable[RenderedServer]) -> None:
         wanted = {step.plan.name: step for step in steps}
         self.noted = {name: parse_served(served_text(step.served), step.repository) for name, step in wanted.items()}
         self.replaced = frozenset()
@@ -218,7 +218,7 @@ class Cluster:
 
     def _state(self) -> object:
         return {
-            name: (each.step.plan, each.step.repository, each.step.routes, each.step.leaving, dict(each.loaded))
+            name: (each.step.plan, each.step.repository, each.step.routes, each.step.draining, dict(each.loaded))
             for name, each in self.servers.items()
         }
 
@@ -237,10 +237,5 @@ def _replaced(before: RenderedModel | None, after: RenderedModel) -> RenderedMod
 
 
 def _gpus(model: RenderedModel, gpus: tuple[int, ...]) -> list[int]:
-    """The node's GPUs that a config's one instance group names."""
-    text = model.config_text
-    if "gpus: [" in text:
-        return [gpus[int(index)] for index in text.split("gpus: [")[1].split("]")[0].split(",")]
-    if 'string_value: "' in text:
-        return [gpus[int(index)] for index in text.split('string_value: "')[1].split('"')[0].split(",")]
-    return []
+    """The node's GPUs that a model sits on."""
+    return [gpus[index] for index in model.gpus]

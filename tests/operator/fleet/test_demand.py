@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from tests.operator.fleet.declared import facts_of
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool, parse_body
 from argosy.fleet.demand.footprint import footprint_of
 from argosy.fleet.demand.grouping import models_of
-from argosy.fleet.demand.pool_facts import fleet_facts
 from argosy.fleet.facts import CurrentServer, Footprint, Gpu, Node, PoolFacts
 
 GIB = 1 << 30
@@ -60,7 +60,7 @@ def groups(*given: dict[str, Any], **footprint: Any) -> dict[str, Any]:
 
 
 def facts(*resources: Resource, nodes: tuple[Node, ...] = ()) -> PoolFacts:
-    (found,) = fleet_facts([pool(), *resources], nodes)
+    (found,) = facts_of([pool(), *resources], nodes)
     return found
 
 
@@ -114,7 +114,7 @@ WITH_GPU = CurrentServer("p-0", "gone", (0,), {"m": (0,)})
 def test_what_nobody_sized_has_a_gpu_of_its_own_in_a_pool_that_has_gpus(
     spec: dict[str, Any], nodes: list[Node], current: list[CurrentServer], expected: Footprint
 ) -> None:
-    (found,) = fleet_facts([pool(**spec), model("m")], nodes, {"default/p": current})
+    (found,) = facts_of([pool(**spec), model("m")], nodes, {"default/p": current})
     assert [demand.footprint for group in found.groups for demand in group.demands] == [expected]
 
 
@@ -160,7 +160,7 @@ def test_each_pool_gets_its_own() -> None:
         model("z", "nowhere"),
     ]
     here = CurrentServer("q-0", "a", (0,), {"y": (0,)})
-    found = {each.pool: each for each in fleet_facts(known, (), {"default/q": [here]})}
+    found = {each.pool: each for each in facts_of(known, (), {"default/q": [here]})}
     assert {key: [g.name for g in each.groups] for key, each in found.items()} == {
         "default/p": ["x"],
         "default/q": ["y"],
@@ -189,7 +189,7 @@ TAINT = {"key": "gpu", "value": "h100", "effect": "NoSchedule"}
 )
 def test_a_tainted_node_is_chosen_by_pools_that_tolerate_it(tolerations: list[Any], chosen: bool) -> None:
     node = Node("a", (Gpu(0, GIB),), taints=(TAINT,))
-    (found,) = fleet_facts([pool(tolerations=tolerations)], [node])
+    (found,) = facts_of([pool(tolerations=tolerations)], [node])
     assert bool(found.nodes) is chosen
 
 
@@ -200,5 +200,5 @@ def test_a_node_needs_every_selected_label_and_to_be_ready() -> None:
         Node("c", (), labels={"gpu": "h100"}),
         Node("a", (), labels={"gpu": "h100", "zone": "1"}, ready=False),
     ]
-    (found,) = fleet_facts([pool(nodeSelector={"gpu": "h100", "zone": "1"})], nodes)
+    (found,) = facts_of([pool(nodeSelector={"gpu": "h100", "zone": "1"})], nodes)
     assert [node.name for node in found.nodes] == ["b", "d"]

@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.operator.fleet.declared import gpu_node, model, pool
+from tests.operator.fleet.declared import facts_of, gpu_node, model, pool
 
 from argosy.api import ServingPoolStatus
-from argosy.fleet.demand.pool_facts import fleet_facts
 from argosy.fleet.facts import CurrentServer
 from argosy.fleet.nodes.readiness import GRACE, next_change, standing
-from argosy.reconcile import Previous, reconcile
+from argosy.reconcile import reconcile
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -18,8 +18,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def test_a_server_on_a_node_that_lost_a_gpu_asks_only_for_what_it_needs() -> None:
     """It had GPUs that it needed no longer; one of them is gone, and so it is restarted anyway."""
     had = CurrentServer("p-0", "a", (0, 1, 2, 3), {"m": (0,)})
-    before = Previous(servers={"default/p": [had]})
-    outcome = reconcile([pool(), model("m")], [gpu_node("a", 3)], {}, before, NOON)
+    snapshot = FleetSnapshot((pool(), model("m")), (gpu_node("a", 3),), {"default/p": PoolSnapshot((had,))})
+    outcome = reconcile(snapshot, NOON)
     assert [(each.name, each.gpus) for each in outcome.plan.pools[0].servers] == [("p-0", (0,))]
     (gpus,) = [each.gpus for each in outcome.statuses.values() if isinstance(each, ServingPoolStatus)]
     assert gpus is not None
@@ -28,8 +28,8 @@ def test_a_server_on_a_node_that_lost_a_gpu_asks_only_for_what_it_needs() -> Non
 
 def test_a_model_on_a_gpu_that_is_gone_gets_another() -> None:
     had = CurrentServer("p-0", "a", (2, 3), {"m": (3,)})
-    before = Previous(servers={"default/p": [had]})
-    outcome = reconcile([pool(), model("m")], [gpu_node("a", 3)], {}, before, NOON)
+    snapshot = FleetSnapshot((pool(), model("m")), (gpu_node("a", 3),), {"default/p": PoolSnapshot((had,))})
+    outcome = reconcile(snapshot, NOON)
     ((server,),) = (each.servers for each in outcome.plan.pools)
     assert set(server.gpus) <= {0, 1, 2}
     assert [each.gpus for each in server.placements] == [server.gpus]
@@ -72,7 +72,7 @@ def test_a_node_that_keeps_new_pods_away_stays_for_what_runs_there(
     state: dict[str, Any], without_server: list[bool], with_server: list[bool]
 ) -> None:
     node = gpu_node("a", **state)
-    (fresh,) = fleet_facts([pool()], [node])
-    (running,) = fleet_facts([pool()], [node], {"default/p": [CurrentServer("p-0", "a", (0,), {"m": (0,)})]})
+    (fresh,) = facts_of([pool()], [node])
+    (running,) = facts_of([pool()], [node], {"default/p": [CurrentServer("p-0", "a", (0,), {"m": (0,)})]})
     assert [each.schedulable for each in fresh.nodes] == without_server
     assert [each.schedulable for each in running.nodes] == with_server

@@ -7,8 +7,10 @@ import pytest
 from tests.operator.fleet.declared import ensemble, model, pool
 
 from argosy.api import EnsembleStatus, InferenceModelStatus, Resource, ServingPoolStatus
+from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.observed import Observed
+from argosy.fleet.migration.state import Places, PoolState
 from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan, Unplaced
 from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy_runtime.agent.contract import LoadedModel, LoadState
@@ -48,18 +50,21 @@ def fleet(servers: int, models: int, replicas: int) -> tuple[list[Resource], Fle
 
 def written(resources: list[Resource], plan: FleetPlan, *, up: bool) -> dict[str, Status]:
     """Every status, where all servers serve, or none does and each has much to say."""
-    state = LoadState.READY if up else LoadState.UNAVAILABLE
+    loaded = LoadState.READY if up else LoadState.UNAVAILABLE
     reports = [
         ServerReport(
             server.name,
             ready=up or number % 2 == 0,
-            models=tuple(LoadedModel(p.model, 1, state, "" if up else WORDS) for p in server.placements),
+            models=tuple(LoadedModel(p.model, 1, loaded, "" if up else WORDS) for p in server.placements),
             url=f"http://{server.name}:8000",
             trouble="" if up else WORDS,
         )
         for number, server in enumerate(plan.pools[0].servers)
     ]
-    return statuses(Situation(resources, [], plan, {"default/p": Observed.of(reports)}, {}), NOON)
+    (planned,) = plan.pools
+    members = Members.of("default/p", resources)
+    state = PoolState(planned, members, Places.of(planned, members), Observed.of(reports), {}, {})
+    return statuses(Situation(resources, [], {"default/p": state}, {}), NOON)
 
 
 @pytest.mark.parametrize("up", [True, False])

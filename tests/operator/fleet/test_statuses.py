@@ -5,12 +5,16 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.operator.fleet.declared import facts_of
+
 from argosy.api import Condition, ConditionType, Problem, Resource, parse_body
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, VersionState
-from argosy.fleet.demand.pool_facts import fleet_facts
+from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import Gpu, Node, ServerReport
 from argosy.fleet.migration.observed import Observed
+from argosy.fleet.migration.state import Places, PoolState
 from argosy.fleet.packing.pools import pack_fleet
+from argosy.fleet.plan import PoolPlan
 from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy_runtime.agent.contract import LoadedModel, LoadState
 
@@ -66,8 +70,16 @@ def situation(
     previous: Mapping[str, Status] | None = None,
     problems: Sequence[Problem] = (),
 ) -> Situation:
-    plan = pack_fleet(fleet_facts(resources, NODES))
-    return Situation(resources, problems, plan, {"default/p": Observed.of(reports)}, previous or {})
+    plans = pack_fleet(facts_of(resources, NODES)).pools
+    states = {each.pool: state_of(each, resources, reports) for each in plans}
+    return Situation(resources, problems, states, previous or {})
+
+
+def state_of(plan: PoolPlan, resources: Sequence[Resource], reports: Sequence[ServerReport]) -> PoolState:
+    members = Members.of(plan.pool, resources)
+    current = {each.name: each for each in plan.current}
+    observed = Observed.of(reports if plan.pool == "default/p" else ())
+    return PoolState(plan, members, Places.of(plan, members), observed, current, {node.name: node for node in NODES})
 
 
 def of_model(found: Mapping[str, Status], name: str = "m") -> InferenceModelStatus:

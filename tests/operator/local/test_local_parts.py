@@ -147,7 +147,7 @@ def test_one_machine_stands_for_every_node(workspace: Any, documents: Any) -> No
 def test_an_export_replaces_its_own_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text("one")
     source = VersionSource((tmp_path / "model.py").as_uri())
-    first = {"p": [RenderedRepository("s", (RenderedModel("m", 'name: "m"\n', {1: source}),))]}
+    first = [RenderedRepository("s", (RenderedModel("m", 'name: "m"\n', {1: source}),))]
     output = tmp_path / "out"
     export(first, output)
     assert {str(p.relative_to(output)) for p in output.rglob("*") if p.is_file()} == {
@@ -155,7 +155,7 @@ def test_an_export_replaces_its_own_and_nothing_else(tmp_path: Path) -> None:
         "s/m/config.pbtxt",
         "s/m/1/model.py",
     }
-    export({"p": [RenderedRepository("s")]}, output)
+    export([RenderedRepository("s")], output)
     assert [p.name for p in (output / "s").iterdir()] == []
     other = tmp_path / "other"
     other.mkdir()

@@ -9,7 +9,8 @@ import pytest
 
 from argosy.api.documents import parse_documents
 from argosy.cli.nodes import read_nodes
-from argosy.reconcile import Previous, reconcile
+from argosy.reconcile import reconcile
+from argosy.snapshot import FleetSnapshot
 from argosy_runtime.modelconfig import check_structure, normalize, parse_text
 
 CASES = sorted(path for path in (Path(__file__).parents[2] / "data" / "render").iterdir() if path.is_dir())
@@ -21,10 +22,10 @@ def rendered(case: Path) -> dict[str, str]:
     resources, problems = parse_documents((case / "input" / "all.yaml").read_text(), "all.yaml")
     assert problems == []
     nodes = read_nodes(case / "input" / "nodes.yaml")
-    outcome = reconcile(resources, nodes, {}, Previous(), NOW)
+    outcome = reconcile(FleetSnapshot(tuple(resources), nodes), NOW)
     assert [str(problem) for problem in outcome.problems] == []
     found: dict[str, str] = {}
-    for repository in (each for every in outcome.repositories.values() for each in every):
+    for repository in (step.repository for steps in outcome.steps.values() for step in steps):
         for model in repository.models:
             folder = f"{repository.server}/{model.name}"
             found[f"{folder}/config.pbtxt"] = model.config_text

@@ -12,12 +12,12 @@ from tritonclient.grpc import model_config_pb2 as pb
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.versions import VersionPolicy, retained
+from argosy.fleet.demand.model_files import declared_source
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.render.configrules import check_rendered
 from argosy.render.configtext import config_text
 from argosy.render.ensemble_config import ensemble_config
-from argosy.render.model_config import Devices, model_config, overlay
-from argosy.render.repositories import local_devices, source_of
+from argosy.render.model_config import Devices, local_devices, model_config, overlay
 from argosy_runtime.agent.contract import RenderedModel, VersionSource, in_load_order
 from argosy_runtime.modelconfig import check_structure, normalize
 
@@ -110,7 +110,7 @@ def test_an_engine_decides_the_backend(
     spec = {"engine": engine} if engine else {}
     built = model(model_format, storageUri="s3://b/built.plan", **spec)
     assert model_config(built, Devices((0,)), [1]).backend == backend
-    assert source_of(built).filename == filename
+    assert declared_source(built).filename == filename
 
 
 @pytest.mark.parametrize("backend", ["onnx", "python", "tensorrt"])
@@ -152,7 +152,7 @@ def test_the_overlay_replaces_lists_and_merges_the_rest() -> None:
 def test_a_lone_file_is_called_what_its_backend_looks_for(
     backend: str, uri: str, config: dict[str, Any], expected: str
 ) -> None:
-    assert source_of(model(backend, storageUri=uri, config=config)).filename == expected
+    assert declared_source(model(backend, storageUri=uri, config=config)).filename == expected
 
 
 @given(

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from argosy.fleet.facts import CurrentServer, ServerReport
+from argosy.fleet.migration.observed import Binding
 from argosy.render.names import label
 from argosy_runtime.agent.contract import RenderedRepository
 from argosy_runtime.agent.documents import AgentState
@@ -21,7 +23,8 @@ class PoolView:
     """One pool as it stands.
 
     `repositories`: what each server last loaded; `served`: what it had ready when it was last heard of, whatever became
-    of its Pod; `templates`: by server, its Pod's hash.
+    of its Pod; `drain_since`: from when each model or ensemble that drains is not routed to; `templates`: by server,
+    the hash of its Pod.
     """
 
     current: tuple[CurrentServer, ...] = ()
@@ -30,6 +33,7 @@ class PoolView:
     served: tuple[RenderedRepository, ...] = ()
     pods: tuple[PodView, ...] = ()
     templates: Mapping[str, str] = field(default_factory=dict)
+    drain_since: Mapping[Binding, datetime] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -59,6 +63,12 @@ def pool_view(objects: Iterable[Owned], pods: Iterable[PodView]) -> PoolView:
         repositories=tuple(replace(state.applied, server=name) for name, (state, _) in states if state is not None),
         served=tuple(s.desired.served for _, s in named if s.desired is not None and s.desired.served is not None),
         pods=tuple(replace(pod, server=name) for name, server in named for pod in server.pods),
+        drain_since={
+            (name, model): at
+            for name, server in named
+            if server.desired is not None
+            for model, at in server.desired.drain_since.items()
+        },
         templates={name: server.running.template for name, server in named if server.running},
     )
 

@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from argosy.fleet.facts import CurrentServer
 from argosy.render.names import label
 from argosy.render.workloads import (
+    DRAIN_ANNOTATION,
     PLACEMENT_ANNOTATION,
     SERVED_ANNOTATION,
     SERVER_LABEL,
     TEMPLATE_ANNOTATION,
+    parse_drain,
     parse_placement,
     parse_served,
 )
@@ -26,13 +29,14 @@ from .pod_trouble import deployment_trouble
 class Desired:
     """A server's ConfigMap: its name in full, where it was placed, and what it had ready when it was last heard of.
 
-    None where that cannot be read.
+    None where that cannot be read. `drain_since`: from when each model or ensemble that drains there is not routed to.
     """
 
     server: str
     current: CurrentServer | None
     trouble: str = ""
     served: RenderedRepository | None = None
+    drain_since: Mapping[str, datetime] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +75,13 @@ def of_configmap(body: Mapping[str, Any]) -> Desired | State | None:
 def _desired(server: str, annotations: Mapping[str, str], data: Mapping[str, str]) -> Desired:
     name = server if label(server) == server else _whole_name(server, data.get(DESIRED_KEY, ""))
     served = _served(annotations.get(SERVED_ANNOTATION, ""), data.get(DESIRED_KEY, ""))
-    placement = annotations.get(PLACEMENT_ANNOTATION, "")
+    placement, drains = annotations.get(PLACEMENT_ANNOTATION, ""), parse_drain(annotations.get(DRAIN_ANNOTATION, "{}"))
     if not placement:
-        return Desired(name, None, served=served)
+        return Desired(name, None, served=served, drain_since=drains)
     try:
-        return Desired(name, parse_placement(name, placement), served=served)
+        return Desired(name, parse_placement(name, placement), served=served, drain_since=drains)
     except ValueError as error:
-        return Desired(name, None, str(error), served)
+        return Desired(name, None, str(error), served, drains)
 
 
 def _served(note: str, text: str) -> RenderedRepository | None:

@@ -1,1 +1,4 @@
-"""From what runs to what is planned, one step a round: surge, drain, memory, order. Nothing here packs."""
+"""From what runs to what is planned, one step a round: versions, memory, surge, drain, order.
+
+`migrate` decides the step, `next_step` says it by server. Nothing here packs, and nothing sees a rendered text.
+"""

@@ -1,59 +1,55 @@
-"""A new form of a model loads beside the old one if the GPU's memory, headroom included, holds both.
+"""A new form of a model loads beside the old one if the GPU's memory, headroom included, holds both: a surge.
 
-Where it does not, it takes the old one's place, on one server after the other, while the others go on serving. A model
-that serves nowhere else keeps its old form: what serves is not taken down for what may not load. Where it is others
-that leave or change, it keeps the old form until they have.
+Where it does not, it is recreated: it takes the old one's place, on one server after the other, while the others go on
+serving. A model that serves nowhere else keeps its old form: what serves is not taken down for what may not load. Where
+it is others that leave or change, it is deferred until they have.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.fleet.amounts import gib
-from argosy.fleet.demand.members import Members, Places
-from argosy.fleet.migration.blockers import Waits
-from argosy.fleet.migration.memory_budget import Blocked, Room, Shortage
-from argosy.fleet.migration.observed import Observed, Seat
+from argosy.fleet.migration.blockers import Blockers
+from argosy.fleet.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
+from argosy.fleet.migration.observed import Binding, Observed
+from argosy.fleet.migration.state import PoolState
 from argosy.fleet.plan import ServerPlan
 
 
 @dataclass(slots=True)
-class Successions:
-    """`swaps`: what is unloaded first, so that its successor finds room. `held`: what keeps its form, and why.
+class Surges:
+    """`recreated`: what is unloaded first, so that its successor finds memory. `stuck`: what keeps its form, and why.
 
-    `later`: what keeps it until others have made room.
+    `deferred`: what keeps it until others have made room.
     """
 
-    swaps: set[Seat] = field(default_factory=set)
-    held: dict[Seat, str] = field(default_factory=dict)
-    later: Waits = field(default_factory=dict)
+    recreated: set[Binding] = field(default_factory=set)
+    stuck: dict[Binding, str] = field(default_factory=dict)
+    deferred: Blockers = field(default_factory=dict)
 
 
-def successions(
-    rooms: Mapping[str, Room], members: Members, places: Places, observed: Observed, unrouted: Iterable[Seat]
-) -> Successions:
-    """How every new form for which there is no room beside the old one gets its place.
+def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterable[Binding]) -> Surges:
+    """How every new form for which there is no memory beside the old one gets its place.
 
-    `unrouted` are swaps that were begun; they go on before others begin.
+    `begun` are bindings that drain already: what is recreated goes on before others begin.
     """
-    begun = set(unrouted)
-    found = Successions()
+    first = set(begun)
+    found = Surges()
     tight = {
         (server, name): each
-        for server, room in rooms.items()
-        for name, each in room.blocked.items()
+        for server, budget in budgets.items()
+        for name, each in budget.blocked.items()
         if each.change.before is not None
     }
-    for seat in sorted(tight, key=lambda each: (each not in begun, each)):
-        server, name = seat
-        blocked, together = tight[seat], {(server, each) for each in with_users(name, observed, server)}
-        if blocked.swaps and all(
-            _served_elsewhere(each, server, members, places, observed, found.swaps) for _, each in together
-        ):
-            found.swaps |= together
+    for binding in sorted(tight, key=lambda each: (each not in first, each)):
+        server, name = binding
+        blocked, together = tight[binding], {(server, each) for each in with_users(name, state.observed, server)}
+        if blocked.fits_alone and all(_served_elsewhere(state, each, server, found.recreated) for _, each in together):
+            found.recreated |= together
         elif blocked.shortage is not None:
-            found.held[seat] = _why(rooms[server].server, blocked, blocked.shortage)
+            found.stuck[binding] = _why(budgets[server].server, blocked, blocked.shortage)
         else:
-            found.later[seat] = frozenset((server, each) for each in blocked.rivals)
+            found.deferred[binding] = frozenset((server, each) for each in blocked.blockers)
     return found
 
 
@@ -65,7 +61,7 @@ def with_users(model: str, observed: Observed, server: str) -> set[str]:
     return found
 
 
-def _why(server: ServerPlan, blocked: Blocked, short: Shortage) -> str:
+def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage) -> str:
     version, versions = blocked.change.placement.version, blocked.change.versions
     old = ", ".join(map(str, sorted(versions)))
     what = (
@@ -80,11 +76,11 @@ def _why(server: ServerPlan, blocked: Blocked, short: Shortage) -> str:
     )
 
 
-def _served_elsewhere(
-    name: str, server: str, members: Members, places: Places, observed: Observed, swaps: set[Seat]
-) -> bool:
+def _served_elsewhere(state: PoolState, name: str, server: str, recreated: set[Binding]) -> bool:
     """Whether every other place is reached and stays."""
-    others = [each for each in places.servers.get(name, ()) if each != server]
-    if not others and not members.declares(name):
+    others = [each for each in state.places.servers.get(name, ()) if each != server]
+    if not others and not state.members.declares(name):
         return True
-    return bool(others) and all(observed.reachable(o, name) and (o, name) not in swaps for o in others)
+    return bool(others) and all(
+        state.observed.reachable(other, name) and (other, name) not in recreated for other in others
+    )

@@ -9,24 +9,26 @@ from argosy.fleet.plan import ServerPlan
 from argosy.fleet.status.conditions import Finding, conditions
 from argosy.fleet.status.kstatus import verdict
 from argosy.fleet.status.placed import first_places, place, placed_finding
+from argosy.fleet.status.progress import PoolProgress
 from argosy.fleet.status.scaling import scaling, scaling_status
-from argosy.fleet.status.served import Served
 from argosy.fleet.status.unsupported import unused_ensemble_settings
 
 
-def ensemble_status(ensemble: Ensemble, served: Served, before: Sequence[Condition], now: datetime) -> EnsembleStatus:
+def ensemble_status(
+    ensemble: Ensemble, progress: PoolProgress, before: Sequence[Condition], now: datetime
+) -> EnsembleStatus:
     """The status of a valid ensemble of a pool."""
-    servers = served.servers_with(ensemble.name)
-    models = served.members.runs[ensemble.name]
+    servers = progress.servers_with(ensemble.name)
+    models = progress.members.runs[ensemble.name]
     places = [
         place(s, ensemble.spec.version, sorted({g for p in s.placements if p.model in models for g in p.gpus}), 1)
         for s in servers
     ]
-    loading = served.loading(ensemble.name, ensemble.spec.version, servers)
+    loading = progress.loading(ensemble.name, ensemble.spec.version, servers)
     generation = ensemble.metadata.generation
     parts = [
-        _valid(ensemble, served.pool),
-        placed_finding(served, ensemble.name, places),
+        _valid(ensemble, progress.pool),
+        placed_finding(progress, ensemble.name, places),
         loading.finding(),
         scaling(ensemble),
     ]
@@ -38,17 +40,17 @@ def ensemble_status(ensemble: Ensemble, served: Served, before: Sequence[Conditi
         url=loading.url,
         versions=loading.versions(),
         active_version=loading.active_version,
-        steps=_steps(ensemble, served, servers),
+        steps=_steps(ensemble, progress, servers),
         **first_places(places),
-        scaling=scaling_status(ensemble, len(servers) + len(served.without_place(ensemble.name))),
+        scaling=scaling_status(ensemble, len(servers) + len(progress.without_place(ensemble.name))),
     )
 
 
-def _steps(ensemble: Ensemble, served: Served, servers: tuple[ServerPlan, ...]) -> tuple[StepStatus, ...]:
+def _steps(ensemble: Ensemble, progress: PoolProgress, servers: tuple[ServerPlan, ...]) -> tuple[StepStatus, ...]:
     found = []
     for step in ensemble.spec.steps:
-        version = step.version or served.members.version(step.model) or 1
-        loading = served.loading(step.model, version, servers)
+        version = step.version or progress.members.version(step.model) or 1
+        loading = progress.loading(step.model, version, servers)
         wanted = next(each for each in loading.versions() if each.version == version)
         found.append(StepStatus(model=step.model, version=version, state=wanted.state))
     return tuple(found)

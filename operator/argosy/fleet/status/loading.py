@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
 from argosy.fleet.amounts import counted, listed
-from argosy.fleet.migration.drain import Note
-from argosy.fleet.migration.observed import Observed
+from argosy.fleet.migration.observed import Binding, Observed
+from argosy.fleet.migration.state import Note
 from argosy.fleet.status.conditions import Finding, bounded
 from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 
@@ -15,7 +15,7 @@ from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 @dataclass(frozen=True, slots=True)
 class Loading:
     """One model's states. `servers` are those that are to hold `version`; `reported` has what each server, also one
-    that the model leaves, says of it. `behind` are those that have it in another form than the declared one. `notes`
+    that the model leaves, says of it. `outdated` are those that have it in another form than the declared one. `notes`
     say what a server waits for.
     """
 
@@ -25,7 +25,7 @@ class Loading:
     reported: Mapping[str, Sequence[LoadedModel]]
     urls: Mapping[str, str]
     notes: Mapping[str, Note] = field(default_factory=dict)
-    behind: frozenset[str] = frozenset()
+    outdated: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -34,20 +34,22 @@ class Loading:
         version: int,
         servers: Sequence[str],
         observed: Observed,
-        notes: Mapping[tuple[str, str], Note] | None = None,
+        notes: Mapping[Binding, Note] | None = None,
     ) -> "Loading":
         """What servers report; one that is not ready reports nothing. `notes` are by server and model."""
         said = observed.on(model)
         urls = {name: observed.reports[name].url for name in said}
         mine = {name: notes[name, model] for name in servers if (name, model) in notes} if notes else {}
-        behind = frozenset(name for name in servers if (name, model) in observed.behind)
-        return cls(model, version, tuple(servers), said, {name: url for name, url in urls.items() if url}, mine, behind)
+        outdated = frozenset(name for name in servers if (name, model) in observed.outdated)
+        return cls(
+            model, version, tuple(servers), said, {name: url for name, url in urls.items() if url}, mine, outdated
+        )
 
     @property
     def available(self) -> tuple[str, ...]:
         """The planned servers on which the version is ready, in its declared form."""
         ready = (name for name in self.servers if self.state_on(name) is LoadState.READY)
-        return tuple(name for name in ready if name not in self.behind)
+        return tuple(name for name in ready if name not in self.outdated)
 
     @property
     def former(self) -> tuple[str, ...]:
@@ -138,7 +140,7 @@ class Loading:
         if server in self.notes:
             return f"{server}: {self.notes[server].message}"
         said = next((_told(m) for m in self.reported.get(server, ()) if m.version == self.version), "")
-        if not said and server in self.behind:
+        if not said and server in self.outdated:
             said = "the declared form is being loaded; the former one goes on serving"
         return f"{server}: {said}" if said else f"waiting for {server}"
 

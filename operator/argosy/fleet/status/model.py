@@ -12,8 +12,8 @@ from argosy.fleet.status.conditions import Finding, conditions
 from argosy.fleet.status.kstatus import verdict
 from argosy.fleet.status.loading import Loading
 from argosy.fleet.status.placed import first_places, place, placed_finding, placement_on
+from argosy.fleet.status.progress import PoolProgress
 from argosy.fleet.status.scaling import scaling, scaling_status
-from argosy.fleet.status.served import Served
 from argosy.fleet.status.unsupported import unused_model_settings
 
 UNMEASURED = (
@@ -23,20 +23,20 @@ UNMEASURED = (
 
 
 def model_status(
-    model: InferenceModel, served: Served, before: Sequence[Condition], now: datetime
+    model: InferenceModel, progress: PoolProgress, before: Sequence[Condition], now: datetime
 ) -> InferenceModelStatus:
     """The status of a valid model of a pool."""
-    servers = served.servers_with(model.name)
+    servers = progress.servers_with(model.name)
     seats = [placement_on(server, model.name) for server in servers]
     places = [
         place(server, seat.version, seat.gpus, seat.instances) for server, seat in zip(servers, seats, strict=True)
     ]
-    loading = served.loading(model.name, model.spec.version, servers)
+    loading = progress.loading(model.name, model.spec.version, servers)
     return InferenceModelStatus(
         observed_generation=model.metadata.generation,
         conditions=conditions(
             before,
-            _findings(model, served, places, loading),
+            _findings(model, progress, places, loading),
             model.metadata.generation,
             now,
         ),
@@ -47,22 +47,22 @@ def model_status(
         active_version=loading.active_version,
         **first_places(places),
         footprint=_footprint(model, places),
-        scaling=scaling_status(model, len(servers) + len(served.without_place(model.name))),
+        scaling=scaling_status(model, len(servers) + len(progress.without_place(model.name))),
     )
 
 
 def _findings(
-    model: InferenceModel, served: Served, places: Sequence[PlacementStatus], loading: Loading
+    model: InferenceModel, progress: PoolProgress, places: Sequence[PlacementStatus], loading: Loading
 ) -> list[Finding]:
     parts = [
-        _valid(model, served.pool),
-        _placed(model, served, places),
+        _valid(model, progress.pool),
+        _placed(model, progress, places),
         *_engine(model),
         loading.finding(),
         scaling(model),
     ]
     # versions that ensembles hold to are no leftovers
-    rolling = "" if model.spec.version_policy else loading.rolling(served.pinned.get(model.name, ()))
+    rolling = "" if model.spec.version_policy else loading.rolling(progress.pinned.get(model.name, ()))
     return [*verdict(parts, loading.serving(), rolling), *parts]
 
 
@@ -75,8 +75,8 @@ def _valid(model: InferenceModel, pool: ServingPool) -> Finding:
     return Finding(ConditionType.VALID, True, Reason.VALID)
 
 
-def _placed(model: InferenceModel, served: Served, places: Sequence[PlacementStatus]) -> Finding:
-    finding = placed_finding(served, model.name, places)
+def _placed(model: InferenceModel, progress: PoolProgress, places: Sequence[PlacementStatus]) -> Finding:
+    finding = placed_finding(progress, model.name, places)
     if not finding.so or not footprint_of(model).assumed or not any(each.gpus for each in places):
         return finding
     return replace(finding, message=f"{finding.message}; {UNMEASURED}")

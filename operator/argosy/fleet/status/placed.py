@@ -8,7 +8,7 @@ from argosy.api.status import PlacementStatus
 from argosy.fleet.amounts import listed
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.fleet.status.conditions import Finding
-from argosy.fleet.status.served import Served
+from argosy.fleet.status.progress import PoolProgress
 
 _PLACES = 100
 """How many replicas' places a status shows."""
@@ -30,12 +30,12 @@ def first_places(places: Sequence[PlacementStatus]) -> dict[str, Any]:
     return {"placement": shown, "remaining_placements": len(places) - len(shown)}
 
 
-def placed_finding(served: Served, name: str, places: Sequence[PlacementStatus]) -> Finding:
+def placed_finding(progress: PoolProgress, name: str, places: Sequence[PlacementStatus]) -> Finding:
     """Whether every replica of a model or an ensemble has a place, and if not why."""
-    kind, key = ConditionType.PLACED, served.plan.pool
-    if served.pool.spec.suspend:
+    kind, key = ConditionType.PLACED, progress.plan.pool
+    if progress.pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, f"pool {key} is suspended; set spec.suspend to false")
-    unplaced = served.without_place(name)
+    unplaced = progress.without_place(name)
     if unplaced:
         reason = Reason(unplaced[0].reason)
         done, wanted = len(places), len(places) + len(unplaced)
@@ -43,13 +43,13 @@ def placed_finding(served: Served, name: str, places: Sequence[PlacementStatus])
         partly = done and reason is not Reason.PENDING
         return Finding(kind, False, Reason.PARTIALLY_PLACED if partly else reason, message)
     if not places:
-        return Finding(kind, False, Reason.SCALED_TO_ZERO, f"{_fewest(served, name)} is 0, so it has no replica")
+        return Finding(kind, False, Reason.SCALED_TO_ZERO, f"{_fewest(progress, name)} is 0, so it has no replica")
     return Finding(kind, True, Reason.PLACED, listed(map(_where, places)))
 
 
-def _fewest(served: Served, name: str) -> str:
+def _fewest(progress: PoolProgress, name: str) -> str:
     """The field that says how many replicas there are at least."""
-    member = served.members.models.get(name) or served.members.ensembles.get(name)
+    member = progress.members.models.get(name) or progress.members.ensembles.get(name)
     return "minReplicas" if member is None or member.spec.replicas is None else "spec.replicas"
 
 

@@ -9,8 +9,8 @@ from argosy.fleet.amounts import counted, listed
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.plan import PoolPlan, ServerPlan
 from argosy.fleet.status.conditions import Finding, bounded, conditions
+from argosy.fleet.status.progress import PoolProgress
 from argosy.fleet.status.scaling import pool_scaling
-from argosy.fleet.status.served import Served
 from argosy.fleet.status.unsupported import unused_pool_settings
 
 _SERVERS, _UNPLACED, _HOLDERS = 100, 50, 10
@@ -19,9 +19,11 @@ _UNPLACED_MESSAGE = 1000
 """Characters that it has for each of the replicas without a place."""
 
 
-def pool_status(pool: ServingPool, served: Served, before: Sequence[Condition], now: datetime) -> ServingPoolStatus:
+def pool_status(
+    pool: ServingPool, progress: PoolProgress, before: Sequence[Condition], now: datetime
+) -> ServingPoolStatus:
     """The status of a valid pool. What sits on which GPU it leaves to what each server's ConfigMap notes."""
-    plan, reports = served.plan, served.observed.reports
+    plan, reports = progress.plan, progress.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
     generation = pool.metadata.generation
     return ServingPoolStatus(

@@ -9,14 +9,13 @@ from datetime import datetime
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import Refusal
-from argosy.fleet.migration.drain import Note
-from argosy.fleet.migration.observed import Observed
-from argosy.fleet.plan import FleetPlan, PoolPlan
+from argosy.fleet.migration.observed import Binding
+from argosy.fleet.migration.state import Note, PoolState
 from argosy.fleet.status.ensemble import ensemble_status
 from argosy.fleet.status.invalid import EMPTY, invalid_status
 from argosy.fleet.status.model import model_status
 from argosy.fleet.status.pool import pool_status
-from argosy.fleet.status.served import Served
+from argosy.fleet.status.progress import PoolProgress
 from argosy.fleet.status.stalled import Status, deleting, failed, refused
 
 __all__ = ["Situation", "Status", "failed_status", "statuses"]
@@ -27,21 +26,20 @@ class Situation:
     """All that statuses are made from.
 
     `resources` are all that could be read; those that a problem names get a status that says so, and those in
-    `still` are served all the same. `observed` maps a pool's key to what its servers say, `notes` to why a model
-    (`server, model`) waits; `previous` maps a resource's identity to the status written last, `urls` and `selectors`
-    to what its status gives.
+    `still` are served all the same. `states` maps the key of a valid pool to its plan and what stands there, `notes` to
+    why a model or ensemble waits on a server; `previous` maps a resource's identity to the status written last, `urls`
+    and `selectors` to what its status gives.
     """
 
     resources: Sequence[Resource]
     problems: Sequence[Problem]
-    plan: FleetPlan
-    observed: Mapping[str, Observed]
+    states: Mapping[str, PoolState]
     previous: Mapping[str, Status]
     still: frozenset[str] = frozenset()
     refusals: Sequence[Refusal] = ()
     urls: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
-    notes: Mapping[str, Mapping[tuple[str, str], Note]] = field(default_factory=dict)
+    notes: Mapping[str, Mapping[Binding, Note]] = field(default_factory=dict)
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
@@ -67,25 +65,18 @@ class _Writer:
         for refusal in situation.refusals:
             self._refusals.setdefault(refusal.resource, []).append(refusal)
         self._out = set(self._faults) - situation.still
-        self._pools = {pool.key: self._served(pool) for pool in situation.resources if isinstance(pool, ServingPool)}
+        self._pools = {pool.key: self._progress(pool) for pool in situation.resources if isinstance(pool, ServingPool)}
 
     def all(self) -> dict[str, Status]:
         return {each.identity: self._status(each) for each in self._situation.resources}
 
-    def _served(self, pool: ServingPool) -> Served:
-        plans = {plan.pool: plan for plan in self._situation.plan.pools}
-        members = [each for each in self._situation.resources if not isinstance(each, ServingPool)]
-        mine = [m for m in members if m.pool_key == pool.key and m.identity not in self._out]
-        return Served.of(
-            pool,
-            plans.get(pool.key) or PoolPlan(pool.key, (), (), 0, 0, 0),
-            Members.of(
-                [each for each in mine if isinstance(each, InferenceModel)],
-                [each for each in mine if isinstance(each, Ensemble)],
-            ),
-            self._situation.observed.get(pool.key) or Observed(),
-            self._situation.notes.get(pool.key, {}),
-        )
+    def _progress(self, pool: ServingPool) -> PoolProgress:
+        """A pool that takes no part has no plan, and its members are told so."""
+        state = self._situation.states.get(pool.key)
+        if state is None:
+            valid = (each for each in self._situation.resources if each.identity not in self._out)
+            state = PoolState.without_plan(pool.key, Members.of(pool.key, valid))
+        return PoolProgress.of(pool, state, self._situation.notes.get(pool.key, {}))
 
     def _status(self, resource: Resource) -> Status:
         identity, now = resource.identity, self._now
@@ -109,10 +100,10 @@ class _Writer:
     def _found(self, resource: Resource, before: Sequence[Condition]) -> Status:
         if isinstance(resource, ServingPool):
             return pool_status(resource, self._pools[resource.key], before, self._now)
-        served = self._pools[resource.pool_key]
+        progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):
-            return model_status(resource, served, before, self._now)
-        return ensemble_status(resource, served, before, self._now)
+            return model_status(resource, progress, before, self._now)
+        return ensemble_status(resource, progress, before, self._now)
 
     def _addressed(self, status: Status, identity: str, previous: Status | None) -> Status:
         """The status with the URL and the selector that the shell gives.

@@ -4,9 +4,17 @@ What may live here: what depends on nothing but resources, the plan and the rele
 applied, and when, is decided elsewhere; no field is set that the API server or a controller writes.
 """
 
-from .configmaps import PLACEMENT_ANNOTATION, SERVED_ANNOTATION, parse_placement, parse_served, placement_text
+from .configmaps import (
+    DRAIN_ANNOTATION,
+    PLACEMENT_ANNOTATION,
+    SERVED_ANNOTATION,
+    parse_drain,
+    parse_placement,
+    parse_served,
+    placement_text,
+)
 from .deployment import TEMPLATE_ANNOTATION, pod_template, template_hash
-from .inputs import Cluster, Images, KubernetesObject, ServerWorkload
+from .inputs import Cluster, Images, KubernetesObject
 from .lastvalid import last_valid_configmap, parse_last_valid
 from .metadata import (
     GATE,
@@ -29,7 +37,6 @@ __all__ = [
     "Cluster",
     "Images",
     "KubernetesObject",
-    "ServerWorkload",
     "pool_objects",
     "pod_template",
     "template_hash",
@@ -39,6 +46,8 @@ __all__ = [
     "PLACEMENT_ANNOTATION",
     "parse_served",
     "SERVED_ANNOTATION",
+    "parse_drain",
+    "DRAIN_ANNOTATION",
     "object_identity",
     "owners",
     "member_url",

@@ -1,35 +1,41 @@
 """A server's two ConfigMaps: what it should hold, which only the operator writes, and what it has, the agent's.
 
-On the first stands as annotations where the server sits and what it had ready: how an operator that starts anew knows
-what the last one decided.
+On the first stand as annotations where the server sits, what it had ready and what drains there: how an operator that
+starts anew knows what the last one decided.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
 from argosy.fleet.facts import CurrentServer
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name, state_name
+from argosy.render.repositories import RenderedServer
 from argosy_runtime.agent.contract import RenderedRepository
 from argosy_runtime.agent.documents import DESIRED_KEY, repository_text
 
-from .inputs import Served, ServerWorkload
 from .metadata import owned, server_labels
 
 PLACEMENT_ANNOTATION = "argosy.dev/placement"
 SERVED_ANNOTATION = "argosy.dev/served"
 """Which versions the server had ready when it was last heard of. Its Pod may be gone by the next round, and with it all
 that its agent said: a new one is given back what served."""
+DRAIN_ANNOTATION = "argosy.dev/drain-since"
+"""From when each model or ensemble that drains there is not routed to."""
 
 
-def desired_configmap(pool: ServingPool, server: ServerWorkload) -> dict[str, Any]:
-    """The repository that the agent is to bring about, where the server was placed, and what it last served."""
+def desired_configmap(pool: ServingPool, server: RenderedServer) -> dict[str, Any]:
+    """The repository that the agent is to bring about, where the server was placed, what serves and what drains."""
     name = server.plan.name
     annotations = {PLACEMENT_ANNOTATION: placement_text(server.plan)}
     if server.served:
         annotations[SERVED_ANNOTATION] = served_text(server.served)
+    if server.drain_since:
+        annotations[DRAIN_ANNOTATION] = drain_text(server.drain_since)
     rendered = owned("v1", "ConfigMap", object_name(name), pool, server_labels(pool, name), annotations)
     return {**rendered, "data": {DESIRED_KEY: repository_text(server.repository)}}
 
@@ -68,7 +74,7 @@ def _indexes(value: Any) -> tuple[int, ...]:
     return tuple(value)
 
 
-def served_text(served: Served) -> str:
+def served_text(served: Mapping[str, tuple[int, ...]]) -> str:
     """The note, as JSON."""
     return json.dumps({name: sorted(served[name]) for name in sorted(served)})
 
@@ -88,3 +94,18 @@ def parse_served(text: str, asked: RenderedRepository) -> RenderedRepository:
         for each in asked.models
     ]
     return RenderedRepository(asked.server, tuple(each for each in models if each.versions))
+
+
+def drain_text(since: Mapping[str, datetime]) -> str:
+    """The note, as JSON with RFC 3339 times."""
+    return json.dumps({name: since[name].isoformat() for name in sorted(since)})
+
+
+def parse_drain(text: str) -> dict[str, datetime]:
+    """The times in a text of `drain_text`; of one that is none, since people edit ConfigMaps, nothing."""
+    try:
+        read = json.loads(text)
+        found = {str(name): datetime.fromisoformat(at) for name, at in read.items()}
+    except (AttributeError, TypeError, ValueError):
+        return {}
+    return {name: at for name, at in found.items() if at.tzinfo is not None}

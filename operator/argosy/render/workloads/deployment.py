@@ -8,11 +8,12 @@ from argosy.api.podtemplate import SERVER
 from argosy.api.servingpool import ServingPool, Toleration
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name
+from argosy.render.repositories import RenderedServer
 from argosy_runtime.agent.contract import RenderedRepository
 
 from .containers import agent_container, server_container
 from .ending import TERMINATION_GRACE_S
-from .inputs import Cluster, Images, KubernetesObject, ServerWorkload
+from .inputs import Cluster, Images, KubernetesObject
 from .metadata import GATE, owned, pods_of_pool, pods_of_server, pool_labels, server_labels
 from .overlay import overlay
 from .rbac import account_name
@@ -93,7 +94,7 @@ def _toleration(toleration: Toleration) -> dict[str, Any]:
     return {name: value for name, value in rendered.items() if value != ""}
 
 
-def deployment(pool: ServingPool, server: ServerWorkload, images: Images) -> dict[str, Any]:
+def deployment(pool: ServingPool, server: RenderedServer, images: Images) -> dict[str, Any]:
     """The Deployment of one server.
 
     A new Pod waits for the old one to end: with no spare GPU it would wait for ever beside it, and a server has one

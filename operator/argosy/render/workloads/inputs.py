@@ -1,19 +1,15 @@
 """What a pool's objects are made from, beside its resources."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
-from argosy.fleet.plan import ServerPlan
 from argosy.fleet.validation.runtimes import Variant, choose_variant
-from argosy_runtime.agent.contract import RenderedRepository
 
 KubernetesObject = Mapping[str, Any]
 """An object as the API server takes it: JSON values."""
-Served = Mapping[str, tuple[int, ...]]
-"""Versions by model or ensemble."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +43,3 @@ class Cluster:
 
     pdb_version: str = "policy/v1"
     evicts_unready: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ServerWorkload:
-    """One server: where it runs, what it should hold, and which versions it had ready when it was last heard of.
-
-    A server that is leaving has a plan without placements and the repository that it still serves.
-    """
-
-    plan: ServerPlan
-    repository: RenderedRepository
-    served: Served = field(default_factory=dict)

@@ -5,17 +5,18 @@ from collections.abc import Sequence
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
+from argosy.render.repositories import RenderedServer
 
 from .configmaps import desired_configmap, state_configmap
 from .deployment import deployment, disruption_budget
-from .inputs import Cluster, Images, KubernetesObject, ServerWorkload
+from .inputs import Cluster, Images, KubernetesObject
 from .rbac import role, role_binding, service_account
 from .services import member_service, network_policy, pool_service
 
 
 def pool_objects(
     pool: ServingPool,
-    servers: Sequence[ServerWorkload],
+    servers: Sequence[RenderedServer],
     members: Sequence[InferenceModel | Ensemble],
     images: Images,
     cluster: Cluster,

@@ -7,9 +7,15 @@ from typing import Any
 import yaml
 
 from argosy.api import Ensemble, InferenceModel, ServingPool, parse_documents
-from argosy.fleet.plan import Placement, ServerPlan
-from argosy.render.repositories import server_repository
-from argosy.render.workloads import Cluster, Images, KubernetesObject, ServerWorkload, pool_objects
+from argosy.fleet.demand.members import Members
+from argosy.fleet.migration.next_step import server_steps
+from argosy.fleet.migration.observed import Observed
+from argosy.fleet.migration.state import Migration, Places, PoolState
+from argosy.fleet.migration.versions import target_forms
+from argosy.fleet.plan import Placement, PoolPlan, ServerPlan
+from argosy.render.forms import RenderedKeys
+from argosy.render.repositories import RenderedServer, rendered_servers
+from argosy.render.workloads import Cluster, Images, KubernetesObject, pool_objects
 
 DATA = Path(__file__).parent / "data"
 CASES = sorted(path.name for path in DATA.iterdir() if path.is_dir())
@@ -22,7 +28,7 @@ class Case:
 
     pool: ServingPool
     members: tuple[InferenceModel | Ensemble, ...]
-    servers: tuple[ServerWorkload, ...]
+    servers: tuple[RenderedServer, ...]
     pdb_version: str
 
     def objects(self, pdb_version: str = "") -> tuple[KubernetesObject, ...]:
@@ -43,8 +49,7 @@ def read_case(name: str) -> Case:
     plan = yaml.safe_load((folder / "plan.yaml").read_text())
     (pool,) = (each for each in resources if isinstance(each, ServingPool))
     members = tuple(each for each in resources if not isinstance(each, ServingPool))
-    servers = tuple(_workload(each, members) for each in plan["servers"])
-    return Case(pool, members, servers, plan.get("pdbVersion", "policy/v1"))
+    return Case(pool, members, _servers(pool, members, plan["servers"]), plan.get("pdbVersion", "policy/v1"))
 
 
 def as_text(objects: tuple[KubernetesObject, ...]) -> str:
@@ -53,15 +58,24 @@ def as_text(objects: tuple[KubernetesObject, ...]) -> str:
     return text
 
 
-def _workload(server: dict[str, Any], members: tuple[InferenceModel | Ensemble, ...]) -> ServerWorkload:
-    models = {each.name: each for each in members if isinstance(each, InferenceModel)}
-    ensembles = [each for each in members if isinstance(each, Ensemble)]
+def _servers(
+    pool: ServingPool, members: tuple[InferenceModel | Ensemble, ...], servers: list[dict[str, Any]]
+) -> tuple[RenderedServer, ...]:
+    """Servers that have nothing yet, as a plan puts them."""
+    plan = PoolPlan(pool.key, tuple(_plan(each, members) for each in servers), (), 0, 0, 0)
+    mine = Members.of(pool.key, members)
+    places, observed, keys = Places.of(plan, mine), Observed(), RenderedKeys()
+    targets = {each.name: target_forms(each, mine, places, observed, keys) for each in plan.servers}
+    state = PoolState(plan, mine, places, observed, {}, {}, targets)
+    return rendered_servers(server_steps(state, Migration(), keys), mine, ())
+
+
+def _plan(server: dict[str, Any], members: tuple[InferenceModel | Ensemble, ...]) -> ServerPlan:
+    versions = {each.name: each.spec.version for each in members}
     placements = tuple(
-        Placement(name, models[name].spec.version, name, tuple(gpus), 1, 0, 0)
-        for name, gpus in server["models"].items()
+        Placement(name, versions[name], name, tuple(gpus), 1, 0, 0) for name, gpus in server["models"].items()
     )
-    plan = ServerPlan(server["name"], server["node"], tuple(server["gpus"]), placements)
-    return ServerWorkload(plan, server_repository(plan, models, ensembles))
+    return ServerPlan(server["name"], server["node"], tuple(server["gpus"]), placements)
 
 
 class _Dumper(yaml.SafeDumper):

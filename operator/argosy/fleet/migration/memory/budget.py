@@ -1,10 +1,10 @@
-"""A server's memory while it changes: what may be loaded beside all that is there, and what finds no room yet."""
+"""A server's GPU memory while it changes: what may be loaded beside all that is there, and what has to wait."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from argosy.fleet.migration.changes import Change, Present
-from argosy.fleet.migration.occupancy import Occupant, planned, taken
+from argosy.fleet.migration.memory.changes import Change, ServerChanges
+from argosy.fleet.migration.memory.occupancy import Occupant, planned, taken
 from argosy.fleet.plan import Placement, ServerPlan
 
 
@@ -18,35 +18,38 @@ class Shortage:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocked:
-    """A change that has to wait. `rivals`: what of this server it waits for.
+class BlockedChange:
+    """A change that has to wait. `blockers`: what of this server it waits for.
 
-    `shortage`: waiting does not help. `swaps`: it fits once its own former form is gone.
+    `shortage`: waiting does not help. `fits_alone`: it fits once its own former form is gone.
     """
 
     change: Change
-    rivals: frozenset[str]
+    blockers: frozenset[str]
     shortage: Shortage | None = None
-    swaps: bool = False
+    fits_alone: bool = False
 
 
 @dataclass(slots=True)
-class Room:
-    """One server: `memory` by GPU, the `present`, what is `leaving`. `blocked`: what finds no room now, by model."""
+class MemoryBudget:
+    """One server: `memory` by GPU, its `changes`, and the `surplus`, which is loaded and not planned.
+
+    `blocked`: what finds no memory now, by model.
+    """
 
     server: ServerPlan
     memory: Mapping[int, int]
-    present: Present
-    leaving: Sequence[Occupant] = ()
-    blocked: dict[str, Blocked] = field(default_factory=dict)
+    changes: ServerChanges
+    surplus: Sequence[Occupant] = ()
+    blocked: dict[str, BlockedChange] = field(default_factory=dict)
     _used: dict[int, int] = field(default_factory=dict)
-    _there: set[str] = field(default_factory=set)
+    _loaded: set[str] = field(default_factory=set)
 
     def admit(self) -> None:
         """Let in what fits, one after the other: what has begun, then what has to change, then what is new."""
-        self._used = taken([*self.present.there.values(), *self.leaving], self.memory)
-        self._there = set(self.present.there)
-        for change in sorted(self.present.changes, key=_order):
+        self._used = taken([*self.changes.loaded.values(), *self.surplus], self.memory)
+        self._loaded = set(self.changes.loaded)
+        for change in sorted(self.changes.changes, key=_order):
             blocked = self._tried(change)
             if blocked is not None:
                 self.blocked[change.placement.model] = blocked
@@ -54,17 +57,17 @@ class Room:
             if blocked is None or (change.before is not None and blocked.shortage is None):
                 self._take(change)
 
-    def _tried(self, change: Change) -> Blocked | None:
+    def _tried(self, change: Change) -> BlockedChange | None:
         short = [gpu for gpu in change.coming.gpus if not self._fits(change, gpu)]
         if not short:
             return None
-        rivals = frozenset(self._rivals(change.placement.model, set(short)))
+        blockers = frozenset(self._blockers(change.placement.model, set(short)))
         if change.before is None:
-            return Blocked(change, rivals) if rivals else None
+            return BlockedChange(change, blockers) if blockers else None
         shortage = next((found for gpu in short if (found := self._shortage(change, gpu))), None)
-        helps = shortage is not None or any(each.name in rivals for each in self.leaving)
-        swaps = helps and all(self._fits(change, gpu, without_own=True) for gpu in change.coming.gpus)
-        return Blocked(change, rivals, shortage, swaps)
+        helps = shortage is not None or any(each.name in blockers for each in self.surplus)
+        fits_alone = helps and all(self._fits(change, gpu, without_own=True) for gpu in change.coming.gpus)
+        return BlockedChange(change, blockers, shortage, fits_alone)
 
     def _fits(self, change: Change, gpu: int, without_own: bool = False) -> bool:
         capacity = self.memory.get(gpu, 0)
@@ -76,7 +79,7 @@ class Room:
         return others + beside + change.coming.on(gpu, capacity) <= capacity
 
     def _take(self, change: Change) -> None:
-        self._there.add(change.placement.model)
+        self._loaded.add(change.placement.model)
         for gpu, size in taken([change.coming], self.memory).items():
             self._used[gpu] = self._used.get(gpu, 0) + size
 
@@ -88,14 +91,14 @@ class Room:
         return Shortage(gpu, need, max(0, free)) if need > free else None
 
     def _others(self, model: str) -> list[Placement]:
-        return [each for each in self.server.placements if each.model in self._there and each.model != model]
+        return [each for each in self.server.placements if each.model in self._loaded and each.model != model]
 
-    def _rivals(self, model: str, short: set[int]) -> list[str]:
+    def _blockers(self, model: str, short: set[int]) -> list[str]:
         """Whoever takes more of these GPUs than it will."""
-        found = [each.name for each in self.leaving if short & set(each.gpus)]
-        updates = {each.placement.model: each for each in self.present.changes if each.before is not None}
+        found = [each.name for each in self.surplus if short & set(each.gpus)]
+        updates = {each.placement.model: each for each in self.changes.changes if each.before is not None}
         for other in self._others(model):
-            name, there = other.model, self.present.there.get(other.model)
+            name, there = other.model, self.changes.loaded.get(other.model)
             more = {
                 gpu
                 for gpu in short
@@ -107,4 +110,4 @@ class Room:
 
 
 def _order(change: Change) -> tuple[int, int, str]:
-    return change.turn, -change.coming.memory, change.placement.model
+    return change.priority, -change.coming.memory, change.placement.model

@@ -2,16 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-
-from tritonclient.grpc.model_config_pb2 import ModelInstanceGroup
 
 from argosy.fleet.demand.footprint import footprint_of
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import Node
+from argosy.fleet.migration.forms import Form
 from argosy.fleet.plan import Placement
-from argosy_runtime.agent.contract import RenderedModel, VersionSource
-from argosy_runtime.modelconfig import parse_text
+from argosy_runtime.agent.contract import VersionSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +36,9 @@ class Occupant:
         return _bytes(self.memory, self.alone, capacity) if gpu in self.gpus else 0
 
 
-def seats(model: RenderedModel, gpus: tuple[int, ...]) -> tuple[int, ...]:
-    """The node's GPUs that a model sits on, in a server that has these."""
-    return tuple(gpus[index] for index in _devices(model.config_text) if index < len(gpus))
+def node_gpus(form: Form, gpus: tuple[int, ...]) -> tuple[int, ...]:
+    """The node's GPUs that a form sits on, in a server that has these."""
+    return tuple(gpus[index] for index in form.gpus if index < len(gpus))
 
 
 def memory_of(node: Node) -> dict[int, int]:
@@ -76,15 +73,3 @@ def _size(source: VersionSource, name: str, members: Members) -> tuple[int, bool
     declared = members.models.get(name)
     need = footprint_of(declared) if declared else None
     return (need.memory, need.whole) if need else (0, True)
-
-
-@lru_cache(maxsize=4096)
-def _devices(config_text: str) -> tuple[int, ...]:
-    """The server's own GPUs that a config names."""
-    config = parse_text(config_text)
-    spans = config.parameters["gpu_device_ids"].string_value if "gpu_device_ids" in config.parameters else ""
-    named = {int(index) for index in spans.split(",") if index}
-    for group in config.instance_group:
-        if group.kind != ModelInstanceGroup.KIND_CPU:
-            named.update(group.gpus)
-    return tuple(sorted(named))

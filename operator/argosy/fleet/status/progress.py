@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from argosy.api import ServingPool
-from argosy.fleet.demand.members import Members, Places
-from argosy.fleet.migration.drain import Note
-from argosy.fleet.migration.observed import Observed
+from argosy.fleet.demand.members import Members
+from argosy.fleet.migration.observed import Binding, Observed
+from argosy.fleet.migration.state import Note, Places, PoolState
 from argosy.fleet.plan import PoolPlan, ServerPlan, Unplaced
 from argosy.fleet.status.loading import Loading
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class PoolProgress:
     """`pinned`: the versions of each model that ensembles name. `unplaced`: each model's replicas without a place."""
 
     pool: ServingPool
@@ -20,21 +20,15 @@ class Served:
     members: Members
     places: Places
     observed: Observed
-    notes: Mapping[tuple[str, str], Note]
+    notes: Mapping[Binding, Note]
     servers: Mapping[str, ServerPlan]
     pinned: Mapping[str, frozenset[int]]
     unplaced: Mapping[str, tuple[Unplaced, ...]]
 
     @classmethod
-    def of(
-        cls,
-        pool: ServingPool,
-        plan: PoolPlan,
-        members: Members,
-        observed: Observed,
-        notes: Mapping[tuple[str, str], Note],
-    ) -> "Served":
-        """Everything found once."""
+    def of(cls, pool: ServingPool, state: PoolState, notes: Mapping[Binding, Note]) -> "PoolProgress":
+        """Everything found once. `notes` say why a model or ensemble waits on a server."""
+        plan, members = state.plan, state.members
         pinned: dict[str, set[int]] = {}
         for ensemble in members.ensembles.values():
             for step in ensemble.spec.steps:
@@ -48,8 +42,8 @@ class Served:
             pool,
             plan,
             members,
-            Places.of(plan, members),
-            observed,
+            state.places,
+            state.observed,
             notes,
             {server.name: server for server in plan.servers},
             {model: frozenset(versions) for model, versions in pinned.items()},
@@ -76,7 +70,7 @@ class Served:
     def _waits(self, server: str, name: str) -> Note | None:
         """Why an ensemble goes on with its former graph: a step of the declared one is not loaded yet."""
         ensemble = self.members.ensembles.get(name)
-        if ensemble is None or (server, name) not in self.observed.behind:
+        if ensemble is None or (server, name) not in self.observed.outdated:
             return None
         versions = {step.model: step.version or self.members.version(step.model) for step in ensemble.spec.steps}
         missing = [

@@ -1,0 +1,48 @@
+"""What waits for each other in a circle: one gives way, until none does."""
+
+from collections.abc import Mapping
+
+from argosy.fleet.cycles import find_cycle
+from argosy.fleet.migration.blockers import Blockers
+from argosy.fleet.migration.drain import Drain
+from argosy.fleet.migration.observed import Binding
+from argosy.fleet.migration.state import Note, PoolState
+from argosy.fleet.migration.surge import Surges, with_users
+
+
+def break_deadlocks(
+    state: PoolState, drains: dict[Binding, Drain], blockers: Blockers, changes: Surges, notes: dict[Binding, Note]
+) -> None:
+    """Of those that wait for each other one that is to leave leaves early; where all stay, one is recreated.
+
+    Changes `drains`, `changes` and `notes`.
+    """
+    while circle := find_cycle(_dependences(state, drains, blockers, changes.deferred)):
+        surplus = [each for each in circle if drains.get(each) is Drain.NOT_YET]
+        server, name = min(surplus or [each for each in circle if each in changes.deferred])
+        together = {name} if surplus else with_users(name, state.observed, server)
+        for binding in sorted((server, each) for each in together):
+            drains[binding] = Drain.AT_ONCE
+            note_early(state, binding, notes)
+            if not surplus:
+                changes.deferred.pop(binding, None)
+                changes.recreated.add(binding)
+
+
+def note_early(state: PoolState, binding: Binding, notes: dict[Binding, Note]) -> None:
+    """Say where it should be why something left before its time."""
+    for place in state.places.servers.get(binding[1], ()):
+        message = f"it left {binding[0]} before it was loaded here, because others waited for its room"
+        notes[place, binding[1]] = Note(message)
+
+
+def _dependences(
+    state: PoolState, drains: Mapping[Binding, Drain], blockers: Blockers, deferred: Blockers
+) -> dict[Binding, tuple[Binding, ...]]:
+    """What drains needs its new places; a place that waits, and a new form of what is there, need others' room."""
+    edges = {binding: tuple(sorted(awaited)) for binding, awaited in sorted(deferred.items())}
+    for server, name in sorted(binding for binding, drain in drains.items() if drain is Drain.NOT_YET):
+        models = state.members.runs.get(name, (name,))
+        new = [(place, model) for place in state.places.servers.get(name, ()) for model in models]
+        edges[server, name] = tuple(sorted({binding for each in new for binding in blockers.get(each, ())}))
+    return edges

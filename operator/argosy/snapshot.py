@@ -1,0 +1,60 @@
+"""All that one round is decided from, as it stood when the round began."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from argosy.api.documents import Resource
+from argosy.api.problems import Problem
+from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.fleet.migration.observed import Binding
+from argosy.fleet.status.statuses import Status
+from argosy_runtime.agent.contract import RenderedRepository
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSnapshot:
+    """What stands of one pool's servers.
+
+    `servers`: where each sits, as it was last decided. `reports`: what each says of itself. `repositories`: what each
+    last loaded; `served`: what it had ready when it was last heard of. `drain_since`: from when what drains is not
+    routed to. `elsewhere`: names that a pool which takes no part here is to serve by now, and whether requests reach
+    them there.
+    """
+
+    servers: tuple[CurrentServer, ...] = ()
+    reports: tuple[ServerReport, ...] = ()
+    repositories: tuple[RenderedRepository, ...] = ()
+    served: tuple[RenderedRepository, ...] = ()
+    drain_since: Mapping[Binding, datetime] = field(default_factory=dict)
+    elsewhere: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSnapshot:
+    """One pool, or several that share nodes, with all that asks for them.
+
+    `pools` are by the pool's key; one that is not among them has no servers yet. `problems` are those found when the
+    resources were read. A resource among `resources` that one of them names stands there in its last valid form: it is
+    served, and its status says what is wrong. One among `faulty` has no valid form; it only gets a status.
+
+    By identity: `statuses` as they were last written, `valid` the form of each resource that was acted upon before,
+    `urls` and `selectors` what a status gives; without, a server's own URL. `refusals` are what could not be applied
+    last time. `claimed` are GPUs that pools which take no part here ask for.
+    """
+
+    resources: tuple[Resource, ...]
+    nodes: tuple[Node, ...]
+    pools: Mapping[str, PoolSnapshot] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    faulty: tuple[Resource, ...] = ()
+    statuses: Mapping[str, Status] = field(default_factory=dict)
+    valid: Mapping[str, Resource] = field(default_factory=dict)
+    refusals: tuple[Refusal, ...] = ()
+    urls: Mapping[str, str] = field(default_factory=dict)
+    selectors: Mapping[str, str] = field(default_factory=dict)
+    claimed: frozenset[Device] = frozenset()
+
+    def pool(self, key: str) -> PoolSnapshot:
+        """What stands of a pool's servers."""
+        return self.pools.get(key, PoolSnapshot())
