@@ -57,6 +57,23 @@ def test_a_node_whose_device_plugin_is_away_keeps_its_gpus_and_is_as_if_cordoned
     assert (node.ready, node.schedulable) == (True, False)
 
 
+@pytest.mark.parametrize(("whole", "sliced"), [("0", 8), ("5", 3)])
+def test_gpus_that_mig_divides_into_slices_of_their_own_are_withheld(whole: str, sliced: int) -> None:
+    """The device plugin's mixed strategy: such a node is neither cordoned nor without GPUs."""
+    offered = {"nvidia.com/gpu": whole, "nvidia.com/mig-1g.10gb": "21", "nvidia.com/mig-2g.20gb": "0"}
+    status = {"capacity": {**offered, "memory": "64Gi"}, "allocatable": offered}
+    (node,) = read(body(status=status, labels={"nvidia.com/gpu.count": "8", "nvidia.com/mig.strategy": "mixed"}))
+    assert (node.ready, node.schedulable, len(node.gpus)) == (True, True, 8)
+    holders = [gpu.withheld_by for gpu in node.gpus]
+    assert holders == [""] * (8 - sliced) + ["MIG (nvidia.com/mig-1g.10gb)"] * sliced
+
+
+def test_slices_of_a_gpu_are_not_joined() -> None:
+    product = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", "nvidia.com/gpu.count": "7"}
+    (node,) = read(body(gpus="7", labels=product))
+    assert (len(node.gpus), node.nvlink) == (7, ())
+
+
 def test_time_slices_are_no_gpus() -> None:
     labels = {"nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.count": "2"}
     (node,) = read(body(gpus="8", labels=labels))

@@ -1,6 +1,7 @@
 """A Kubernetes Node becomes facts: GPUs by the labels of NVIDIA's GPU feature discovery."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,8 @@ from argosy.fleet.facts import Gpu, Node
 NVLINK = "argosy.dev/nvlink"
 """An annotation: `all`, `none`, or the groups of joined GPUs by index, as `0,1;2,3`."""
 _GPU = "nvidia.com/gpu"
+_MIG = "nvidia.com/mig-"
+"""What the slices of a GPU are called that MIG divides, under the device plugin's mixed strategy."""
 _JOINED_PRODUCTS = ("SXM", "NVL", "HBM3", "H200", "B200", "B300")
 _MIB = 1 << 20
 
@@ -26,15 +29,15 @@ def node_of(body: Mapping[str, Any]) -> Node:
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise BadNodeError("metadata.name: is required")
-    count, offered = _count(labels, status)
+    offer = _offer(labels, status)
     readiness = _readiness(status)
     product = labels.get(f"{_GPU}.product", "")
     return Node(
         name=name,
-        gpus=_gpus(labels, count) if count else _cpu_slot(status),
+        gpus=_gpus(labels, offer) if offer.count else _cpu_slot(status),
         product=product,
         compute_capability=_capability(labels),
-        nvlink=_nvlink(_map(metadata, "annotations").get(NVLINK), product, count),
+        nvlink=_nvlink(_map(metadata, "annotations").get(NVLINK), product, offer.count),
         labels=labels,
         taints=tuple(
             {key: str(value) for key, value in taint.items()}
@@ -42,7 +45,7 @@ def node_of(body: Mapping[str, Any]) -> Node:
             if isinstance(taint, Mapping)
         ),
         ready=all(condition.get("status") == "True" for condition in readiness),
-        schedulable=offered and not spec.get("unschedulable"),
+        schedulable=offer.now and not spec.get("unschedulable"),
         unready_since=_since(readiness),
     )
 
@@ -54,37 +57,61 @@ def _map(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value
 
 
-def _count(labels: Mapping[str, str], status: Mapping[str, Any]) -> tuple[int, bool]:
-    """GPUs of the node, and whether they can be had now.
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """GPUs of a node: how many, and whether they can be had `now`. The last ones, `sliced`, are had in slices only,
+    which are called `slices`.
+    """
 
-    What the device plugin offers, or the physical ones where it offers slices of them. A plugin that starts again
-    offers none for a while; what runs keeps its GPUs, of which the capacity and the label still tell.
+    count: int
+    now: bool = True
+    sliced: int = 0
+    slices: str = ""
+
+
+def _offer(labels: Mapping[str, str], status: Mapping[str, Any]) -> _Offer:
+    """What the device plugin offers, or the physical GPUs where it offers shares of them.
+
+    A plugin that starts again offers none for a while; what runs keeps its GPUs, of which the capacity and the label
+    still tell. Of GPUs that MIG divides it offers slices under names of their own, and goes on doing so.
     """
     label = f"metadata.labels[{_GPU}.count]"
     physical = _whole_number(labels.get(f"{_GPU}.count", "0"), label)
     capacity, allocatable = (_map(status, kind).get(_GPU) for kind in ("capacity", "allocatable"))
-    if allocatable is None and capacity is None:
-        return physical, True
+    slices = _slices(status)
+    if allocatable is None and capacity is None and not slices:
+        return _Offer(physical)
     there = _whole_number("0" if capacity is None else capacity, f"status.capacity[{_GPU}]")
     offered = there if allocatable is None else _whole_number(allocatable, f"status.allocatable[{_GPU}]")
-    sliced = labels.get(f"{_GPU}.sharing-strategy", "none") != "none" and physical > 0
+    if slices:
+        return _Offer(max(physical, offered), sliced=max(0, physical - offered), slices=slices)
+    shared = labels.get(f"{_GPU}.sharing-strategy", "none") != "none" and physical > 0
     if offered == 0:
-        count = physical if sliced else max(there, physical)
-        return count, count == 0
-    return physical if sliced else offered, True
+        count = physical if shared else max(there, physical)
+        return _Offer(count, now=count == 0)
+    return _Offer(physical if shared else offered)
 
 
-def _gpus(labels: Mapping[str, str], count: int) -> tuple[Gpu, ...]:
+def _slices(status: Mapping[str, Any]) -> str:
+    """The names of the slices of GPUs that a node has; empty if it has none."""
+    capacity = _map(status, "capacity")
+    names = sorted(name for name in capacity if str(name).startswith(_MIG))
+    return ", ".join(name for name in names if _whole_number(capacity[name], f"status.capacity[{name}]"))
+
+
+def _gpus(labels: Mapping[str, str], offer: _Offer) -> tuple[Gpu, ...]:
     label = f"{_GPU}.memory"
     if label not in labels:
         raise BadNodeError(
-            f"metadata.labels[{label}]: is required for a node with {count} GPUs (MiB of each); install "
+            f"metadata.labels[{label}]: is required for a node with {offer.count} GPUs (MiB of each); install "
             "NVIDIA's GPU feature discovery, or add the label"
         )
     memory = _whole_number(labels[label], f"metadata.labels[{label}]")
     if memory == 0:
         raise BadNodeError(f"metadata.labels[{label}]: must be more than 0 MiB")
-    return tuple(Gpu(index=index, memory=memory * _MIB) for index in range(count))
+    whole = offer.count - offer.sliced
+    holders = ["" if index < whole else f"MIG ({offer.slices})" for index in range(offer.count)]
+    return tuple(Gpu(index, memory * _MIB, withheld_by=holder) for index, holder in enumerate(holders))
 
 
 def _cpu_slot(status: Mapping[str, Any]) -> tuple[Gpu, ...]:
@@ -105,7 +132,8 @@ def _capability(labels: Mapping[str, str]) -> str:
 def _nvlink(annotation: Any, product: str, count: int) -> tuple[frozenset[int], ...]:
     every = (frozenset(range(count)),) if count > 1 else ()
     if annotation is None:
-        return every if any(mark in product.upper() for mark in _JOINED_PRODUCTS) else ()
+        joined = "-MIG-" not in product and any(mark in product.upper() for mark in _JOINED_PRODUCTS)
+        return every if joined else ()
     if annotation in ("all", "none"):
         return every if annotation == "all" else ()
     groups = [group.split(",") for group in str(annotation).split(";") if group.strip()]
