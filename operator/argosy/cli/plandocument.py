@@ -15,10 +15,11 @@ def plan_document(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Document:
     """The whole plan: totals, then pools, then what fits nowhere. Memory is in bytes, compute in thousandths
     of a GPU.
     """
-    total = gpus_total(facts)
+    total, withheld = gpus_total(facts), gpus_withheld(facts)
     return {
         "gpusUsed": plan.gpus_used,
-        "gpusFree": total - plan.gpus_used,
+        "gpusFree": total - plan.gpus_used - withheld,
+        "gpusWithheld": withheld,
         "gpusTotal": total,
         "gpusOnePerModel": plan.gpus_one_per_model,
         "lowerBound": sum(lower_bound(each) for each in facts),
@@ -40,6 +41,11 @@ def plan_document(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Document:
 def gpus_total(facts: Sequence[PoolFacts]) -> int:
     """GPUs of all pools' nodes; one that several pools could take counts once."""
     return len({(node.name, gpu.index) for each in facts for node in each.nodes for gpu in gpus_of(node)})
+
+
+def gpus_withheld(facts: Sequence[PoolFacts]) -> int:
+    """Of these the GPUs that none of the pools may plan with."""
+    return len({(n.name, gpu.index) for each in facts for n in each.nodes for gpu in gpus_of(n) if gpu.withheld_by})
 
 
 def _pool(pool: PoolPlan) -> Document:

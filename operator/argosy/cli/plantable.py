@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from argosy.cli.plandocument import gpus_total
+from argosy.cli.plandocument import gpus_total, gpus_withheld
 from argosy.fleet.amounts import counted, gib, percent
 from argosy.fleet.facts import Node, PoolFacts
 from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
@@ -83,16 +83,17 @@ def _free(pool: PoolPlan, facts: PoolFacts) -> Iterator[tuple[str, int]]:
     for server in pool.servers:
         held[server.node] += len(server.gpus)
     for node in facts.nodes:
-        free = len(gpus_of(node)) - held[node.name]
+        free = sum(not gpu.withheld_by for gpu in gpus_of(node)) - held[node.name]
         if free:
             yield node.name, free
 
 
 def _totals(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Text:
-    total = gpus_total(facts)
+    total, withheld = gpus_total(facts), gpus_withheld(facts)
     bound = sum(lower_bound(each) for each in facts)
     text = Text(f"\n{counted(plan.gpus_used, 'GPU')} used", style="bold")
-    text.append(f", {total - plan.gpus_used} of {total} free. ", style="not bold")
+    others = f", {withheld} held by others" if withheld else ""
+    text.append(f", {total - plan.gpus_used - withheld} of {total} free{others}. ", style="not bold")
     text.append(f"One model per GPU would take {plan.gpus_one_per_model}. ", style="not bold")
     text.append(f"No plan takes fewer than {bound}.\n", style="not bold")
     return text

@@ -81,6 +81,20 @@ def test_what_fits_nowhere_is_said_and_is_exit_status_2(example: Path) -> None:
     assert "chat-70b fits nowhere (GpuTooSmall)" in table.stdout
 
 
+def test_gpus_that_cannot_be_had_whole_are_neither_free_nor_used(example: Path) -> None:
+    """One of the nodes has half of its GPUs divided by MIG."""
+    file = example / "nodes.yaml"
+    nodes = json.loads(json.dumps(list(yaml.safe_load_all(file.read_text()))))
+    first = nodes[0]["items"][0] if "items" in nodes[0] else nodes[0]
+    first["metadata"]["labels"]["nvidia.com/gpu.count"] = "4"
+    for kind in ("capacity", "allocatable"):
+        first["status"].setdefault(kind, {}).update({"nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "14"})
+    file.write_text(yaml.safe_dump_all(nodes))
+    found = json.loads(planned(example, "-o", "json").stdout)
+    assert (found["gpusTotal"], found["gpusUsed"], found["gpusWithheld"], found["gpusFree"]) == (8, 3, 2, 3)
+    assert "3 of 8 free, 2 held by others" in planned(example).stdout
+
+
 def test_nodes_that_the_pool_does_not_select_are_left_alone(example: Path) -> None:
     edit(example / "pool.yaml", "NVIDIA-H100-80GB-HBM3", "NVIDIA-L4")
     result = planned(example, "-o", "json")
