@@ -9,8 +9,13 @@ Body = dict[str, Any]
 
 def pool(name: str, **spec: Any) -> Body:
     """A pool of CPU servers that are content with one core."""
-    runtime = {"name": "argosy", "env": [{"name": "OMP_NUM_THREADS", "value": "1"}]}
-    return _body("ServingPool", name, {"runtime": runtime, **spec})
+    return _body("ServingPool", name, {"runtime": runtime(OMP_NUM_THREADS="1"), **spec})
+
+
+def runtime(**variables: str) -> Body:
+    """The bundled runtime, with these variables in its environment."""
+    env = [{"name": name, "value": value} for name, value in variables.items()]
+    return {"name": "argosy", "podTemplate": {"spec": {"containers": [{"name": "server", "env": env}]}}}
 
 
 def version_model(name: str, pool: str, storage: str, version: int = 1, *, load_s: float = 0.0, **spec: Any) -> Body:

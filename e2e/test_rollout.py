@@ -10,7 +10,7 @@ import pytest
 from e2e.client import Client
 from e2e.cluster import Cluster
 from e2e.namespace import Namespace
-from e2e.resources import pair, pool, version_model
+from e2e.resources import pair, pool, runtime, version_model
 from e2e.watcher import watching
 
 pytestmark = pytest.mark.timeout(600)
@@ -79,8 +79,7 @@ def test_a_new_server_template_is_not_noticed_by_requests_to_two_replicas(
     namespace.ready(MODEL)
     before = namespace.server_uids("rolling")
     assert len(before) == 2
-    changed = pool("rolling")
-    changed["spec"]["runtime"]["env"].append({"name": "CHANGED", "value": "1"})
+    changed = pool("rolling", runtime=runtime(OMP_NUM_THREADS="1", CHANGED="1"))
     with client.load(MODEL, seconds=300) as load:
         with cluster.node.processes.paused("kube-proxy"):
             namespace.apply(changed)

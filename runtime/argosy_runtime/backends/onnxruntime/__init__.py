@@ -34,8 +34,10 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> 
 def load(spec: InstanceSpec, host: Host) -> OnnxInstance:
     """One session.
 
-    Raises ServingError, as `complete_config` does and where configuration and file disagree.
+    Raises ServingError, as `complete_config` does, where configuration and file disagree, and where it would have
+    to span GPUs.
     """
+    validation.check_devices(spec.config, spec.kind)
     path = session.model_file(spec.config, spec.version_dir, spec.name)
     opened = session.open_session(spec.config, path, spec.kind, spec.device_id, spec.name)
     validation.check(spec.config, session.signature(opened))

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
+from argosy_runtime.backends.devices import GPU_DEVICE_IDS, named_gpus
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.modelconfig import datatypes
 from argosy_runtime.modelconfig.shapes import full_shape, shape_text
@@ -35,6 +36,17 @@ def check(config: ModelConfig, signature: Signature) -> None:
         info = _known(output.name, signature.outputs, "output")
         _check_datatype(config, output, info, "output")
         _check_shape(config, output, info, exact=True)
+
+
+def check_devices(config: ModelConfig, kind: str) -> None:
+    """Raise ServingError where the model is given GPUs to span: it would run on the CPU while it holds them."""
+    gpus = named_gpus(config) if kind == "KIND_MODEL" else ()
+    if gpus:
+        raise invalid(
+            f"model '{config.name}': ONNX Runtime runs a model on one GPU and cannot span GPUs "
+            f"{', '.join(map(str, gpus))}; give it an instance group of KIND_GPU, and leave out the parameter "
+            f"'{GPU_DEVICE_IDS}'"
+        )
 
 
 def control_inputs(config: ModelConfig) -> list[str]:

@@ -19,6 +19,10 @@ request with another seed than the parameter `random_seed` is refused.
 Config parameters: `kv_cache_memory` (bytes, or with a suffix such as 2GiB) or `num_blocks`; `page_size`,
 `max_batch_tokens`, `max_requests_per_batch`, `random_seed`; `decoding` (`sampling`, or `greedy` to save the
 work of sampling and refuse it); `dtype`, `attn_implementation`, `use_cuda_graph`, `use_async_batching`.
+
+An instance of KIND_MODEL takes the GPUs that `gpu_device_ids` names (0,1), or all that the process can use, and splits
+every layer over them (tensor parallel), with a process for each; its heads have to divide evenly. The cache's memory
+is that of all of them together. Tests split models over CPUs; nothing of this has run on several GPUs yet.
 """
 
 from pathlib import Path

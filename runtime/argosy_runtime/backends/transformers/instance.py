@@ -1,36 +1,34 @@
-"""One language model on one device, behind the continuous batch."""
+"""One language model, on one device or split over several, behind the continuous batch."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from transformers.generation.configuration_utils import ContinuousBatchingConfig
 
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
 from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.errors import ServingError, internal, invalid, unavailable, unsupported
+from argosy_runtime.errors import ServingError, internal, invalid, unsupported
 from argosy_runtime.messages import InferRequest
 
-from . import autofill, generation, sizing
+from . import autofill, generation
 from .answers import Answer
 from .engine import Engine, Ticket
 from .generation import Generation, Sampling
-from .sizing import CacheSize
-
-_ABSENT = 0.5  # a value that makes the library keep its per-request warpers; every request says its own
+from .opening import Opened, devices_of, is_greedy_only, max_positions, open_model
+from .ranks import Ranks
 
 
 class GenerationInstance:
     """A loaded model. `execute` only queues: answers come from the batch."""
 
-    def __init__(self, spec: InstanceSpec, model: Any, tokenizer: Any, size: CacheSize, engine: Engine) -> None:
+    def __init__(self, spec: InstanceSpec, opened: Opened, tokenizer: Any, engine: Engine, ranks: Ranks | None) -> None:
         self._spec = spec
         self._tokenizer = tokenizer
-        self._size = size
+        self._size = opened.size
         self._engine = engine
-        text = model.config.get_text_config()
+        self._ranks = ranks
+        text = opened.model.config.get_text_config()
         self._vocabulary = int(text.vocab_size)
         self._positions = max_positions(text)
         parameters = Parameters(spec.config)
@@ -44,7 +42,11 @@ class GenerationInstance:
 
     def close(self) -> None:
         """Stop the batch and release the model."""
+        if self._ranks is not None:
+            self._ranks.expect_end()
         self._engine.close()
+        if self._ranks is not None:
+            self._ranks.close()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
@@ -139,98 +141,34 @@ class GenerationInstance:
 
 def open_instance(spec: InstanceSpec, host: Host) -> GenerationInstance:
     """Load the weights, reserve the cache, start the batch. Raises ServingError."""
-    device = _device(spec)
-    parameters = Parameters(spec.config)
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return open_on(spec, host, devices_of(spec, gpus))
+
+
+def open_on(spec: InstanceSpec, host: Host, devices: tuple[str, ...]) -> GenerationInstance:
+    """The same on these devices; of several each has a process of its own."""
+    ranks = Ranks.start(spec, devices) if len(devices) > 1 else None
     try:
-        model = _model(spec.version_dir, parameters, device)
-        tokenizer = _tokenizer(spec.version_dir)
-    except Exception as error:
-        raise internal(f"failed to load '{spec.version_dir}' for model '{spec.config.name}': {error}") from error
-    text = model.config.get_text_config()
-    defaults = sizing.ON_GPU if device.type == "cuda" else sizing.ON_CPU
-    per_token = bytes_per_token(text, model.dtype.itemsize)
-    size = sizing.cache_size(spec.config.name, parameters, per_token, max_positions(text), defaults)
+        opened = open_model(spec, devices)
+        tokenizer = _tokenizer(spec)
+    except BaseException:
+        if ranks is not None:
+            ranks.kill()
+        raise
+    split = ", each with a share of every layer" if ranks is not None else ""
+    taken = opened.size.tokens * opened.bytes_per_token
     host.log(
         "info",
-        f"model instance '{spec.name}' keeps {size.tokens} tokens of cache, {size.tokens * per_token} bytes",
+        f"model instance '{spec.name}' runs on {', '.join(devices)}{split}; it keeps {opened.size.tokens} tokens of "
+        f"cache, {taken} bytes",
     )
-    try:
-        manager = _manager(spec, model, parameters, size)
-    except Exception as error:
-        raise internal(f"model instance '{spec.name}' cannot start generating: {error}") from error
-    return GenerationInstance(spec, model, tokenizer, size, Engine(spec.name, manager))
+    return GenerationInstance(spec, opened, tokenizer, Engine(spec.name, opened.manager), ranks)
 
 
-def bytes_per_token(text: Any, element_bytes: int) -> int:
-    """What one token takes in the cache: a key and a value of every head of every layer."""
-    heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-    head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-    return int(2 * text.num_hidden_layers * heads * head_dim * element_bytes)
-
-
-def max_positions(text: Any) -> int:
-    """The longest sequence the model knows, in tokens."""
-    return int(getattr(text, "max_position_embeddings", None) or 2**31 - 1)
-
-
-def is_greedy_only(model: str, parameters: Parameters) -> bool:
-    """Whether the configuration rules sampling out."""
-    decoding = parameters.text("decoding", "sampling")
-    if decoding not in ("sampling", "greedy"):
-        raise invalid(f"model '{model}': parameter 'decoding' is '{decoding}', expected sampling or greedy")
-    return decoding == "greedy"
-
-
-def _device(spec: InstanceSpec) -> torch.device:
-    if spec.kind != "KIND_GPU":
-        return torch.device("cpu")
-    if not torch.cuda.is_available():
-        raise unavailable(
-            f"model instance '{spec.name}' (KIND_GPU) needs CUDA, which this PyTorch ({torch.__version__}) cannot use "
-            "here; give the model an instance group of KIND_CPU"
-        )
-    return torch.device("cuda", spec.device_id)
-
-
-def _model(version_dir: Path, parameters: Parameters, device: torch.device) -> Any:
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        str(version_dir),
-        dtype=parameters.text("dtype", "auto"),
-        attn_implementation=parameters.text("attn_implementation") or None,
-        local_files_only=True,
-    )
-    return model.to(device).eval()
-
-
-def _tokenizer(version_dir: Path) -> Any:
-    if not autofill.has_tokenizer(version_dir):
+def _tokenizer(spec: InstanceSpec) -> Any:
+    if not autofill.has_tokenizer(spec.version_dir):
         return None
-    return transformers.AutoTokenizer.from_pretrained(str(version_dir), local_files_only=True)
-
-
-def _manager(spec: InstanceSpec, model: Any, parameters: Parameters, size: CacheSize) -> Any:
-    greedy = is_greedy_only(spec.config.name, parameters)
-    seed = parameters.integer("random_seed", -1)
-    known = model.generation_config
-    settings = transformers.GenerationConfig(
-        do_sample=not greedy,
-        eos_token_id=known.eos_token_id if known.eos_token_id is not None else -1,
-        pad_token_id=known.pad_token_id,
-        **({} if greedy else {"temperature": _ABSENT, "top_k": 1, "top_p": _ABSENT}),
-    )
-    batching = ContinuousBatchingConfig(
-        page_size=size.page_size,
-        num_blocks=size.num_blocks,
-        max_batch_tokens=size.max_batch_tokens,
-        max_requests_per_batch=parameters.integer("max_requests_per_batch", 256, minimum=1),
-        per_request_processors=not greedy,
-        seed=seed if seed >= 0 else None,
-        auto_switch_to_flash=False,
-        use_cuda_graph=parameters.flag("use_cuda_graph", False) if "use_cuda_graph" in parameters else None,
-        use_async_batching=(
-            parameters.flag("use_async_batching", False) if "use_async_batching" in parameters else None
-        ),
-    )
-    manager = model.init_continuous_batching(settings, batching)
-    manager.warmup()  # reserves the cache now, so that what does not fit is said while loading
-    return manager
+    try:
+        return transformers.AutoTokenizer.from_pretrained(str(spec.version_dir), local_files_only=True)
+    except Exception as error:
+        raise internal(f"failed to load '{spec.version_dir}' for model '{spec.config.name}': {error}") from error

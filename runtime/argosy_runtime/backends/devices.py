@@ -1,0 +1,39 @@
+"""Which GPUs an instance is given that may span several (KIND_MODEL)."""
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import invalid, unavailable
+
+from .parameters import Parameters
+
+GPU_DEVICE_IDS = "gpu_device_ids"
+
+
+def named_gpus(config: ModelConfig) -> tuple[int, ...]:
+    """The ordinals in the parameter `gpu_device_ids`, such as 0,1; none where it is not set.
+
+    Raises ServingError (INVALID_ARG).
+    """
+    given = Parameters(config).text(GPU_DEVICE_IDS)
+    if not given.strip():
+        return ()
+    words = [word.strip() for word in given.split(",")]
+    if not all(word.isascii() and word.isdigit() for word in words) or len(set(map(int, words))) < len(words):
+        raise invalid(
+            f"model '{config.name}': parameter '{GPU_DEVICE_IDS}' is '{given}', expected different GPUs, such as 0,1"
+        )
+    return tuple(map(int, words))
+
+
+def gpus_of_model(config: ModelConfig, visible: int) -> tuple[int, ...]:
+    """The GPUs of a KIND_MODEL instance: those that are named, else all of the `visible` ones, of which there may be
+    none. Raises ServingError: INVALID_ARG for words that name none, UNAVAILABLE for GPUs that are not there.
+    """
+    named = named_gpus(config)
+    missing = [gpu for gpu in named if gpu >= visible]
+    if missing:
+        raise unavailable(
+            f"model '{config.name}': parameter '{GPU_DEVICE_IDS}' names GPU {missing[0]}, and this process can use "
+            f"{visible}, counted from 0; without the parameter the model takes all of them"
+        )
+    return named or tuple(range(visible))
