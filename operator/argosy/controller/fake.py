@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from argosy.api import Resource
 from argosy.cluster.apply.applier import Applied
@@ -111,6 +112,35 @@ class FakeMeter:
     def waiting(self, pools: int) -> None:
         """So many pools wait."""
         self.queued = pools
+
+
+@dataclass(slots=True)
+class FakeListener:
+    """Keeps the resources that it was told of, by identity (`Kind namespace/name`); `told` counts what it was told."""
+
+    resources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    told: int = 0
+
+    def seen(self, body: dict[str, Any]) -> None:
+        """Keep it."""
+        self.told += 1
+        metadata = body["metadata"]
+        self.resources[f"{body['kind']} {metadata['namespace']}/{metadata['name']}"] = body
+
+    def gone(self, body: dict[str, Any]) -> None:
+        """Forget it."""
+        metadata = body["metadata"]
+        self.ended(f"{body['kind']} {metadata['namespace']}/{metadata['name']}", metadata["uid"])
+
+    def ended(self, identity: str, uid: str) -> None:
+        """Forget it."""
+        self.told += 1
+        if self.has(identity, uid):
+            del self.resources[identity]
+
+    def has(self, identity: str, uid: str) -> bool:
+        """Whether it was told of this one."""
+        return identity in self.resources and self.resources[identity]["metadata"]["uid"] == uid
 
 
 @dataclass(slots=True)

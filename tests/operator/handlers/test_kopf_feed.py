@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status
@@ -12,38 +11,12 @@ from tests.operator.controller.test_store import model, pool
 
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError
+from argosy.controller.fake import FakeListener
 from argosy.controller.feed import UntoldError
-from argosy.controller.store import Store
 from argosy.handlers import deletions, kopf_feed
 from argosy.handlers.kopf_feed import KopfFeed
 
-
-class Told:
-    """Keeps resources as the operator does."""
-
-    def __init__(self) -> None:
-        self.store = Store()
-        self.marked: list[str] = []
-
-    def seen(self, body: dict[str, Any]) -> None:
-        """The API server has it."""
-        self.marked += self.store.put(body)
-
-    def gone(self, body: dict[str, Any]) -> None:
-        """It no longer has it."""
-        self.marked += self.store.drop(body)
-
-    def ended(self, identity: str, uid: str) -> None:
-        """The watch of metadata says so."""
-        self.marked += self.store.end(identity, uid)
-
-    def has(self, identity: str, uid: str) -> bool:
-        """Whether it was told of it."""
-        return self.store.has(identity, uid)
-
-    def members(self) -> list[str]:
-        """The models of the pool."""
-        return [each.name for each in self.store.of_pool("n/p").members]
+MODELS = {"InferenceModel n/kept", "InferenceModel n/other"}
 
 
 @pytest.fixture
@@ -64,9 +37,9 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def feeding(server: StandIn, folder: Path) -> AsyncIterator[tuple[Told, KopfFeed]]:
+async def feeding(server: StandIn, folder: Path) -> AsyncIterator[tuple[FakeListener, KopfFeed]]:
     """A feed that runs, and what it tells."""
-    told = Told()
+    told = FakeListener()
     async with Connection.open(kubeconfig(server, folder)) as connection:
         feed = KopfFeed(told, connection, (), lambda: None)
         running = asyncio.create_task(feed.run())
@@ -80,7 +53,7 @@ async def feeding(server: StandIn, folder: Path) -> AsyncIterator[tuple[Told, Ko
 async def test_everything_is_told_before_it_is_synced(server: StandIn, tmp_path: Path) -> None:
     async with feeding(server, tmp_path) as (told, feed):
         await feed.synced()
-        assert told.store.count == 3
+        assert told.resources.keys() == {*MODELS, "ServingPool n/p"}
         assert feed.troubles == {}
 
 
@@ -88,11 +61,9 @@ async def test_what_is_deleted_while_a_watch_is_broken_is_forgotten(server: Stan
     async with feeding(server, tmp_path) as (told, feed):
         await feed.synced()
         await until(lambda: server.watched("inferencemodels") == 2)
-        told.marked.clear()
         server.delete("inferencemodels", "other", untold=True)
         server.fail("inferencemodels", 410)
-        await until(lambda: told.members() == ["kept"])
-        assert told.marked == ["n/p"]
+        await until(lambda: told.resources.keys() == {"InferenceModel n/kept", "ServingPool n/p"})
         await until(lambda: metadata_watches(server) == 2)
 
 
@@ -106,8 +77,8 @@ async def test_kopf_that_tells_nothing_is_found_out(
     server: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deletions, "UNTOLD_S", 0.2)
-    async with feeding(server, tmp_path) as (told, feed):
-        monkeypatch.setattr(told, "has", lambda *_: False)
+    monkeypatch.setattr(FakeListener, "has", lambda *_: False)
+    async with feeding(server, tmp_path) as (_, feed):
         with pytest.raises(UntoldError, match="kopf tells nothing of InferenceModel n/kept, InferenceModel n/other"):
             await feed.synced()
 
@@ -131,7 +102,7 @@ async def test_kopf_is_run_again_when_an_error_ends_it(
         await until(lambda: server.watched("inferencemodels") == 2)
         server.fail("inferencemodels", 500)
         server.put("inferencemodels", model("new"))
-        await until(lambda: "new" in told.members())
+        await until(lambda: "InferenceModel n/new" in told.resources)
         assert "it broke" in "".join(each.getMessage() for each in caplog.records if each.name == kopf_feed.__name__)
     assert not others.done()
     assert not later.done()  # kopf ends what it knows not, unless it is kept from that
