@@ -3,13 +3,13 @@
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from argosy.api import Resource
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
+from argosy.controller.parsed_body import ParsedBody
 from argosy.fleet.facts import Node
 from argosy.fleet.nodes.reservations import PodGpus
 from argosy.fleet.status.statuses import Status
@@ -116,31 +116,22 @@ class FakeMeter:
 
 @dataclass(slots=True)
 class FakeListener:
-    """Keeps the resources that it was told of, by identity (`Kind namespace/name`); `told` counts what it was told."""
+    """Keeps the resources that it was told of, by identity (`Kind namespace/name`)."""
 
-    resources: dict[str, dict[str, Any]] = field(default_factory=dict)
-    told: int = 0
+    resources: dict[str, ParsedBody] = field(default_factory=dict)
 
-    def seen(self, body: dict[str, Any]) -> None:
+    def seen(self, parsed: ParsedBody) -> None:
         """Keep it."""
-        self.told += 1
-        metadata = body["metadata"]
-        self.resources[f"{body['kind']} {metadata['namespace']}/{metadata['name']}"] = body
-
-    def gone(self, body: dict[str, Any]) -> None:
-        """Forget it."""
-        metadata = body["metadata"]
-        self.ended(f"{body['kind']} {metadata['namespace']}/{metadata['name']}", metadata["uid"])
+        self.resources[parsed.newest.identity] = parsed
 
     def ended(self, identity: str, uid: str) -> None:
         """Forget it."""
-        self.told += 1
         if self.has(identity, uid):
             del self.resources[identity]
 
     def has(self, identity: str, uid: str) -> bool:
         """Whether it was told of this one."""
-        return identity in self.resources and self.resources[identity]["metadata"]["uid"] == uid
+        return identity in self.resources and self.resources[identity].newest.metadata.uid == uid
 
 
 @dataclass(slots=True)

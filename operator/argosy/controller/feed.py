@@ -1,19 +1,17 @@
 """Who tells of resources, and who is told: the two sides between kopf's handlers and the controller."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from argosy.cluster.client.connection import Connection
+from argosy.controller.parsed_body import ParsedBody
 
 
 class Listener(Protocol):
     """What is told of resources; `process.Operator` is one."""
 
-    def seen(self, body: dict[str, Any]) -> None:
+    def seen(self, parsed: ParsedBody) -> None:
         """The API server has this."""
-
-    def gone(self, body: dict[str, Any]) -> None:
-        """It no longer has this."""
 
     def ended(self, identity: str, uid: str) -> None:
         """The resource of this identity (`Kind namespace/name`) and uid is no more, whatever is still said of it."""

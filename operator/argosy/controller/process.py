@@ -21,6 +21,7 @@ from argosy.controller.events import Announcer, Recorder
 from argosy.controller.feed import Feed, MakeFeed, UntoldError
 from argosy.controller.health import Health
 from argosy.controller.metrics import Metrics
+from argosy.controller.parsed_body import ParsedBody, parsed_body
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.store import Store
 from argosy.controller.workqueue import Workqueue
@@ -136,7 +137,7 @@ class Operator:
         self._workqueue = Workqueue(reconciler.reconcile, pools, self._metrics, self._options.resync_s)
         async with asyncio.TaskGroup() as tasks:
             for body in await answered(lambda: self._last_valid(connection), "the last valid forms"):
-                self._store.recall(body)
+                self._store.recall(parsed_body(body))
             tasks.create_task(cache.run())
             tasks.create_task(feed.run())
             await cache.synced()
@@ -155,13 +156,9 @@ class Operator:
             for body in parse_last_valid(configmap)
         ]
 
-    def seen(self, body: dict[str, Any]) -> None:
+    def seen(self, parsed: ParsedBody) -> None:
         """The API server has this resource."""
-        self._marked(self._store.put(body))
-
-    def gone(self, body: dict[str, Any]) -> None:
-        """The API server no longer has this resource."""
-        self._marked(self._store.drop(body))
+        self._marked(self._store.put(parsed))
 
     def ended(self, identity: str, uid: str) -> None:
         """The resource of this uid is no more."""

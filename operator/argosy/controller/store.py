@@ -1,22 +1,10 @@
-"""What people declared, as it was last read: parsed, with its problems and its last valid form. Pure."""
+"""What people declared, as it was last read, with its problems and its last valid form. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from argosy.api import (
-    Ensemble,
-    EnsembleStatus,
-    InferenceModel,
-    InferenceModelStatus,
-    ObjectMeta,
-    Problem,
-    Resource,
-    ServingPool,
-    ServingPoolStatus,
-)
-from argosy.api.documents import KINDS, parse_body
-from argosy.api.meta import PoolReference
+from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.controller.parsed_body import ParsedBody
 from argosy.fleet.status.statuses import Status
 
 KEPT = 2000
@@ -76,16 +64,16 @@ class Store:
     _recalled: dict[str, _Entry] = field(default_factory=dict)
     _ended: dict[str, None] = field(default_factory=dict)
 
-    def put(self, body: Mapping[str, Any]) -> frozenset[str]:
+    def put(self, parsed: ParsedBody) -> frozenset[str]:
         """Take in what the API server has.
 
         The keys of the pools that this concerns: none where only our own status changed, or where it is gone already.
         """
-        if body.get("metadata", {}).get("uid") in self._ended:
+        if parsed.newest.metadata.uid in self._ended:
             return frozenset()
-        identity = _identity(body)
+        identity = parsed.newest.identity
         before = self._entries.get(identity)
-        entry = _entry(body, before or self._recalled.get(identity))
+        entry = _entry(parsed, before or self._recalled.get(identity))
         self._entries[identity] = entry
         if before is not None and _same(before, entry):
             return frozenset()
@@ -95,10 +83,6 @@ class Store:
         if entry.pool:
             self._of_pool.setdefault(entry.pool, {})[identity] = None
         return frozenset({former, entry.pool} - {""})
-
-    def drop(self, body: Mapping[str, Any]) -> frozenset[str]:
-        """The resource is gone. The pools' keys that this concerns."""
-        return self.end(_identity(body), body.get("metadata", {}).get("uid", ""))
 
     def end(self, identity: str, uid: str) -> frozenset[str]:
         """The resource of this uid is gone, whatever is still said of it. The pools' keys that this concerns."""
@@ -119,12 +103,12 @@ class Store:
         if not known:
             self._of_pool.pop(pool, None)
 
-    def recall(self, body: Mapping[str, Any]) -> None:
+    def recall(self, parsed: ParsedBody) -> None:
         """What an earlier process held as the last valid form; call before anything is put.
 
         It counts only for the resource with the same uid.
         """
-        entry = _entry(body, None)
+        entry = _entry(parsed, None)
         if entry.form is not None:
             self._recalled[entry.newest.identity] = entry
 
@@ -188,54 +172,12 @@ class Store:
         return len(self._entries)
 
 
-def _entry(body: Mapping[str, Any], before: _Entry | None) -> _Entry:
-    spec = {key: value for key, value in body.items() if key != "status"}
-    parsed, problems = parse_body(spec)
-    status = _status(body)
-    newest = _with_status(parsed if parsed is not None else _bare(body), status)
-    form = newest if parsed is not None else None
+def _entry(parsed: ParsedBody, before: _Entry | None) -> _Entry:
+    newest = parsed.newest
+    form = newest if parsed.valid else None
     if form is None and before is not None and before.form is not None and _same_uid(before.newest, newest):
-        form = _with_status(before.form.model_copy(update={"metadata": newest.metadata}), status)
-    return _Entry(newest, form, tuple(problems), _pool_key(form if form is not None else newest))
-
-
-def _bare(body: Mapping[str, Any]) -> Resource:
-    """A resource that cannot be read: its metadata, and of its spec no more than the pool it asks for."""
-    kind = KINDS[str(body["kind"])]
-    metadata = ObjectMeta.model_validate(body["metadata"], by_alias=True, by_name=False)
-    return kind.model_construct(metadata=metadata, spec=_asked(body), status=None)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is left of a spec that cannot be read."""
-
-    pool_ref: PoolReference | None = None
-
-
-def _asked(body: Mapping[str, Any]) -> _Asked:
-    spec = body.get("spec")
-    asked = spec.get("poolRef") if isinstance(spec, Mapping) else None
-    name = asked.get("name") if isinstance(asked, Mapping) else None
-    return _Asked(PoolReference.model_construct(name=name) if isinstance(name, str) and name else None)
-
-
-def _status(body: Mapping[str, Any]) -> Status | None:
-    """The status as it stands; one that cannot be read is written anew."""
-    given = body.get("status")
-    if not given:
-        return None
-    try:
-        return _STATUSES[str(body["kind"])].model_validate(given, by_alias=True, by_name=False)
-    except ValueError:
-        return None
-
-
-_STATUSES: Mapping[str, type[InferenceModelStatus] | type[EnsembleStatus] | type[ServingPoolStatus]] = {
-    "InferenceModel": InferenceModelStatus,
-    "Ensemble": EnsembleStatus,
-    "ServingPool": ServingPoolStatus,
-}
+        form = before.form.model_copy(update={"metadata": newest.metadata, "status": newest.status})
+    return _Entry(newest, form, parsed.problems, _pool_key(form if form is not None else newest))
 
 
 def _with_status(resource: Resource, status: Status | None) -> Resource:
@@ -246,11 +188,6 @@ def _pool_key(resource: Resource) -> str:
     if isinstance(resource, ServingPool):
         return resource.key
     return resource.pool_key if resource.spec.pool_ref is not None else ""
-
-
-def _identity(body: Mapping[str, Any]) -> str:
-    metadata = body.get("metadata", {})
-    return f"{body.get('kind')} {metadata.get('namespace', 'default')}/{metadata.get('name')}"
 
 
 def _same_uid(one: Resource, other: Resource) -> bool:

@@ -1,4 +1,4 @@
-"""kopf's handlers for the three kinds: each says what it saw, and no more.
+"""kopf's handlers for the three kinds: each validates what it saw, and says so.
 
 They are coroutines, though they wait for nothing: kopf gives plain functions to threads. Only low-level ones are used:
 kopf then writes nothing to the resources, no annotation and no finalizer.
@@ -14,6 +14,7 @@ from argosy.api import GROUP, VERSION
 from argosy.cluster.client.access import Access
 from argosy.cluster.client.kinds import RESOURCES
 from argosy.controller.feed import Listener
+from argosy.controller.parsed_body import parsed_body
 
 TOKEN_LIFE = timedelta(minutes=10)
 """How long kopf shows one token: a Pod's is replaced within the hour, and stays good for a while after."""
@@ -44,9 +45,10 @@ def settings() -> kopf.OperatorSettings:
 def _handler(listener: Listener) -> Callable[..., Awaitable[None]]:
     async def changed(type: str | None, body: kopf.Body, **_: Any) -> None:  # noqa: A002  # kopf passes by name
         if type == "DELETED":
-            listener.gone(dict(body))
+            metadata = body["metadata"]
+            listener.ended(f"{body['kind']} {metadata['namespace']}/{metadata['name']}", metadata["uid"])
         else:
-            listener.seen(dict(body))
+            listener.seen(parsed_body(dict(body)))
 
     return changed
 

@@ -15,6 +15,7 @@ from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ForbiddenError, UnreachableError
 from argosy.controller import reconciler as module
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
+from argosy.controller.parsed_body import parsed_body
 from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Reconciler
 from argosy.controller.store import Store
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
@@ -43,7 +44,7 @@ def rounds(
     if resources is None:
         resources = Store()
         for body in (pool(), model()):
-            resources.put(body)
+            resources.put(parsed_body(body))
     listener = FakeStatusListener()
     images, offered = Images("a", "b", "c"), Cluster("policy/v1")
     return Reconciler(resources, cache or observed(), writes, listener, images, offered, clock)
@@ -83,7 +84,7 @@ def serving(server: str) -> PoolView:
 async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -> None:
     resources, cache, writes, now = Store(), observed(p=serving("p-0")), FakeWriter(), NOW
     for body in (pool(), pool("q"), with_status(model(generation=2, poolRef={"name": "q"}))):
-        resources.put(body)
+        resources.put(parsed_body(body))
     run = rounds(writes, resources, cache, lambda: now)
     cache.views["n/q"] = serving("q-0")
     assert await run.reconcile(KEY) == NOW + timedelta(
@@ -132,12 +133,14 @@ async def test_a_server_that_waits_for_its_turn_keeps_its_configmap_and_its_pod_
 
 async def test_a_pool_that_is_gone_leaves_the_services_of_what_asks_for_another() -> None:
     resources, writes = Store(), FakeWriter()
-    resources.put(pool("q"))
+    resources.put(parsed_body(pool("q")))
     moved = model(poolRef={"name": "q"})
-    resources.put(moved)
+    resources.put(parsed_body(moved))
     await rounds(writes, resources, observed(p=serving("p-0"))).reconcile(KEY)
     assert (writes.objects, writes.keep) == (set(), {"Service n/m"})
-    resources.put({**moved, "metadata": {**moved["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    resources.put(
+        parsed_body({**moved, "metadata": {**moved["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    )
     await rounds(writes, resources, observed(p=serving("p-0"))).reconcile(KEY)
     assert writes.keep == set()
 
@@ -145,7 +148,7 @@ async def test_a_pool_that_is_gone_leaves_the_services_of_what_asks_for_another(
 async def test_a_service_is_made_by_the_pool_that_serves() -> None:
     resources, writes = Store(), FakeWriter()
     for body in (pool(), pool("q"), model(), model(generation=2, poolRef={"name": "q"}, version="wrong")):
-        resources.put(body)
+        resources.put(parsed_body(body))
     run = rounds(writes, resources)
     await run.reconcile(KEY)
     assert "Service n/m" in writes.objects
@@ -192,7 +195,7 @@ async def test_a_fault_of_ours_stands_on_the_pool_and_its_resources_until_a_roun
 ) -> None:
     writes, resources, now = FakeWriter(), Store(), NOW
     for body in (pool(), model(), model("other", poolRef={"name": "q"}), pool("q")):
-        resources.put(body)
+        resources.put(parsed_body(body))
     run = rounds(writes, resources, clock=lambda: now)
     await run.reconcile(KEY)
     before = {identity: each.model_copy() for identity, each in writes.statuses.items()}

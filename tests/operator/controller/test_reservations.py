@@ -14,6 +14,7 @@ from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import UnreachableError
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
+from argosy.controller.parsed_body import parsed_body
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.store import Store
 from argosy.fleet.facts import CurrentServer, Refusal
@@ -60,7 +61,7 @@ def reconciler(observed: FakeCache, writes: Applies, told: list[str], gpus: int 
     store = Store()
     y, x = {"name": "q"}, {"name": "p"}
     for body in (pool("p"), pool("q"), _whole("x", x, gpus), _whole("y", y, 1)):
-        store.put(body)
+        store.put(parsed_body(body))
     images, offered = Images("a", "b", "c"), Cluster("policy/v1")
     return Reconciler(store, observed, writes, FakeStatusListener(), images, offered, lambda: NOW, changed=told.append)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from argosy.api import Condition, ConditionStatus, ConditionType, InferenceModelStatus, Reason
+from argosy.controller.parsed_body import parsed_body
 from argosy.controller.store import Store
 from argosy.render.workloads import last_valid_configmap, parse_last_valid
 
@@ -71,76 +72,76 @@ def with_status(body: dict[str, Any]) -> dict[str, Any]:
 
 def test_an_event_concerns_the_pool_it_names_and_the_one_it_named() -> None:
     resources = Store()
-    assert resources.put(pool()) == {"n/p"}
-    assert resources.put(model()) == {"n/p"}
-    assert resources.put(model(generation=2, poolRef={"name": "q"})) == {"n/p", "n/q"}
+    assert resources.put(parsed_body(pool())) == {"n/p"}
+    assert resources.put(parsed_body(model())) == {"n/p"}
+    assert resources.put(parsed_body(model(generation=2, poolRef={"name": "q"}))) == {"n/p", "n/q"}
     assert [each.name for each in resources.of_pool("n/p").resources] == ["p"]
     assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
     assert resources.pools == {"n/p", "n/q"}
-    assert resources.put(model(generation=3, poolRef={"name": "p"})) == {"n/p", "n/q"}
+    assert resources.put(parsed_body(model(generation=3, poolRef={"name": "p"}))) == {"n/p", "n/q"}
     assert resources.pools == {"n/p"}
 
 
 def test_what_we_wrote_ourselves_is_no_news() -> None:
     resources = Store()
-    resources.put(model())
+    resources.put(parsed_body(model()))
     resources.wrote("InferenceModel n/m", STATUS)
-    assert resources.put(with_status(model())) == frozenset()
+    assert resources.put(parsed_body(with_status(model()))) == frozenset()
     assert resources.status("InferenceModel n/m") == STATUS
 
 
 def test_a_status_that_somebody_else_wrote_is_news() -> None:
     resources = Store()
-    resources.put(with_status(model()))
-    assert resources.put(model()) == {"n/p"}
+    resources.put(parsed_body(with_status(model())))
+    assert resources.put(parsed_body(model())) == {"n/p"}
 
 
 def test_a_new_spec_is_news() -> None:
     resources = Store()
-    resources.put(model())
-    assert resources.put(model()) == frozenset()
-    assert resources.put(model(generation=2, version=2)) == {"n/p"}
+    resources.put(parsed_body(model()))
+    assert resources.put(parsed_body(model())) == frozenset()
+    assert resources.put(parsed_body(model(generation=2, version=2))) == {"n/p"}
     (found,) = resources.of_pool("n/p").members
     assert found.spec.version == 2
 
 
 def test_a_wrong_spec_leaves_the_last_valid_form() -> None:
     resources = Store()
-    resources.put(model())
-    assert resources.put(model(generation=2, version=0)) == {"n/p"}
+    resources.put(parsed_body(model()))
+    assert resources.put(parsed_body(model(generation=2, version=0))) == {"n/p"}
     declared = resources.of_pool("n/p")
     (found,) = declared.members
     assert (found.spec.version, found.metadata.generation) == (1, 2)
     assert [problem.path for problem in declared.problems] == ["spec.version"]
     assert declared.faulty == ()
-    resources.put(model(generation=3, version=3))
+    resources.put(parsed_body(model(generation=3, version=3)))
     assert resources.of_pool("n/p").problems == ()
 
 
 def test_a_wrong_spec_that_names_another_pool_does_not_move_what_is_served() -> None:
     resources = Store()
     for body in (pool("p"), pool("q"), model()):
-        resources.put(body)
-    assert resources.put(model(generation=2, poolRef={"name": "q"}, version="nonsense")) == {"n/p"}
+        resources.put(parsed_body(body))
+    assert resources.put(parsed_body(model(generation=2, poolRef={"name": "q"}, version="nonsense"))) == {"n/p"}
     assert [each.name for each in resources.of_pool("n/p").members] == ["m"]
     assert [problem.resource for problem in resources.of_pool("n/p").problems] == ["InferenceModel n/m"]
     assert resources.of_pool("n/q").members == ()
     assert resources.of_pool("n/q").problems == ()
-    assert resources.put(model(generation=3, poolRef={"name": "q"})) == {"n/p", "n/q"}
+    assert resources.put(parsed_body(model(generation=3, poolRef={"name": "q"}))) == {"n/p", "n/q"}
     assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
 
 
 def test_a_pool_that_nobody_asks_for_any_more_is_forgotten() -> None:
     resources = Store()
-    resources.put(model())
-    resources.put(model(generation=2, poolRef={"name": "q"}))
+    resources.put(parsed_body(model()))
+    resources.put(parsed_body(model(generation=2, poolRef={"name": "q"})))
     assert resources.pools == {"n/q"}
 
 
 @pytest.mark.parametrize("spec", [{"version": "two"}, {"storageUri": "ftp://x"}, {"poolRef": 7}])
 def test_a_spec_that_never_was_valid_has_a_name_and_its_problems(spec: dict[str, Any]) -> None:
     resources = Store()
-    touched = resources.put(model(**spec))
+    touched = resources.put(parsed_body(model(**spec)))
     if spec.get("poolRef") == 7:
         assert touched == frozenset()
         return
@@ -153,62 +154,62 @@ def test_a_spec_that_never_was_valid_has_a_name_and_its_problems(spec: dict[str,
 
 def test_a_namesake_made_anew_does_not_inherit_the_last_valid_form() -> None:
     resources = Store()
-    resources.put(model())
-    resources.put(model(uid="another", version=0))
+    resources.put(parsed_body(model()))
+    resources.put(parsed_body(model(uid="another", version=0)))
     assert resources.of_pool("n/p").members == ()
 
 
 def test_an_old_deletion_does_not_drop_a_namesake_made_anew() -> None:
     resources = Store()
-    resources.put(model(uid="new"))
-    assert resources.drop(model(uid="old")) == frozenset()
-    assert resources.drop(model(uid="new")) == {"n/p"}
+    resources.put(parsed_body(model(uid="new")))
+    assert resources.end("InferenceModel n/m", "old") == frozenset()
+    assert resources.end("InferenceModel n/m", "new") == {"n/p"}
     assert resources.pools == frozenset()
     assert resources.count == 0
 
 
 def test_a_late_word_does_not_bring_back_what_is_gone() -> None:
     resources = Store()
-    resources.put(model())
+    resources.put(parsed_body(model()))
     assert resources.end("InferenceModel n/m", "uid-m") == {"n/p"}
-    assert resources.put(model(generation=2)) == frozenset()
+    assert resources.put(parsed_body(model(generation=2))) == frozenset()
     assert resources.count == 0
-    assert resources.put(model(uid="new")) == {"n/p"}
+    assert resources.put(parsed_body(model(uid="new"))) == {"n/p"}
     assert resources.has("InferenceModel n/m", "new")
     assert not resources.has("InferenceModel n/m", "uid-m")
 
 
 def test_a_status_that_cannot_be_read_counts_as_none() -> None:
     resources = Store()
-    resources.put({**model(), "status": {"conditions": "hand-made"}})
+    resources.put(parsed_body({**model(), "status": {"conditions": "hand-made"}}))
     (found,) = resources.of_pool("n/p").members
     assert found.status is None
 
 
 def test_namesakes_are_of_the_other_kind_and_of_other_pools() -> None:
     resources = Store()
-    resources.put(model("same"))
-    resources.put(ensemble("same", "q"))
-    resources.put(ensemble("other", "q"))
+    resources.put(parsed_body(model("same")))
+    resources.put(parsed_body(ensemble("same", "q")))
+    resources.put(parsed_body(ensemble("other", "q")))
     assert [each.identity for each in resources.namesakes("n/p")] == ["Ensemble n/same"]
     assert [each.identity for each in resources.namesakes("n/q")] == ["InferenceModel n/same"]
 
 
 def test_the_last_valid_form_outlives_the_process() -> None:
     first = Store()
-    first.put(pool())
-    first.put(model())
-    first.put(model(generation=2, version=0))
+    first.put(parsed_body(pool()))
+    first.put(parsed_body(model()))
+    first.put(parsed_body(model(generation=2, version=0)))
     declared = first.of_pool("n/p")
     assert declared.pool is not None
     configmap = last_valid_configmap(declared.pool, declared.members)
 
     second = Store()
     for body in parse_last_valid(configmap):
-        second.recall(body)
+        second.recall(parsed_body(body))
     assert second.pools == frozenset()
-    second.put(pool())
-    second.put(model(generation=2, version=0))
+    second.put(parsed_body(pool()))
+    second.put(parsed_body(model(generation=2, version=0)))
     (found,) = second.of_pool("n/p").members
     assert (found.spec.version, found.metadata.generation) == (1, 2)
     assert found.spec == declared.members[0].spec
@@ -217,10 +218,10 @@ def test_the_last_valid_form_outlives_the_process() -> None:
 
 def test_what_was_recalled_does_not_stand_for_a_namesake_or_against_a_valid_form() -> None:
     resources = Store()
-    resources.recall(model())
-    resources.put(model(uid="another", version=0))
+    resources.recall(parsed_body(model()))
+    resources.put(parsed_body(model(uid="another", version=0)))
     assert resources.of_pool("n/p").members == ()
-    resources.recall(model("other"))
-    resources.put(model("other", generation=2, version=2))
+    resources.recall(parsed_body(model("other")))
+    resources.put(parsed_body(model("other", generation=2, version=2)))
     (found,) = resources.of_pool("n/p").members
     assert found.spec.version == 2

@@ -1,0 +1,74 @@
+"""A resource as the API server has it, validated: what a handler hands over. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from argosy.api import (
+    EnsembleStatus,
+    InferenceModelStatus,
+    ObjectMeta,
+    Problem,
+    Resource,
+    ServingPoolStatus,
+)
+from argosy.api.documents import KINDS, parse_body
+from argosy.api.meta import PoolReference
+from argosy.fleet.status.statuses import Status
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedBody:
+    """One resource with its status. `newest` is no more than its metadata and its pool where it is not `valid`."""
+
+    newest: Resource
+    valid: bool
+    problems: tuple[Problem, ...] = ()
+
+
+def parsed_body(body: Mapping[str, Any]) -> ParsedBody:
+    """Of an object of one of the three kinds, whatever its spec and status hold."""
+    status = _status(body)
+    parsed, problems = parse_body({key: value for key, value in body.items() if key != "status"})
+    if parsed is None:
+        return ParsedBody(_bare(body, status), valid=False, problems=tuple(problems))
+    return ParsedBody(parsed.model_copy(update={"status": status}), valid=True, problems=tuple(problems))
+
+
+def _bare(body: Mapping[str, Any], status: Status | None) -> Resource:
+    """A resource that cannot be read: its metadata, and of its spec no more than the pool it asks for."""
+    kind = KINDS[str(body["kind"])]
+    metadata = ObjectMeta.model_validate(body["metadata"], by_alias=True, by_name=False)
+    return kind.model_construct(metadata=metadata, spec=_asked(body), status=status)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is left of a spec that cannot be read."""
+
+    pool_ref: PoolReference | None = None
+
+
+def _asked(body: Mapping[str, Any]) -> _Asked:
+    spec = body.get("spec")
+    asked = spec.get("poolRef") if isinstance(spec, Mapping) else None
+    name = asked.get("name") if isinstance(asked, Mapping) else None
+    return _Asked(PoolReference.model_construct(name=name) if isinstance(name, str) and name else None)
+
+
+def _status(body: Mapping[str, Any]) -> Status | None:
+    """The status as it stands; one that cannot be read is written anew."""
+    given = body.get("status")
+    if not given:
+        return None
+    try:
+        return _STATUSES[str(body["kind"])].model_validate(given, by_alias=True, by_name=False)
+    except ValueError:
+        return None
+
+
+_STATUSES: Mapping[str, type[InferenceModelStatus] | type[EnsembleStatus] | type[ServingPoolStatus]] = {
+    "InferenceModel": InferenceModelStatus,
+    "Ensemble": EnsembleStatus,
+    "ServingPool": ServingPoolStatus,
+}
