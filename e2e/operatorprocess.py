@@ -74,9 +74,9 @@ class OperatorProcess:
         lines = self.ask("/metrics")[1].splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("argosy_reconcile_total{"))
 
-    def until(self, what: str, condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    def until(self, what: str, condition: Callable[[], bool], timeout_s: float = 60.0, every_s: float = 0.2) -> None:
         """Wait for something; AssertionError with its log where it does not come."""
-        if not poll(lambda: self._runs() and condition(), timeout_s):
+        if not poll(lambda: self._runs() and condition(), timeout_s, every_s):
             raise AssertionError(f"{what}: not within {timeout_s:.0f} s\n{self.log.read_text()[-4000:]}")
 
     def _runs(self) -> bool:
