@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from typing import Any
 
 import httpx
 import psutil
+from e2e.cluster import state
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 30.0
@@ -210,14 +210,7 @@ def servers_of(workspace: Workspace) -> list[psutil.Process]:
 
 def free_ports() -> tuple[int, int, int]:
     """Three ports that are free."""
-    sockets = [socket.socket() for _ in range(3)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        one, two, three = (each.getsockname()[1] for each in sockets)
-    finally:
-        for each in sockets:
-            each.close()
+    one, two, three = state.free_ports(3)
     return one, two, three
 
 

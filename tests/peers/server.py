@@ -2,12 +2,13 @@
 
 import http.client
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from e2e.cluster.state import free_ports
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def start(
     A port can be taken between its choice and its use, so a start that ends at once over one is tried again.
     """
     for attempt in range(3):
-        ports = _free_ports()
+        ports = Ports(*free_ports(3))
         with log.open("wb") as sink:
             process = subprocess.Popen(command(ports), stdout=sink, stderr=subprocess.STDOUT, env={**os.environ, **env})
         server = Server(name, process, ports, log)
@@ -95,13 +96,6 @@ def start(
             server.stop(grace_s=5.0)
             raise
     raise AssertionError("unreachable")
-
-
-def _free_ports() -> Ports:
-    with socket.socket() as one, socket.socket() as two, socket.socket() as three:
-        for each in (one, two, three):
-            each.bind(("127.0.0.1", 0))
-        return Ports(one.getsockname()[1], two.getsockname()[1], three.getsockname()[1])
 
 
 def _lost_port(server: Server) -> bool:
