@@ -41,7 +41,9 @@ def fleets(draw: st.DrawFn, nodes: int = 3, gpus: int = 4) -> tuple[Node, ...]:
         size = draw(st.sampled_from([8, 10])) * GIB
         linked = draw(st.integers(0, count))
         nvlink = (frozenset(range(linked)),) if linked > 1 else ()
-        found.append(Node(f"n{n}", tuple(Gpu(i, size) for i in range(count)), nvlink=nvlink))
+        held = draw(st.frozensets(st.integers(0, count - 1), max_size=1))
+        devices = tuple(Gpu(i, size, withheld_by="Pod n/x" if i in held else "") for i in range(count))
+        found.append(Node(f"n{n}", devices, nvlink=nvlink))
     return tuple(found)
 
 
@@ -72,6 +74,17 @@ def test_no_gpu_holds_more_than_it_can(facts: PoolFacts) -> None:
             assert sum(p.memory for p in here) <= sizes[gpu] * (1000 - facts.headroom) // 1000
             assert sum(p.compute for p in here) <= 1000
             assert len(here) == 1 or not any(p.whole for p in here)
+
+
+@given(pools())
+@settings(max_examples=100, deadline=None)
+def test_gpus_of_others_are_counted_and_left_to_them(facts: PoolFacts) -> None:
+    plan = pack(facts)
+    theirs = {(node.name, gpu.index) for node in facts.nodes for gpu in node.gpus if gpu.withheld_by}
+    assert not theirs & {(server.node, gpu) for server in plan.servers for gpu in server.gpus}
+    assert plan.gpus_total == sum(len(node.gpus) for node in facts.nodes)
+    if theirs and plan.unplaced and all(each.reason in ("NoFreeGpus", "NoRoom") for each in plan.unplaced):
+        assert all("Pod n/x" in each.message for each in plan.unplaced)
 
 
 @given(pools())
@@ -204,7 +217,7 @@ def _housed(facts: PoolFacts, servers: Sequence[Sequence[Group]], taken: frozens
         return True
     demands = [demand.footprint for group in servers[0] for demand in group.demands]
     for node in facts.nodes:
-        free = [gpu.index for gpu in node.gpus if (node.name, gpu.index) not in taken]
+        free = [g.index for g in node.gpus if not g.withheld_by and (node.name, g.index) not in taken]
         limit = len(free) if facts.max_gpus_per_server is None else min(len(free), facts.max_gpus_per_server)
         for count in range(limit + 1):
             for gpus in combinations(free, count):
