@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from argosy.api.documents import Resource
+from argosy.api.identity import PoolKey
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.fleet.demand.members import Members
@@ -43,13 +44,13 @@ class Outcome:
 
     plan: FleetPlan
     facts: tuple[PoolFacts, ...]
-    steps: Mapping[str, tuple[RenderedServer, ...]]
+    steps: Mapping[PoolKey, tuple[RenderedServer, ...]]
     statuses: Mapping[str, Status]
     problems: tuple[Problem, ...] = ()
     valid: Mapping[str, Resource] = field(default_factory=dict)
     wake: datetime | None = None
 
-    def servers(self, pool: str) -> tuple[CurrentServer, ...]:
+    def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
         """The servers there should be in a pool, those that drain too."""
         return tuple(step.plan.current for step in self.steps.get(pool, ()))
 
@@ -98,7 +99,7 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
     )
 
 
-def _members(snapshot: FleetSnapshot, accepted: Accepted) -> dict[str, Members]:
+def _members(snapshot: FleetSnapshot, accepted: Accepted) -> dict[PoolKey, Members]:
     """What each valid pool is to serve."""
     broken = (*accepted.out, *snapshot.faulty)
     pools = (each.key for each in accepted.valid if isinstance(each, ServingPool))
@@ -106,10 +107,10 @@ def _members(snapshot: FleetSnapshot, accepted: Accepted) -> dict[str, Members]:
 
 
 def _facts(
-    snapshot: FleetSnapshot, accepted: Accepted, members: Mapping[str, Members], nodes: tuple[Node, ...]
-) -> dict[str, PoolFacts]:
+    snapshot: FleetSnapshot, accepted: Accepted, members: Mapping[PoolKey, Members], nodes: tuple[Node, ...]
+) -> dict[PoolKey, PoolFacts]:
     """What each pool's solver is asked."""
-    found: dict[str, PoolFacts] = {}
+    found: dict[PoolKey, PoolFacts] = {}
     for pool in accepted.valid:
         if isinstance(pool, ServingPool):
             known = snapshot.pool(pool.key)
@@ -153,8 +154,8 @@ def _state(
 def _situation(
     snapshot: FleetSnapshot,
     accepted: Accepted,
-    states: Mapping[str, PoolState],
-    migrations: Mapping[str, Migration],
+    states: Mapping[PoolKey, PoolState],
+    migrations: Mapping[PoolKey, Migration],
 ) -> Situation:
     """What the statuses are made from: every resource, in the form that is acted upon."""
     forms = {each.identity: each for each in accepted.valid}

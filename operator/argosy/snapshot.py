@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from argosy.api.documents import Resource
+from argosy.api.identity import PoolKey
 from argosy.api.problems import Problem
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.fleet.migration.observed import Binding
@@ -45,7 +46,7 @@ class FleetSnapshot:
 
     resources: tuple[Resource, ...]
     nodes: tuple[Node, ...]
-    pools: Mapping[str, PoolSnapshot] = field(default_factory=dict)
+    pools: Mapping[PoolKey, PoolSnapshot] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     faulty: tuple[Resource, ...] = ()
     statuses: Mapping[str, Status] = field(default_factory=dict)
@@ -55,6 +56,6 @@ class FleetSnapshot:
     selectors: Mapping[str, str] = field(default_factory=dict)
     claimed: frozenset[Device] = frozenset()
 
-    def pool(self, key: str) -> PoolSnapshot:
+    def pool(self, key: PoolKey) -> PoolSnapshot:
         """What stands of a pool's servers."""
         return self.pools.get(key, PoolSnapshot())

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from argosy.api.ensemble import Ensemble
+from argosy.api.identity import Identity
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.meta import API_VERSION
 from argosy.api.nearest import did_you_mean
@@ -76,7 +77,7 @@ def _identity(body: dict[str, Any], label: str) -> str:
     metadata, kind = body.get("metadata"), body.get("kind")
     if not isinstance(metadata, dict) or not isinstance(kind, str) or not isinstance(metadata.get("name"), str):
         return label
-    return f"{kind} {metadata.get('namespace') or 'default'}/{metadata['name']}"
+    return Identity.of(str(kind), str(metadata.get("namespace") or "default"), str(metadata["name"]))
 
 
 def _wrong_type(body: dict[str, Any], source: str, identity: str) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
 from argosy.api.base import ApiModel, Int
+from argosy.api.identity import Identity, PoolKey
 
 GROUP = "argosy.dev"
 VERSION = "v1alpha1"
@@ -66,9 +67,9 @@ class ApiResource(ApiModel):
         return f"{self.metadata.namespace}/{self.metadata.name}"
 
     @property
-    def identity(self) -> str:
-        """`Kind namespace/name`, as problems give it."""
-        return f"{type(self).__name__} {self.key}"
+    def identity(self) -> Identity:
+        """Its kind, namespace and name, as problems give them."""
+        return Identity.of(type(self).__name__, self.namespace, self.name)
 
 
 class PoolReference(ApiModel):
@@ -83,6 +84,6 @@ class PoolMember(ApiResource):
     spec: Any
 
     @property
-    def pool_key(self) -> str:
-        """The key of the pool that it asks for, `namespace/name`."""
-        return f"{self.namespace}/{self.spec.pool_ref.name}"
+    def pool_key(self) -> PoolKey:
+        """The key of the pool that it asks for."""
+        return PoolKey.of(self.namespace, self.spec.pool_ref.name)

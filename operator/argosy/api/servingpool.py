@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from argosy.api.base import ApiModel, Fault, Flag, Int, Rule
+from argosy.api.identity import PoolKey
 from argosy.api.meta import ApiResource, Name
 from argosy.api.podtemplate import PodTemplate
 from argosy.api.quantity import Quantity, Share
@@ -241,3 +242,8 @@ class ServingPool(ApiResource):
         default_factory=ServingPoolSpec, description="What is asked for. The operator never writes here."
     )
     status: ServingPoolStatus | None = Field(default=None, description="What is so; written by the operator.")
+
+    @property
+    def key(self) -> PoolKey:
+        """What its members, servers and objects are told by."""
+        return PoolKey.of(self.namespace, self.name)

@@ -26,7 +26,7 @@ def plan_document(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Document:
         "pools": [_pool(pool) for pool in plan.pools],
         "unplaced": [
             {
-                "pool": pool.pool,
+                "pool": str(pool.pool),
                 "group": each.group,
                 "models": list(each.models),
                 "reason": str(each.reason),
@@ -50,7 +50,7 @@ def gpus_withheld(facts: Sequence[PoolFacts]) -> int:
 
 def _pool(pool: PoolPlan) -> Document:
     return {
-        "name": pool.pool,
+        "name": str(pool.pool),
         "gpusUsed": pool.gpus_used,
         "gpusTotal": pool.gpus_total,
         "gpusOnePerModel": pool.gpus_one_per_model,

@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from argosy.api import Resource
+from argosy.api.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
@@ -21,7 +22,7 @@ class FakeCache:
     """A cluster with these nodes; what is known of pools, by key."""
 
     known_nodes: tuple[Node, ...] = ()
-    views: dict[str, PoolView] = field(default_factory=dict)
+    views: dict[PoolKey, PoolView] = field(default_factory=dict)
     held: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def nodes(self) -> tuple[Node, ...]:
@@ -32,11 +33,11 @@ class FakeCache:
         """The given ones."""
         return self.held
 
-    def pools(self) -> set[str]:
+    def pools(self) -> set[PoolKey]:
         """Those that something is known of."""
         return set(self.views)
 
-    def pool(self, key: str) -> PoolView:
+    def pool(self, key: PoolKey) -> PoolView:
         """The given view."""
         return self.views.get(key, PoolView())
 
@@ -58,7 +59,7 @@ class FakeWriter:
 
     async def apply(
         self,
-        pool: str,
+        pool: PoolKey,
         objects: Sequence[KubernetesObject],
         owners: Mapping[str, str],
         keep: Collection[str] = (),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
+from argosy.api.identity import Identity
 from argosy.cluster.client.connection import Connection
 from argosy.controller.parsed_body import ParsedBody
 
@@ -13,10 +14,10 @@ class Listener(Protocol):
     def seen(self, parsed: ParsedBody) -> None:
         """The API server has this."""
 
-    def ended(self, identity: str, uid: str) -> None:
+    def ended(self, identity: Identity, uid: str) -> None:
         """The resource of this identity (`Kind namespace/name`) and uid is no more, whatever is still said of it."""
 
-    def has(self, identity: str, uid: str) -> bool:
+    def has(self, identity: Identity, uid: str) -> bool:
         """Whether it was told of this resource."""
 
 

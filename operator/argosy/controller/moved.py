@@ -4,13 +4,14 @@ from collections.abc import Callable
 from functools import cache
 
 from argosy.api import Ensemble, InferenceModel
+from argosy.api.identity import PoolKey
 from argosy.cluster.cache.cluster_cache import PoolView
 from argosy.controller.store import Declared
 from argosy.fleet.migration.observed import Observed
 from argosy.render.names import service_name
 
 
-def elsewhere(declared: Declared, view: PoolView, pool: Callable[[str], PoolView]) -> dict[str, bool]:
+def elsewhere(declared: Declared, view: PoolView, pool: Callable[[PoolKey], PoolView]) -> dict[str, bool]:
     """By name, whether requests reach it in the other pool. `pool` gives what is known of one by its key."""
     held = {(model.name, model.is_ensemble) for each in view.repositories for model in each.models}
     observed = cache(lambda key: Observed.of(pool(key).reports))
@@ -23,7 +24,7 @@ def services_elsewhere(declared: Declared) -> frozenset[str]:
     return frozenset(f"Service {each.namespace}/{service_name(each.name)}" for each in declared.elsewhere)
 
 
-def _reached(member: InferenceModel | Ensemble, observed: Callable[[str], Observed]) -> bool:
+def _reached(member: InferenceModel | Ensemble, observed: Callable[[PoolKey], Observed]) -> bool:
     status = member.status
     if status is None or not status.ready or status.observed_generation != member.metadata.generation:
         return False

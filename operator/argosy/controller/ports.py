@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from argosy.api import Resource
+from argosy.api.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
@@ -22,10 +23,10 @@ class Cache(Protocol):
     def foreign_gpus(self) -> PodGpus:
         """GPUs that Pods hold which are not ours, by node and Pod (`namespace/name`)."""
 
-    def pools(self) -> set[str]:
+    def pools(self) -> set[PoolKey]:
         """The keys (`namespace/name`) of the pools that have objects."""
 
-    def pool(self, key: str) -> PoolView:
+    def pool(self, key: PoolKey) -> PoolView:
         """What is known of a pool."""
 
 
@@ -34,7 +35,7 @@ class Writer(Protocol):
 
     async def apply(
         self,
-        pool: str,
+        pool: PoolKey,
         objects: Sequence[KubernetesObject],
         owners: Mapping[str, str],
         keep: Collection[str] = (),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from argosy.api.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applier
 from argosy.cluster.cache.cluster_cache import ClusterCache
 from argosy.cluster.client.connection import Connection, answered
@@ -131,7 +132,7 @@ class Operator:
         images = self._options.images
         reconciler = Reconciler(self._store, cache, applier, announcer, images, cluster, changed=self._mark)
 
-        def pools() -> set[str]:
+        def pools() -> set[PoolKey]:
             return set(self._store.pools | cache.pools())
 
         self._workqueue = Workqueue(reconciler.reconcile, pools, self._metrics, self._options.resync_s)
@@ -160,11 +161,11 @@ class Operator:
         """The API server has this resource."""
         self._marked(self._store.put(parsed))
 
-    def ended(self, identity: str, uid: str) -> None:
+    def ended(self, identity: Identity, uid: str) -> None:
         """The resource of this uid is no more."""
         self._marked(self._store.end(identity, uid))
 
-    def has(self, identity: str, uid: str) -> bool:
+    def has(self, identity: Identity, uid: str) -> bool:
         """Whether it was told of this resource."""
         return self._store.has(identity, uid)
 
@@ -177,12 +178,12 @@ class Operator:
         troubles = {**(self._cache.troubles if self._cache else {}), **(self._feed.troubles if self._feed else {})}
         return [f"{what}: {why}" for what, why in sorted(troubles.items())]
 
-    def _marked(self, pools: frozenset[str]) -> None:
+    def _marked(self, pools: frozenset[PoolKey]) -> None:
         self._metrics.resources.set(self._store.count)
         for pool in pools:
             self._mark(pool)
 
-    def _mark(self, pool: str | None) -> None:
+    def _mark(self, pool: PoolKey | None) -> None:
         if self._workqueue is not None:
             self._workqueue.add(pool)
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from argosy.api import InferenceModel, Problem, Resource, ServingPool
+from argosy.api.identity import Identity, PoolKey
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
@@ -99,7 +100,7 @@ class Reconciler:
         images: Images,
         cluster: Cluster,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        changed: Callable[[str], None] = lambda _: None,
+        changed: Callable[[PoolKey], None] = lambda _: None,
     ) -> None:
         """`changed` is told of a pool, by its key, for which a decision on another one made a difference."""
         self._store, self._cache, self._writer, self._listener = store, cache, writer, listener
@@ -108,7 +109,7 @@ class Reconciler:
         self._deciding = asyncio.Lock()
         self._reservations, self._changed = Reservations(cache), changed
 
-    async def reconcile(self, key: str) -> datetime | None:
+    async def reconcile(self, key: PoolKey) -> datetime | None:
         """One round of the pool `namespace/name`. When to come back although nothing changes, or None.
 
         Raises ApiError where something could not be carried out; what could be, is. Any other error is a fault of
@@ -122,7 +123,7 @@ class Reconciler:
             await self._report(key, f"{type(error).__name__}: {error}")
             raise
 
-    async def _report(self, key: str, error: str) -> None:
+    async def _report(self, key: PoolKey, error: str) -> None:
         """Write a fault into the statuses; what cannot be written is only logged: the fault itself is raised."""
         works = (
             self._write(each, failed_status(each, self._store.status(each.identity), error, self._clock()))
@@ -133,7 +134,7 @@ class Reconciler:
         except ApiError as unwritten:
             log.warning("pool %s: a status cannot be written: %s", key, unwritten)
 
-    async def _round(self, key: str) -> datetime | None:
+    async def _round(self, key: PoolKey) -> datetime | None:
         declared, view = self._store.of_pool(key), self._cache.pool(key)
         memory = self._memory.setdefault(key, Memory())
         moved = elsewhere(declared, view, self._cache.pool)
@@ -165,7 +166,7 @@ class Reconciler:
             self._reservations.forget(key)
         return self._clock() if again else _again(self._clock(), applied.refusals, moved, outcome.wake)
 
-    def _decide(self, key: str, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
+    def _decide(self, key: PoolKey, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
         """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
         pool = PoolSnapshot(
             servers=around.servers,
@@ -190,11 +191,11 @@ class Reconciler:
         )
         return reconcile(snapshot, self._clock())
 
-    def _tell(self, pools: Iterable[str]) -> None:
+    def _tell(self, pools: Iterable[PoolKey]) -> None:
         for pool in pools:
             self._changed(pool)
 
-    def _conflicts(self, key: str, declared: Declared) -> list[Problem]:
+    def _conflicts(self, key: PoolKey, declared: Declared) -> list[Problem]:
         """Names that another pool's model or ensemble has in the same namespace."""
         mine = {each.identity for each in declared.every}
         found = check_names([*declared.members, *self._store.namesakes(key)])
@@ -215,19 +216,21 @@ class Reconciler:
             objects = (*objects, last_valid_configmap(pool, former))
         held = _held_back(pool, steps, images, view)
         stay = frozenset(
-            f"{kind} {pool.namespace}/{object_name(name)}" for name in held for kind in ("ConfigMap", "Deployment")
+            Identity.of(kind, pool.namespace, object_name(name))
+            for name in held
+            for kind in ("ConfigMap", "Deployment")
         )
         wanted = tuple(each for each in objects if object_identity(each) not in stay)
         return Rendered(wanted, owners(wanted), stay | others, held)
 
     def _routes(
-        self, key: str, steps: Sequence[RenderedServer], view: PoolView, held: frozenset[str]
+        self, key: PoolKey, steps: Sequence[RenderedServer], view: PoolView, held: frozenset[str]
     ) -> Iterator[Coroutine[Any, Any, None]]:
         """Let the Services reach what serves, and nothing else.
 
         A server that is to start anew with other GPUs, and is held back, goes on with what it has.
         """
-        namespace = key.partition("/")[0]
+        namespace = key.namespace
         gpus = {server.name: server.gpus for server in view.current}
         anew = {
             step.plan.name for step in steps if step.plan.name in held and gpus.get(step.plan.name) != step.plan.gpus
@@ -301,22 +304,22 @@ def _again(
     return min(due, default=None)
 
 
-def _unchanged(key: str, rendered: Rendered, refusals: Iterable[Refusal]) -> Callable[[str], bool]:
+def _unchanged(key: PoolKey, rendered: Rendered, refusals: Iterable[Refusal]) -> Callable[[str], bool]:
     """Tells which servers' Deployments stand as they were: those held back, and those that were refused."""
-    namespace = key.partition("/")[0]
+    namespace = key.namespace
     same = rendered.keep | {refusal.object for refusal in refusals}
-    return lambda server: f"Deployment {namespace}/{object_name(server)}" in same
+    return lambda server: Identity.of("Deployment", namespace, object_name(server)) in same
 
 
 def _urls(declared: Declared) -> dict[str, str]:
-    urls = {member.identity: member_url(member) for member in declared.members}
+    urls: dict[str, str] = {member.identity: member_url(member) for member in declared.members}
     if declared.pool is not None:
         urls[declared.pool.identity] = pool_url(declared.pool)
     return urls
 
 
 def _selectors(declared: Declared) -> dict[str, str]:
-    selectors = {member.identity: member_selector(member) for member in declared.members}
+    selectors: dict[str, str] = {member.identity: member_selector(member) for member in declared.members}
     if declared.pool is not None:
         selectors[declared.pool.identity] = pool_selector(declared.pool)
     return selectors

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from argosy.api.identity import PoolKey
 from argosy.controller.ports import Cache
 from argosy.fleet.facts import CurrentServer, Device, Node
 from argosy.fleet.nodes.reservations import devices, reserved
@@ -29,9 +30,9 @@ class Reservations:
 
     def __init__(self, cluster: Cache) -> None:
         self._cluster = cluster
-        self._pools: dict[str, _Pool] = {}
+        self._pools: dict[PoolKey, _Pool] = {}
 
-    def of(self, key: str) -> tuple[tuple[Node, ...], tuple[CurrentServer, ...], frozenset[Device]]:
+    def of(self, key: PoolKey) -> tuple[tuple[Node, ...], tuple[CurrentServer, ...], frozenset[Device]]:
         """The nodes as the pool may plan with them, its servers, and which GPUs other pools ask for."""
         known = self._pools.get(key)
         own = known.decided if known is not None else self._cluster.pool(key).current
@@ -40,7 +41,7 @@ class Reservations:
         claims = (each.claims for other, each in self._pools.items() if other != key)
         return nodes, tuple(own), frozenset().union(*claims)
 
-    def decided(self, key: str, servers: Sequence[CurrentServer], plan: FleetPlan) -> set[str]:
+    def decided(self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan) -> set[PoolKey]:
         """A pool's servers are to be these. The pools that hold what it asks for, and were not asked before."""
         before = self._pools.get(key)
         mine = [each for each in plan.pools if each.pool == key]
@@ -51,12 +52,12 @@ class Reservations:
         asked = claims - (before.claims if before is not None else frozenset())
         return {other for other in self._others(key) if asked & devices(self._holdings(other))}
 
-    def held_back(self, key: str, servers: Collection[str]) -> None:
+    def held_back(self, key: PoolKey, servers: Collection[str]) -> None:
         """These servers stay where they stand for now; where they are to be is decided anew in the next round."""
         pool, standing = self._pools[key], {each.name: each for each in self._cluster.pool(key).current}
         pool.decided = tuple(standing.get(each.name, each) if each.name in servers else each for each in pool.decided)
 
-    def applied(self, key: str, unchanged: Callable[[str], bool]) -> set[str]:
+    def applied(self, key: PoolKey, unchanged: Callable[[str], bool]) -> set[PoolKey]:
         """A pool's objects are as decided, but for `unchanged` servers. The pools that wait for what is free now."""
         pool = self._pools[key]
         before = pool.holdings
@@ -64,17 +65,17 @@ class Reservations:
         freed = _held_and_needed(before) - _held_and_needed(pool.holdings)
         return {other for other in self._others(key) if freed and self._waits(other)}
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: PoolKey) -> None:
         """The pool is no more."""
         self._pools.pop(key, None)
 
-    def _others(self, key: str) -> Iterator[str]:
+    def _others(self, key: PoolKey) -> Iterator[PoolKey]:
         return (other for other in self._pools if other != key)
 
-    def _waits(self, key: str) -> bool:
+    def _waits(self, key: PoolKey) -> bool:
         return self._pools[key].waiting
 
-    def _holdings(self, key: str) -> tuple[CurrentServer, ...]:
+    def _holdings(self, key: PoolKey) -> tuple[CurrentServer, ...]:
         known = self._pools.get(key)
         return known.holdings if known is not None else tuple(self._cluster.pool(key).current)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.api.identity import Identity, PoolKey
 from argosy.controller.parsed_body import ParsedBody
 from argosy.fleet.status.statuses import Status
 
@@ -52,19 +53,19 @@ class _Entry:
     newest: Resource
     form: Resource | None
     problems: tuple[Problem, ...]
-    pool: str
+    pool: PoolKey
 
 
 @dataclass(slots=True)
 class Store:
     """Every resource by its identity (`Kind namespace/name`)."""
 
-    _entries: dict[str, _Entry] = field(default_factory=dict)
-    _of_pool: dict[str, dict[str, None]] = field(default_factory=dict)
-    _recalled: dict[str, _Entry] = field(default_factory=dict)
+    _entries: dict[Identity, _Entry] = field(default_factory=dict)
+    _of_pool: dict[PoolKey, dict[Identity, None]] = field(default_factory=dict)
+    _recalled: dict[Identity, _Entry] = field(default_factory=dict)
     _ended: dict[str, None] = field(default_factory=dict)
 
-    def put(self, parsed: ParsedBody) -> frozenset[str]:
+    def put(self, parsed: ParsedBody) -> frozenset[PoolKey]:
         """Take in what the API server has.
 
         The keys of the pools that this concerns: none where only our own status changed, or where it is gone already.
@@ -84,7 +85,7 @@ class Store:
             self._of_pool.setdefault(entry.pool, {})[identity] = None
         return frozenset({former, entry.pool} - {""})
 
-    def end(self, identity: str, uid: str) -> frozenset[str]:
+    def end(self, identity: Identity, uid: str) -> frozenset[PoolKey]:
         """The resource of this uid is gone, whatever is still said of it. The pools' keys that this concerns."""
         self._ended[uid] = None
         while len(self._ended) > KEPT:
@@ -97,7 +98,7 @@ class Store:
         self._unlink(identity, entry.pool)
         return frozenset({entry.pool} - {""})
 
-    def _unlink(self, identity: str, pool: str) -> None:
+    def _unlink(self, identity: Identity, pool: PoolKey) -> None:
         known = self._of_pool.get(pool, {})
         known.pop(identity, None)
         if not known:
@@ -112,14 +113,14 @@ class Store:
         if entry.form is not None:
             self._recalled[entry.newest.identity] = entry
 
-    def wrote(self, identity: str, status: Status) -> None:
+    def wrote(self, identity: Identity, status: Status) -> None:
         """A status was written: what the API server says of it next is no news."""
         entry = self._entries.get(identity)
         if entry is not None:
             form = _with_status(entry.form, status) if entry.form else None
             self._entries[identity] = replace(entry, newest=_with_status(entry.newest, status), form=form)
 
-    def of_pool(self, key: str) -> Declared:
+    def of_pool(self, key: PoolKey) -> Declared:
         """What is declared of a pool."""
         entries = [self._entries[identity] for identity in self._of_pool.get(key, ())]
         return Declared(
@@ -130,11 +131,10 @@ class Store:
             tuple(self._elsewhere(key)),
         )
 
-    def _elsewhere(self, key: str) -> Iterator[InferenceModel | Ensemble]:
-        namespace = key.partition("/")[0]
+    def _elsewhere(self, key: PoolKey) -> Iterator[InferenceModel | Ensemble]:
         others = (entry.newest for entry in self._entries.values() if key != entry.pool)
         for each in others:
-            stays = each.namespace == namespace and not each.metadata.deletion_timestamp
+            stays = each.namespace == key.namespace and not each.metadata.deletion_timestamp
             if stays and not isinstance(each, ServingPool):
                 yield each
 
@@ -142,27 +142,26 @@ class Store:
         before = self._recalled.get(entry.newest.identity)
         return before.form if before is not None and _same_uid(before.newest, entry.newest) else None
 
-    def namesakes(self, key: str) -> Iterator[Resource]:
+    def namesakes(self, key: PoolKey) -> Iterator[Resource]:
         """Models and ensembles of other pools that are named like one of this pool's in the same namespace."""
         for identity in self._of_pool.get(key, ()):
-            kind, _, name = identity.partition(" ")
-            other = {"InferenceModel": "Ensemble", "Ensemble": "InferenceModel"}.get(kind)
-            found = self._entries.get(f"{other} {name}") if other else None
+            other = {"InferenceModel": "Ensemble", "Ensemble": "InferenceModel"}.get(identity.kind)
+            found = self._entries.get(Identity.of(other, identity.namespace, identity.name)) if other else None
             if found is not None and found.form is not None and key != found.pool:
                 yield found.form
 
-    def status(self, identity: str) -> Status | None:
+    def status(self, identity: Identity) -> Status | None:
         """The status that the API server has, as far as is known."""
         entry = self._entries.get(identity)
         return entry.newest.status if entry else None
 
-    def has(self, identity: str, uid: str) -> bool:
+    def has(self, identity: Identity, uid: str) -> bool:
         """Whether the resource of this uid is known."""
         entry = self._entries.get(identity)
         return entry is not None and entry.newest.metadata.uid == uid
 
     @property
-    def pools(self) -> frozenset[str]:
+    def pools(self) -> frozenset[PoolKey]:
         """The keys of all pools that are declared or asked for."""
         return frozenset(self._of_pool)
 
@@ -184,10 +183,10 @@ def _with_status(resource: Resource, status: Status | None) -> Resource:
     return resource.model_copy(update={"status": status})
 
 
-def _pool_key(resource: Resource) -> str:
+def _pool_key(resource: Resource) -> PoolKey:
     if isinstance(resource, ServingPool):
         return resource.key
-    return resource.pool_key if resource.spec.pool_ref is not None else ""
+    return resource.pool_key if resource.spec.pool_ref is not None else PoolKey("")
 
 
 def _same_uid(one: Resource, other: Resource) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
+from argosy.api.identity import PoolKey
+
 log = logging.getLogger(__name__)
 
 SETTLE_S = 0.05
@@ -33,19 +35,19 @@ class Meter(Protocol):
         """So many pools are marked."""
 
 
-Round = Callable[[str], Awaitable[datetime | None]]
+Round = Callable[[PoolKey], Awaitable[datetime | None]]
 """One round of a pool, by key: when to come back, or None."""
 
 
 class Workqueue:
     """Runs rounds: of one pool one after another, of several pools side by side."""
 
-    def __init__(self, round_: Round, pools: Callable[[], set[str]], meter: Meter, resync_s: float) -> None:
+    def __init__(self, round_: Round, pools: Callable[[], set[PoolKey]], meter: Meter, resync_s: float) -> None:
         self._round, self._pools, self._meter, self._resync_s = round_, pools, meter, resync_s
-        self._items: dict[str, _Item] = {}
+        self._items: dict[PoolKey, _Item] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
-    def add(self, pool: str | None) -> None:
+    def add(self, pool: PoolKey | None) -> None:
         """Something changed that concerns a pool, by its key; None concerns every pool."""
         for key in self._pools() if pool is None else {pool}:
             item = self._items.get(key)
@@ -98,7 +100,7 @@ class Workqueue:
 class _Item:
     """One pool's marks."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: PoolKey) -> None:
         self.key, self.failures, self.pause_s = key, 0, 0.0
         self._event = asyncio.Event()
         self._since = 0.0

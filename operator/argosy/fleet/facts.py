@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from argosy.api.identity import PoolKey
 from argosy_runtime.agent.contract import LoadedModel
 
 Device = tuple[str, int]
@@ -105,7 +106,7 @@ class PoolFacts:
     `loaded`: the models that each server of `current` has loaded now, be it that they leave it.
     """
 
-    pool: str
+    pool: PoolKey
     nodes: tuple[Node, ...]
     groups: tuple[Group, ...]
     headroom: int = 200

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from argosy.api.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Device
 
 
@@ -58,7 +59,7 @@ class PoolPlan:
     other pools' servers hold without need, and that what is unplaced would take.
     """
 
-    pool: str
+    pool: PoolKey
     servers: tuple[ServerPlan, ...]
     unplaced: tuple[Unplaced, ...]
     gpus_total: int

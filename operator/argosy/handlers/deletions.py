@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
+from argosy.api.identity import Identity
 from argosy.cluster.cache.reflectors import Reflectors
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import RESOURCES, Key, Kind, key_of
@@ -48,7 +49,7 @@ class Deletions:
                 raise UntoldError(f"kopf tells nothing of {', '.join(sorted(identity for identity, _ in left)[:5])}")
             await asyncio.sleep(UNTOLD_AGAIN_S)
 
-    def existing(self) -> set[tuple[str, str]]:
+    def existing(self) -> set[tuple[Identity, str]]:
         """Identity and uid of every resource."""
         return {each for kind in self._existing for each in kind.all()}
 
@@ -56,11 +57,11 @@ class Deletions:
 class _Existing:
     """The resources of one kind, by uid; a reflector's sink."""
 
-    def __init__(self, kind: Kind, ended: Callable[[str, str], None]) -> None:
+    def __init__(self, kind: Kind, ended: Callable[[Identity, str], None]) -> None:
         self.kind, self._ended = kind, ended
         self._uids: dict[Key, str] = {}
 
-    def all(self) -> Iterator[tuple[str, str]]:
+    def all(self) -> Iterator[tuple[Identity, str]]:
         """Identity and uid of each."""
         return ((self._identity(key), uid) for key, uid in self._uids.items())
 
@@ -84,5 +85,5 @@ class _Existing:
         for key in [each for each in self._uids if each not in keys and namespace in ("", each[0])]:
             self._ended(self._identity(key), self._uids.pop(key))
 
-    def _identity(self, key: Key) -> str:
-        return f"{self.kind.name} {key[0]}/{key[1]}"
+    def _identity(self, key: Key) -> Identity:
+        return Identity.of(self.kind.name, *key)

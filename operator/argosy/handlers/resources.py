@@ -11,6 +11,7 @@ from typing import Any
 import kopf
 
 from argosy.api import GROUP, VERSION
+from argosy.api.identity import Identity
 from argosy.cluster.client.access import Access
 from argosy.cluster.client.kinds import RESOURCES
 from argosy.controller.feed import Listener
@@ -46,7 +47,7 @@ def _handler(listener: Listener) -> Callable[..., Awaitable[None]]:
     async def changed(type: str | None, body: kopf.Body, **_: Any) -> None:  # noqa: A002  # kopf passes by name
         if type == "DELETED":
             metadata = body["metadata"]
-            listener.ended(f"{body['kind']} {metadata['namespace']}/{metadata['name']}", metadata["uid"])
+            listener.ended(Identity.of(body["kind"], metadata["namespace"], metadata["name"]), metadata["uid"])
         else:
             listener.seen(parsed_body(dict(body)))
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from argosy.api.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Node, ServerReport
 from argosy.fleet.plan import ServerPlan
 from argosy.reconcile import Outcome
@@ -21,7 +22,7 @@ from .server import PROGRAM, Command, ServerProcess, ServerSettings, stop
 from .state import StateFolder
 from .view import ServerRow
 
-Key = tuple[str, str]
+Key = tuple[PoolKey, str]
 """Pool and server."""
 
 
@@ -60,14 +61,14 @@ class LocalFleet:
         """Whether a server does not stay up, or a model does not load."""
         return any(server.trouble or server.agent.ledger.failures for server in self._servers.values())
 
-    def remembered(self) -> dict[str, tuple[CurrentServer, ...]]:
+    def remembered(self) -> dict[PoolKey, tuple[CurrentServer, ...]]:
         """The servers of the last plan, by pool: they may still run, and keep their places."""
         record = read_json(self._state.root / "plan.json") or {}
-        return {pool: tuple(map(_current, servers)) for pool, servers in record.items()}
+        return {PoolKey(pool): tuple(map(_current, servers)) for pool, servers in record.items()}
 
-    async def observe(self, now: float) -> dict[str, list[ServerReport]]:
+    async def observe(self, now: float) -> dict[PoolKey, list[ServerReport]]:
         """Keep the servers running, and ask each what it says of itself. By pool. Raises PortInUseError."""
-        reports: dict[str, list[ServerReport]] = {}
+        reports: dict[PoolKey, list[ServerReport]] = {}
         for (pool, _), server in self._servers.items():
             await server.keep(now)
             reports.setdefault(pool, []).append(await server.observe())
@@ -95,9 +96,9 @@ class LocalFleet:
         for server in self._servers.values():
             server.converge()
 
-    def loaded(self) -> dict[str, list[RenderedRepository]]:
+    def loaded(self) -> dict[PoolKey, list[RenderedRepository]]:
         """What each server last loaded, by pool."""
-        found: dict[str, list[RenderedRepository]] = {}
+        found: dict[PoolKey, list[RenderedRepository]] = {}
         for (pool, name), server in self._servers.items():
             models = tuple(target.model for target in server.agent.ledger.applied.values())
             found.setdefault(pool, []).append(RenderedRepository(name, models))
@@ -168,7 +169,7 @@ class LocalFleet:
         )
 
     def _folder(self, key: Key) -> Path:
-        namespace, _, _ = key[0].partition("/")
+        namespace = key[0].namespace
         name = key[1] if namespace == "default" else f"{namespace}.{key[1]}"
         return self._state.server(name)
 
@@ -191,7 +192,7 @@ class LocalFleet:
 
     def remember(self, outcome: Outcome) -> None:
         """Write down the plan, for the next `argosy up`. Raises OSError."""
-        record = {pool: [_plain(server) for server in outcome.servers(pool)] for pool in outcome.steps}
+        record = {str(pool): [_plain(server) for server in outcome.servers(pool)] for pool in outcome.steps}
         if record != read_json(self._state.root / "plan.json"):
             write_json(self._state.root / "plan.json", record)
 

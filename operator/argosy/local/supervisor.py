@@ -13,6 +13,7 @@ from pathlib import Path
 from watchfiles import Change, awatch
 
 from argosy.api.documents import Resource
+from argosy.api.identity import PoolKey
 from argosy.api.problems import Problem
 from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.status.statuses import Status
@@ -129,7 +130,7 @@ class Supervisor:
         await self._show(outcome.statuses, now)
         return outcome
 
-    def _observed(self, reports: Mapping[str, Sequence[ServerReport]]) -> FleetSnapshot:
+    def _observed(self, reports: Mapping[PoolKey, Sequence[ServerReport]]) -> FleetSnapshot:
         """What stands now. `reports` are by the pool's key."""
         loaded = self._fleet.loaded()
         pools = {

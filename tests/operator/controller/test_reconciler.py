@@ -9,6 +9,7 @@ from tests.operator.controller.test_store import STATUS, model, pool, with_statu
 from tests.operator.fleet.declared import gpu_node
 
 from argosy.api import Condition, ConditionType
+from argosy.api.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
@@ -25,7 +26,7 @@ from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import Cluster, Images, KubernetesObject, parse_drain
 from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
-KEY = "n/p"
+KEY = PoolKey("n/p")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -116,7 +117,7 @@ def _annotations(body: KubernetesObject) -> dict[str, str]:
 async def test_a_server_that_waits_for_its_turn_keeps_its_configmap_and_its_pod_template() -> None:
     resources, writes = Store(), FakeWriter()
     for body in (pool(), model(footprint={"gpuMemory": "20Gi"}), model("k", footprint={"gpus": 1})):
-        resources.put(body)
+        resources.put(parsed_body(body))
     one, other = serving("p-0"), serving("p-1")
     view = PoolView(
         (CurrentServer("p-0", "a", (0,), {"m": (0,)}), CurrentServer("p-1", "a", (1,), {"k": (1,)})),
@@ -152,7 +153,7 @@ async def test_a_service_is_made_by_the_pool_that_serves() -> None:
     run = rounds(writes, resources)
     await run.reconcile(KEY)
     assert "Service n/m" in writes.objects
-    await run.reconcile("n/q")
+    await run.reconcile(PoolKey("n/q"))
     assert "Service n/m" not in writes.objects
 
 

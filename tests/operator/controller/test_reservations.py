@@ -10,6 +10,7 @@ from tests.operator.controller.test_store import model, pool
 from tests.operator.fleet.declared import gpu_node
 
 from argosy.api import ServingPoolStatus
+from argosy.api.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import UnreachableError
@@ -81,16 +82,16 @@ def gpus_of(writes: FakeWriter, identity: str) -> tuple[int, int, int]:
 async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them() -> None:
     observed, writes, told = fleet(q=PoolView((SHRUNKEN,))), Applies(), list[str]()
     run = reconciler(observed, writes, told)
-    await run.reconcile("n/q")
+    await run.reconcile(PoolKey("n/q"))
     assert (writes.gpus, told) == ({"q-0": 4}, [])
-    await run.reconcile("n/p")
+    await run.reconcile(PoolKey("n/p"))
     assert (writes.gpus, told) == ({"q-0": 4}, ["n/q"])
     placed = writes.statuses["InferenceModel n/x"].conditions[1:]
     assert any("servers of ServingPool n/q hold and no longer need" in each.message for each in placed)
     assert gpus_of(writes, "ServingPool n/p") == (0, 0, 4)
-    await run.reconcile("n/q")
+    await run.reconcile(PoolKey("n/q"))
     assert (writes.gpus, told) == ({"q-0": 1}, ["n/q", "n/p"])
-    await run.reconcile("n/p")
+    await run.reconcile(PoolKey("n/p"))
     assert writes.gpus == {"q-0": 1, "p-0": 2}
     assert gpus_of(writes, "ServingPool n/p") == (2, 1, 1)
 
@@ -105,24 +106,24 @@ async def test_gpus_that_a_shrunken_server_keeps_go_to_the_pool_that_needs_them(
 async def test_gpus_are_not_free_until_the_server_that_gives_them_up_is_changed(outcome: Applied) -> None:
     observed, writes, told = fleet(q=PoolView((SHRUNKEN,))), Applies(), list[str]()
     run = reconciler(observed, writes, told)
-    await run.reconcile("n/q")
-    await run.reconcile("n/p")
+    await run.reconcile(PoolKey("n/q"))
+    await run.reconcile(PoolKey("n/p"))
     writes.applied = outcome
     try:
-        await run.reconcile("n/q")
+        await run.reconcile(PoolKey("n/q"))
     except UnreachableError:
         assert outcome.failure is not None
     writes.applied = Applied()
-    await run.reconcile("n/p")
+    await run.reconcile(PoolKey("n/p"))
     assert (writes.gpus, told) == ({"q-0": 4}, ["n/q"])
-    await run.reconcile("n/q")
-    await run.reconcile("n/p")
+    await run.reconcile(PoolKey("n/q"))
+    await run.reconcile(PoolKey("n/p"))
     assert writes.gpus == {"q-0": 1, "p-0": 2}
 
 
 async def test_gpus_of_other_pods_are_told_with_who_holds_them() -> None:
     observed, writes = fleet({"a": {"team/train-0": 3, "team/train-1": 1}}), Applies()
-    await reconciler(observed, writes, []).reconcile("n/p")
+    await reconciler(observed, writes, []).reconcile(PoolKey("n/p"))
     status = writes.statuses["ServingPool n/p"]
     assert isinstance(status, ServingPoolStatus)
     assert status.gpus is not None
@@ -138,7 +139,7 @@ async def test_a_pool_that_waits_looks_again_when_another_one_needs_less() -> No
     full = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,), "gone": (1, 2, 3)})
     observed, writes, told = fleet(q=PoolView((full,))), Applies(), list[str]()
     run = reconciler(observed, writes, told)
-    await run.reconcile("n/p")
+    await run.reconcile(PoolKey("n/p"))
     assert told == []
-    await run.reconcile("n/q")
+    await run.reconcile(PoolKey("n/q"))
     assert told == ["n/p"]

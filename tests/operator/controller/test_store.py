@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from argosy.api import Condition, ConditionStatus, ConditionType, InferenceModelStatus, Reason
+from argosy.api.identity import PoolKey
 from argosy.controller.parsed_body import parsed_body
 from argosy.controller.store import Store
 from argosy.render.workloads import last_valid_configmap, parse_last_valid
@@ -75,8 +76,8 @@ def test_an_event_concerns_the_pool_it_names_and_the_one_it_named() -> None:
     assert resources.put(parsed_body(pool())) == {"n/p"}
     assert resources.put(parsed_body(model())) == {"n/p"}
     assert resources.put(parsed_body(model(generation=2, poolRef={"name": "q"}))) == {"n/p", "n/q"}
-    assert [each.name for each in resources.of_pool("n/p").resources] == ["p"]
-    assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
+    assert [each.name for each in resources.of_pool(PoolKey("n/p")).resources] == ["p"]
+    assert [each.name for each in resources.of_pool(PoolKey("n/q")).members] == ["m"]
     assert resources.pools == {"n/p", "n/q"}
     assert resources.put(parsed_body(model(generation=3, poolRef={"name": "p"}))) == {"n/p", "n/q"}
     assert resources.pools == {"n/p"}
@@ -101,7 +102,7 @@ def test_a_new_spec_is_news() -> None:
     resources.put(parsed_body(model()))
     assert resources.put(parsed_body(model())) == frozenset()
     assert resources.put(parsed_body(model(generation=2, version=2))) == {"n/p"}
-    (found,) = resources.of_pool("n/p").members
+    (found,) = resources.of_pool(PoolKey("n/p")).members
     assert found.spec.version == 2
 
 
@@ -109,13 +110,13 @@ def test_a_wrong_spec_leaves_the_last_valid_form() -> None:
     resources = Store()
     resources.put(parsed_body(model()))
     assert resources.put(parsed_body(model(generation=2, version=0))) == {"n/p"}
-    declared = resources.of_pool("n/p")
+    declared = resources.of_pool(PoolKey("n/p"))
     (found,) = declared.members
     assert (found.spec.version, found.metadata.generation) == (1, 2)
     assert [problem.path for problem in declared.problems] == ["spec.version"]
     assert declared.faulty == ()
     resources.put(parsed_body(model(generation=3, version=3)))
-    assert resources.of_pool("n/p").problems == ()
+    assert resources.of_pool(PoolKey("n/p")).problems == ()
 
 
 def test_a_wrong_spec_that_names_another_pool_does_not_move_what_is_served() -> None:
@@ -123,12 +124,12 @@ def test_a_wrong_spec_that_names_another_pool_does_not_move_what_is_served() -> 
     for body in (pool("p"), pool("q"), model()):
         resources.put(parsed_body(body))
     assert resources.put(parsed_body(model(generation=2, poolRef={"name": "q"}, version="nonsense"))) == {"n/p"}
-    assert [each.name for each in resources.of_pool("n/p").members] == ["m"]
-    assert [problem.resource for problem in resources.of_pool("n/p").problems] == ["InferenceModel n/m"]
-    assert resources.of_pool("n/q").members == ()
-    assert resources.of_pool("n/q").problems == ()
+    assert [each.name for each in resources.of_pool(PoolKey("n/p")).members] == ["m"]
+    assert [problem.resource for problem in resources.of_pool(PoolKey("n/p")).problems] == ["InferenceModel n/m"]
+    assert resources.of_pool(PoolKey("n/q")).members == ()
+    assert resources.of_pool(PoolKey("n/q")).problems == ()
     assert resources.put(parsed_body(model(generation=3, poolRef={"name": "q"}))) == {"n/p", "n/q"}
-    assert [each.name for each in resources.of_pool("n/q").members] == ["m"]
+    assert [each.name for each in resources.of_pool(PoolKey("n/q")).members] == ["m"]
 
 
 def test_a_pool_that_nobody_asks_for_any_more_is_forgotten() -> None:
@@ -145,7 +146,7 @@ def test_a_spec_that_never_was_valid_has_a_name_and_its_problems(spec: dict[str,
     if spec.get("poolRef") == 7:
         assert touched == frozenset()
         return
-    declared = resources.of_pool("n/p")
+    declared = resources.of_pool(PoolKey("n/p"))
     assert declared.members == ()
     (faulty,) = declared.faulty
     assert (faulty.identity, faulty.metadata.uid) == ("InferenceModel n/m", "uid-m")
@@ -156,7 +157,7 @@ def test_a_namesake_made_anew_does_not_inherit_the_last_valid_form() -> None:
     resources = Store()
     resources.put(parsed_body(model()))
     resources.put(parsed_body(model(uid="another", version=0)))
-    assert resources.of_pool("n/p").members == ()
+    assert resources.of_pool(PoolKey("n/p")).members == ()
 
 
 def test_an_old_deletion_does_not_drop_a_namesake_made_anew() -> None:
@@ -182,7 +183,7 @@ def test_a_late_word_does_not_bring_back_what_is_gone() -> None:
 def test_a_status_that_cannot_be_read_counts_as_none() -> None:
     resources = Store()
     resources.put(parsed_body({**model(), "status": {"conditions": "hand-made"}}))
-    (found,) = resources.of_pool("n/p").members
+    (found,) = resources.of_pool(PoolKey("n/p")).members
     assert found.status is None
 
 
@@ -191,8 +192,8 @@ def test_namesakes_are_of_the_other_kind_and_of_other_pools() -> None:
     resources.put(parsed_body(model("same")))
     resources.put(parsed_body(ensemble("same", "q")))
     resources.put(parsed_body(ensemble("other", "q")))
-    assert [each.identity for each in resources.namesakes("n/p")] == ["Ensemble n/same"]
-    assert [each.identity for each in resources.namesakes("n/q")] == ["InferenceModel n/same"]
+    assert [each.identity for each in resources.namesakes(PoolKey("n/p"))] == ["Ensemble n/same"]
+    assert [each.identity for each in resources.namesakes(PoolKey("n/q"))] == ["InferenceModel n/same"]
 
 
 def test_the_last_valid_form_outlives_the_process() -> None:
@@ -200,7 +201,7 @@ def test_the_last_valid_form_outlives_the_process() -> None:
     first.put(parsed_body(pool()))
     first.put(parsed_body(model()))
     first.put(parsed_body(model(generation=2, version=0)))
-    declared = first.of_pool("n/p")
+    declared = first.of_pool(PoolKey("n/p"))
     assert declared.pool is not None
     configmap = last_valid_configmap(declared.pool, declared.members)
 
@@ -210,18 +211,18 @@ def test_the_last_valid_form_outlives_the_process() -> None:
     assert second.pools == frozenset()
     second.put(parsed_body(pool()))
     second.put(parsed_body(model(generation=2, version=0)))
-    (found,) = second.of_pool("n/p").members
+    (found,) = second.of_pool(PoolKey("n/p")).members
     assert (found.spec.version, found.metadata.generation) == (1, 2)
     assert found.spec == declared.members[0].spec
-    assert second.of_pool("n/p").recalled["InferenceModel n/m"].spec == found.spec
+    assert second.of_pool(PoolKey("n/p")).recalled["InferenceModel n/m"].spec == found.spec
 
 
 def test_what_was_recalled_does_not_stand_for_a_namesake_or_against_a_valid_form() -> None:
     resources = Store()
     resources.recall(parsed_body(model()))
     resources.put(parsed_body(model(uid="another", version=0)))
-    assert resources.of_pool("n/p").members == ()
+    assert resources.of_pool(PoolKey("n/p")).members == ()
     resources.recall(parsed_body(model("other")))
     resources.put(parsed_body(model("other", generation=2, version=2)))
-    (found,) = resources.of_pool("n/p").members
+    (found,) = resources.of_pool(PoolKey("n/p")).members
     assert found.spec.version == 2

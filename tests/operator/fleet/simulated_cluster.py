@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from argosy.api import Resource
+from argosy.api.identity import PoolKey
 from argosy.fleet.facts import Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.repositories import RenderedServer
@@ -19,7 +20,7 @@ from argosy_runtime.agent.contract import (
     in_load_order,
 )
 
-POOL = "default/p"
+POOL = PoolKey("default/p")
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from argosy.api.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.packing.solve import pack
 
+POOL = PoolKey("n/p")
 GIB = 1 << 30
 
 
@@ -27,22 +29,22 @@ ON_BOTH = (CurrentServer("p-0", "a", (0,), {"x": (0,)}), CurrentServer("p-1", "a
 
 CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
     "no nodes": (
-        PoolFacts("p", (), (lone("x", SMALL),)),
+        PoolFacts(POOL, (), (lone("x", SMALL),)),
         "NoNodes",
-        ["pool p has no ready node", "nodeSelector", "add a node"],
+        ["pool n/p has no ready node", "nodeSelector", "add a node"],
     ),
     "no GPUs": (
-        PoolFacts("p", (CPU_ONLY,), (lone("big", PAIR),)),
+        PoolFacts(POOL, (CPU_ONLY,), (lone("big", PAIR),)),
         "NoGpus",
-        ["big needs 2 GPUs of 60 GiB", "no ready node of pool p has a GPU", "Add a node with GPUs"],
+        ["big needs 2 GPUs of 60 GiB", "no ready node of pool n/p has a GPU", "Add a node with GPUs"],
     ),
     "too much compute": (
-        PoolFacts("p", (node(),), (lone("x", Footprint(GIB, 1200), instances=4),)),
+        PoolFacts(POOL, (node(),), (lone("x", Footprint(GIB, 1200), instances=4),)),
         "ComputeTooLarge",
         ["needs 120 %", "4 instances", "Lower instances to 3"],
     ),
     "GPUs too small": (
-        PoolFacts("p", (node(),), (lone("x", Footprint(70 * GIB, 100)),)),
+        PoolFacts(POOL, (node(),), (lone("x", Footprint(70 * GIB, 100)),)),
         "GpuTooSmall",
         [
             "needs 70 GiB on one GPU",
@@ -53,52 +55,52 @@ CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
         ],
     ),
     "too few on a node": (
-        PoolFacts("p", (node("a", 2), node("b", 3)), (lone("big", Footprint(60 * GIB, 0, 4)),)),
+        PoolFacts(POOL, (node("a", 2), node("b", 3)), (lone("big", Footprint(60 * GIB, 0, 4)),)),
         "TooFewGpusOnANode",
         ["needs 4 GPUs of 60 GiB on one node", "node b has the most that large, 3", "add a node with 4"],
     ),
     "no NVLink": (
-        PoolFacts("p", (node(linked=False),), (lone("big", PAIR),)),
+        PoolFacts(POOL, (node(linked=False),), (lone("big", PAIR),)),
         "NoNVLink",
         ["needs 2 GPUs of 60 GiB joined by NVLink", "the most that are joined is 0, on node a", "argosy.dev/nvlink"],
     ),
     "servers too small": (
-        PoolFacts("p", (node(),), (lone("big", PAIR),), max_gpus_per_server=1),
+        PoolFacts(POOL, (node(),), (lone("big", PAIR),), max_gpus_per_server=1),
         "ServerTooSmall",
         ["maxGpusPerServer lets a server have 1", "Raise maxGpusPerServer to 2"],
     ),
     "an ensemble too large for a server": (
-        PoolFacts("p", (node("a", 1), node("b", 1)), (TWO,)),
+        PoolFacts(POOL, (node("a", 1), node("b", 1)), (TWO,)),
         "GroupTooLarge",
         ["must share one server", "m (60 GiB and 10 % of a GPU)", "node a has the most GPUs, 1", "split the ensemble"],
     ),
     "an ensemble too large for the machine": (
-        PoolFacts("p", (CPU_ONLY,), (TWO,)),
+        PoolFacts(POOL, (CPU_ONLY,), (TWO,)),
         "GroupTooLarge",
         ["must share one server", "the most memory of one machine is 12.8 GiB, on c"],
     ),
     "no more servers": (
-        PoolFacts("p", (node(),), (lone("x", SMALL, 2),), max_servers=1),
+        PoolFacts(POOL, (node(),), (lone("x", SMALL, 2),), max_servers=1),
         "ServerLimit",
         ["replica 2 of x", "may have 1 server", "Raise its maxServers"],
     ),
     "replicas apart": (
-        PoolFacts("p", (node("a", 1),), (lone("x", SMALL, 2),)),
+        PoolFacts(POOL, (node("a", 1),), (lone("x", SMALL, 2),)),
         "ReplicasApart",
         ["replica 2 of x", "replicas stay apart", "add a GPU"],
     ),
     "no free GPUs": (
-        PoolFacts("p", (node(),), (lone("x", SMALL), lone("y", Footprint(60 * GIB, 0, 1)), lone("big", PAIR))),
+        PoolFacts(POOL, (node(),), (lone("x", SMALL), lone("y", Footprint(60 * GIB, 0, 1)), lone("big", PAIR))),
         "NoFreeGpus",
         ["needs 2 GPUs of 60 GiB with NVLink on one node", "the largest free is", "of 2 in the pool", "add 2 GPUs"],
     ),
     "no room": (
-        PoolFacts("p", (node("a", 1),), (lone("x", Footprint(56 * GIB, 100)), lone("y", SMALL))),
+        PoolFacts(POOL, (node("a", 1),), (lone("x", Footprint(56 * GIB, 100)), lone("y", SMALL))),
         "NoRoom",
         ["y needs 10 GiB and 10 % of a GPU", "nearest miss is GPU 0 of node a with 8 GiB and 90 % free"],
     ),
     "no room on the machine": (
-        PoolFacts("p", (CPU_ONLY,), (lone("x", SMALL), lone("y", SMALL))),
+        PoolFacts(POOL, (CPU_ONLY,), (lone("x", SMALL), lone("y", SMALL))),
         "NoRoom",
         ["y needs 10 GiB of memory", "the most that is free is 2.8 GiB on c"],
     ),
@@ -125,7 +127,7 @@ def held(node: Node, *holders: str) -> Node:
     ("facts", "reason", "said"),
     [
         (
-            PoolFacts("p", (held(node("a", 8), *["Pod team/train-0"] * 8),), (lone("x", SMALL),)),
+            PoolFacts(POOL, (held(node("a", 8), *["Pod team/train-0"] * 8),), (lone("x", SMALL),)),
             "NoFreeGpus",
             (
                 "x needs 10 GiB and 10 % of a GPU, and of the pool's 8 GPUs others hold 8: 8 by Pod team/train-0. "
@@ -133,22 +135,22 @@ def held(node: Node, *holders: str) -> Node:
             ),
         ),
         (
-            PoolFacts("p", (held(node("a", 4), "Pod a/x", "Pod a/y", "ServingPool b/q"),), (lone("big", PAIR),)),
+            PoolFacts(POOL, (held(node("a", 4), "Pod a/x", "Pod a/y", "ServingPool b/q"),), (lone("big", PAIR),)),
             "NoFreeGpus",
             "others hold 3: 1 by Pod a/x, 1 by Pod a/y, 1 by ServingPool b/q. Free them, or add 2 GPUs.",
         ),
         (
-            PoolFacts("p", (held(node("a", 6), *(f"Pod a/{n}" for n in range(5))),), (lone("big", PAIR),)),
+            PoolFacts(POOL, (held(node("a", 6), *(f"Pod a/{n}" for n in range(5))),), (lone("big", PAIR),)),
             "NoFreeGpus",
             "others hold 5: 1 by Pod a/0, 1 by Pod a/1, 1 by Pod a/2, 2 by 2 others.",
         ),
         (
-            PoolFacts("p", (held(node("a", 2), "Pod a/x"),), (lone("big", Footprint(60 * GIB, 0, 4)),)),
+            PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), (lone("big", Footprint(60 * GIB, 0, 4)),)),
             "TooFewGpusOnANode",
             "node a has the most that large, 2.",
         ),
         (
-            PoolFacts("p", (held(node("a", 2), "Pod a/x"),), (lone("x", Footprint(60 * GIB, 0, 1), 4),)),
+            PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), (lone("x", Footprint(60 * GIB, 0, 1), 4),)),
             "NoFreeGpus",
             "of the pool's 2 GPUs others hold 1: 1 by Pod a/x.",
         ),
@@ -161,6 +163,6 @@ def test_gpus_of_others_are_named(facts: PoolFacts, reason: str, said: str) -> N
 
 def test_what_would_not_fit_without_others_either_still_names_them() -> None:
     groups = (lone("x", Footprint(56 * GIB, 100)), lone("z", Footprint(56 * GIB, 100)), lone("y", SMALL))
-    facts = PoolFacts("p", (held(node("a", 2), "Pod a/x"),), groups, max_servers=1)
+    facts = PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), groups, max_servers=1)
     (found,) = pack(replace(facts, groups=(*groups[:1], groups[2]))).unplaced
     assert "others hold 1: 1 by Pod a/x" in found.message

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from argosy.api.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.packing.lower_bound import gpus_one_per_model, lower_bound
 from argosy.fleet.packing.pools import pack_fleet
@@ -35,7 +36,7 @@ def lone(name: str, need: Footprint, replicas: int = 1) -> Group:
 
 
 def pool(nodes: list[Node], groups: list[Group], **limits: object) -> PoolFacts:
-    return PoolFacts("default/p", tuple(nodes), tuple(groups), **limits)  # type: ignore[arg-type]
+    return PoolFacts(PoolKey("default/p"), tuple(nodes), tuple(groups), **limits)  # type: ignore[arg-type]
 
 
 def seats(plan: PoolPlan) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
@@ -233,7 +234,7 @@ def test_replicas_count_in_the_bound_because_they_share_no_gpu(replicas: int, ex
 
 def test_two_pools_never_take_the_same_gpu() -> None:
     one = pool([node("a", 2)], [lone("x", part(60))])
-    other = replace(one, pool="default/q", groups=(lone("y", part(60)),))
+    other = replace(one, pool=PoolKey("default/q"), groups=(lone("y", part(60)),))
     plans = pack_fleet([other, one])
     assert [(p.pool, s.gpus) for p in plans.pools for s in p.servers] == [("default/p", (0,)), ("default/q", (1,))]
     held = replace(other, current=(CurrentServer("q-0", "a", (0,), {"y": (0,)}),))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.api.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Demand, Device, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.nodes.reservations import devices
 from argosy.fleet.packing.pools import pack_fleet
@@ -24,7 +25,7 @@ def lone(name: str, gpus: int = 1, memory: int = 10, replicas: int = 1) -> Group
 
 
 def facts(pool: str, *groups: Group, nodes: Sequence[Node] = (), **given: object) -> PoolFacts:
-    return PoolFacts(f"n/{pool}", tuple(nodes) or (node(),), groups, **given)  # type: ignore[arg-type]
+    return PoolFacts(PoolKey.of("n", pool), tuple(nodes) or (node(),), groups, **given)  # type: ignore[arg-type]
 
 
 def of(plan: FleetPlan, pool: str) -> PoolPlan:

@@ -7,6 +7,7 @@ from itertools import combinations, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from argosy.api.identity import PoolKey
 from argosy.fleet.facts import Demand, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.packing.lower_bound import lower_bound
 from argosy.fleet.packing.solve import pack
@@ -50,7 +51,7 @@ def fleets(draw: st.DrawFn, nodes: int = 3, gpus: int = 4) -> tuple[Node, ...]:
 @st.composite
 def pools(draw: st.DrawFn, most: int = 8, nodes: int = 3, gpus: int = 4, models: int = 3) -> PoolFacts:
     return PoolFacts(
-        pool="default/p",
+        pool=PoolKey("default/p"),
         nodes=draw(fleets(nodes, gpus)),
         groups=draw(groups(most, models, 2)),
         headroom=draw(st.sampled_from([0, 200])),

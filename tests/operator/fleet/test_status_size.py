@@ -7,6 +7,7 @@ import pytest
 from tests.operator.fleet.declared import ensemble, model, pool
 
 from argosy.api import EnsembleStatus, InferenceModelStatus, Resource, ServingPoolStatus
+from argosy.api.identity import PoolKey
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.observed import Observed
@@ -44,7 +45,7 @@ def fleet(servers: int, models: int, replicas: int) -> tuple[list[Resource], Fle
         plans.append(ServerPlan(f"{LONG}-{number}", f"{LONG}-{number}", gpus, placements))
     lacking = tuple(Unplaced(f"{LONG}-{n}", (f"{LONG}-{n}",), "NoRoom", WORDS) for n in range(5000))
     held = {f"Pod research/{LONG}-{n}": 1 for n in range(2000)}
-    plan = PoolPlan("default/p", tuple(plans), lacking, GPUS + 2000, GPUS, 4 * GPUS, held)
+    plan = PoolPlan(PoolKey("default/p"), tuple(plans), lacking, GPUS + 2000, GPUS, 4 * GPUS, held)
     return resources, FleetPlan((plan,))
 
 
@@ -62,7 +63,7 @@ def written(resources: list[Resource], plan: FleetPlan, *, up: bool) -> dict[str
         for number, server in enumerate(plan.pools[0].servers)
     ]
     (planned,) = plan.pools
-    members = Members.of("default/p", resources)
+    members = Members.of(PoolKey("default/p"), resources)
     state = PoolState(planned, members, Places.of(planned, members), Observed.of(reports), {}, {})
     return statuses(Situation(resources, [], {"default/p": state}, {}), NOON)
 
@@ -97,7 +98,7 @@ def test_a_model_with_10000_replicas_lists_a_hundred_and_counts_the_rest() -> No
         ServerPlan(f"p-{n}", f"{LONG}-{n // 8}", (n % 8,), (Placement("m", 1, "m", (n % 8,), 1, 1 << 30, 100),))
         for n in range(10_000)
     )
-    plan = FleetPlan((PoolPlan("default/p", servers, (), 10_000, 10_000, 10_000),))
+    plan = FleetPlan((PoolPlan(PoolKey("default/p"), servers, (), 10_000, 10_000, 10_000),))
     found = written([pool("p"), one, ensemble("e", "m")], plan, up=True)
     for identity in ("InferenceModel default/m", "Ensemble default/e"):
         status = found[identity]

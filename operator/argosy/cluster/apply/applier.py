@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from argosy.api import Resource
+from argosy.api.identity import Identity, PoolKey
 from argosy.cluster.cache.cluster_cache import ClusterCache, PodView
 from argosy.cluster.cache.fingerprint import Shape, Shapes, digest
 from argosy.cluster.cache.indexer import Indexer, Owned
@@ -74,7 +75,7 @@ class _Wanted:
 class _Round:
     """What became of the objects of one call. `found`: what was learned, before it, of places that no watch knows."""
 
-    pool: str
+    pool: PoolKey
     owners: Mapping[str, str]
     found: dict[Place, Owned | None] = field(default_factory=dict)
     refusals: list[Refusal] = field(default_factory=list)
@@ -105,7 +106,7 @@ class Applier:
 
     async def apply(
         self,
-        pool: str,
+        pool: PoolKey,
         objects: Sequence[KubernetesObject],
         owners: Mapping[str, str],
         keep: Collection[str] = (),
@@ -201,7 +202,7 @@ class Applier:
     async def _prune(self, round_: _Round, wanted: Collection[str]) -> None:
         """Delete what is ours, of this pool, and not wanted."""
         found = [
-            (f"{indexer.kind.name} {key[0]}/{key[1]}", indexer, key, owned)
+            (Identity.of(indexer.kind.name, *key), indexer, key, owned)
             for indexer in self._cache.indexers()
             for key, owned in indexer.of_pool(pool_label(round_.pool))
         ]

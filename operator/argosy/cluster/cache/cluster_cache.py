@@ -7,6 +7,7 @@ runs: without these `synced` fails.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from argosy.api.identity import PoolKey
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import Kind
@@ -25,7 +26,7 @@ from .server_objects import of_configmap, of_deployment
 
 __all__ = ["ClusterCache", "PodView", "PoolView"]
 
-Changed = Callable[[str | None], None]
+Changed = Callable[[PoolKey | None], None]
 """Told which pool changed, by its key `namespace/name`; None: every pool."""
 _REDUCTIONS = {kinds.CONFIG_MAP.name: of_configmap, kinds.DEPLOYMENT.name: of_deployment}
 
@@ -65,7 +66,7 @@ class ClusterCache:
         """GPUs that Pods hold which are not ours, by node and Pod."""
         return self._holders.by_node()
 
-    def pools(self) -> set[str]:
+    def pools(self) -> set[PoolKey]:
         """The keys of the pools that have objects.
 
         A pool whose name is longer than a label is known while an object is there that belongs to it itself.
@@ -73,7 +74,7 @@ class ClusterCache:
         labels = {pool for indexer in self._indexers.values() for pool in indexer.pools()}
         return {key for pool in labels if (key := self._key(pool)) is not None}
 
-    def pool(self, key: str) -> PoolView:
+    def pool(self, key: PoolKey) -> PoolView:
         """What is known of a pool, `namespace/name`."""
         pool = pool_label(key)
         indexers = (self._indexers[kinds.CONFIG_MAP.name], self._indexers[kinds.DEPLOYMENT.name])
@@ -97,12 +98,12 @@ class ClusterCache:
         if key is not None:
             self._changed(key)
 
-    def _key(self, pool: PoolLabel) -> str | None:
+    def _key(self, pool: PoolLabel) -> PoolKey | None:
         namespace, value = pool
         if not value:
             return None
         name = pool_name(value, self._owners_of(pool))
-        return f"{namespace}/{name}" if name is not None else None
+        return PoolKey.of(namespace, name) if name is not None else None
 
     def _owners_of(self, pool: PoolLabel) -> Iterator[str]:
         """The names of pools that objects with this label belong to."""

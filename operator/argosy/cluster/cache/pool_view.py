@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from argosy.api.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, ServerReport
 from argosy.fleet.migration.observed import Binding
 from argosy.render.names import label
@@ -73,10 +74,9 @@ def pool_view(objects: Iterable[Owned], pods: Iterable[PodView]) -> PoolView:
     )
 
 
-def pool_label(key: str) -> PoolLabel:
+def pool_label(key: PoolKey) -> PoolLabel:
     """What the objects of a pool, by its key, are told by."""
-    namespace, _, name = key.partition("/")
-    return namespace, label(name)
+    return key.namespace, label(key.name)
 
 
 def pool_name(label: str, names: Iterable[str]) -> str | None:

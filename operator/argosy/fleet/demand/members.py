@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.api.identity import PoolKey
 from argosy.fleet.demand.grouping import runs_of
 
 
@@ -25,7 +26,7 @@ class Members:
     @classmethod
     def of(
         cls,
-        pool: str,
+        pool: PoolKey,
         valid: Iterable[Resource],
         broken: Iterable[Resource] = (),
         elsewhere: Mapping[str, bool] | None = None,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from argosy.api.identity import PoolKey
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import CurrentServer, Node
 from argosy.fleet.migration.forms import Form
@@ -59,7 +60,7 @@ class PoolState:
     targets: Mapping[str, Mapping[str, Form]] = field(default_factory=dict)
 
     @classmethod
-    def without_plan(cls, pool: str, members: Members) -> "PoolState":
+    def without_plan(cls, pool: PoolKey, members: Members) -> "PoolState":
         """A pool that takes no part: nothing is planned, and nothing stands there."""
         plan = PoolPlan(pool, (), (), 0, 0, 0)
         return cls(plan, members, Places.of(plan, members), Observed(), {}, {})

@@ -6,6 +6,7 @@ Kubernetes counts GPUs and does not say which, so which of them somebody holds i
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from argosy.api.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Device, Gpu, Node, PoolFacts
 from argosy.fleet.plan import PoolPlan, ServerPlan
 
@@ -16,7 +17,7 @@ PodGpus = Mapping[str, Mapping[str, int]]
 def reserved(
     nodes: Iterable[Node],
     own: Iterable[CurrentServer],
-    others: Mapping[str, Iterable[CurrentServer]],
+    others: Mapping[PoolKey, Iterable[CurrentServer]],
     pods: PodGpus | None = None,
 ) -> tuple[Node, ...]:
     """The nodes, on which every GPU that a pool may not plan with says who holds it.
@@ -102,7 +103,7 @@ class _Claims:
         return None
 
 
-def _holders(pools: Mapping[str, Iterable[CurrentServer]]) -> tuple[dict[Device, str], dict[Device, str]]:
+def _holders(pools: Mapping[PoolKey, Iterable[CurrentServer]]) -> tuple[dict[Device, str], dict[Device, str]]:
     """The pool that needs each GPU, and the one that holds it without need."""
     needed: dict[Device, str] = {}
     spare: dict[Device, str] = {}

@@ -131,7 +131,7 @@ class Layout:
 
     def fresh_name(self) -> str:
         """A server name that neither this layout nor a running server has."""
-        base = self.topology.facts.pool.rpartition("/")[2]
+        base = self.topology.facts.pool.name
         taken = self.servers.keys() | self.topology.running.keys()
         return next(name for name in (f"{base}-{n}" for n in range(len(taken) + 1)) if name not in taken)
 

@@ -17,7 +17,7 @@ def settled_names(layout: Layout, servers: Iterable[ServerPlan]) -> tuple[Server
     One whose GPUs a server has that runs and got nothing to do is that server.
     """
     topology = layout.topology
-    base = topology.facts.pool.rpartition("/")[2]
+    base = topology.facts.pool.name
     kept = [server for server in servers if server.name in topology.running]
     new = [server for server in servers if server.name not in topology.running]
     new.sort(key=lambda server: (server.node, server.gpus, [(p.group, p.model) for p in server.placements]))
@@ -73,7 +73,7 @@ def _held(free: dict[str, list[int]], name: str, node: str, gpus: tuple[int, ...
 
 
 def _fresh_names(layout: Layout, taken: set[str]) -> Iterator[str]:
-    base = layout.topology.facts.pool.rpartition("/")[2]
+    base = layout.topology.facts.pool.name
     used = taken | layout.topology.taken
     return (
         name

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.api.identity import PoolKey
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import Refusal
 from argosy.fleet.migration.observed import Binding
@@ -33,13 +34,13 @@ class Situation:
 
     resources: Sequence[Resource]
     problems: Sequence[Problem]
-    states: Mapping[str, PoolState]
+    states: Mapping[PoolKey, PoolState]
     previous: Mapping[str, Status]
     still: frozenset[str] = frozenset()
     refusals: Sequence[Refusal] = ()
     urls: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
-    notes: Mapping[str, Mapping[Binding, Note]] = field(default_factory=dict)
+    notes: Mapping[PoolKey, Mapping[Binding, Note]] = field(default_factory=dict)
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:

@@ -35,7 +35,7 @@ def accept(
     present = [each for each in resources if not each.metadata.deletion_timestamp]
     unnamed = [each for each in present if each.identity in misnamed]
     present = [each for each in present if each.identity not in misnamed]
-    current = {each.identity: each for each in present}
+    current: dict[str, Resource] = {each.identity: each for each in present}
     said, still = list(problems), {each.resource for each in problems}
     wrong = _wrong(present, check)
     while former := {name: form for name in wrong if (form := _former(current[name], last)) is not None}:

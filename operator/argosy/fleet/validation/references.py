@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from argosy.api import Ensemble, InferenceModel, Problem, Reason, Resource, ServingPool
 from argosy.api.base import Fault
+from argosy.api.identity import Identity
 from argosy.api.nearest import did_you_mean
 from argosy.api.problems import field_path
 from argosy.fleet.validation.graph import Served, check_graph, nesting_cycle
@@ -11,7 +12,7 @@ from argosy.fleet.validation.runtimes import check_runtimes
 
 
 def check_set(
-    resources: Iterable[Resource], sources: Mapping[str, str] | None = None, invalid: Collection[str] = ()
+    resources: Iterable[Resource], sources: Mapping[str, str] | None = None, invalid: Collection[Identity] = ()
 ) -> list[Problem]:
     """All problems between resources.
 
@@ -78,13 +79,13 @@ def _created(resource: Resource) -> str:
     return resource.metadata.creation_timestamp or "~"
 
 
-def _pools(resources: list[Resource], invalid: Collection[str]) -> Found:
+def _pools(resources: list[Resource], invalid: Collection[Identity]) -> Found:
     pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
     for resource in resources:
         if isinstance(resource, ServingPool):
             continue
         name, namespace, key = resource.spec.pool_ref.name, resource.namespace, resource.pool_key
-        if key in pools or f"ServingPool {key}" in invalid:
+        if key in pools or Identity.of("ServingPool", namespace, name) in invalid:
             continue
         known = sorted(pool.name for pool in pools.values() if pool.namespace == namespace)
         hint = did_you_mean(name, known) or "; add one"
@@ -126,7 +127,7 @@ def _queries(resources: list[Resource]) -> Found:
             yield member, Fault(message, ("spec", "rollout", "analysis", "queries"))
 
 
-def _graphs(resources: list[Resource], invalid: Collection[str]) -> Found:
+def _graphs(resources: list[Resource], invalid: Collection[Identity]) -> Found:
     served: dict[str, dict[str, Served]] = {}
     pools = {each.identity for each in resources if isinstance(each, ServingPool)} | set(invalid)
     for ensemble in resources:
@@ -150,11 +151,10 @@ def _served(resources: list[Resource], namespace: str) -> dict[str, Served]:
     return served
 
 
-def _unread(invalid: Collection[str], namespace: str) -> Iterator[str]:
+def _unread(invalid: Collection[Identity], namespace: str) -> Iterator[str]:
     for identity in invalid:
-        kind, _, key = identity.partition(" ")
-        if kind in ("InferenceModel", "Ensemble") and key.startswith(f"{namespace}/"):
-            yield key.removeprefix(f"{namespace}/")
+        if identity.kind in ("InferenceModel", "Ensemble") and identity.namespace == namespace:
+            yield identity.name
 
 
 def _nesting(resources: list[Resource]) -> Found:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.api.ensemble import Ensemble
+from argosy.api.identity import Identity
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.meta import API_VERSION
 from argosy.api.servingpool import ServingPool
@@ -111,10 +112,10 @@ def _reference(owner: Owner) -> dict[str, Any]:
     }
 
 
-def object_identity(body: KubernetesObject) -> str:
+def object_identity(body: KubernetesObject) -> Identity:
     """`Kind namespace/name`, of an object whose metadata has both."""
     metadata = body["metadata"]
-    return f"{body['kind']} {metadata['namespace']}/{metadata['name']}"
+    return Identity.of(body["kind"], metadata["namespace"], metadata["name"])
 
 
 def owners(objects: Iterable[KubernetesObject]) -> dict[str, str]:
@@ -125,4 +126,4 @@ def owners(objects: Iterable[KubernetesObject]) -> dict[str, str]:
 def _owner(body: KubernetesObject) -> str:
     metadata = body["metadata"]
     (reference,) = (each for each in metadata["ownerReferences"] if each.get("controller"))
-    return f"{reference['kind']} {metadata['namespace']}/{reference['name']}"
+    return Identity.of(reference["kind"], metadata["namespace"], reference["name"])

@@ -1,0 +1,50 @@
+"""How resources and objects are named across kinds and namespaces. Each is a text that people read, with its parts."""
+
+from typing import Self
+
+
+class PoolKey(str):
+    """A ServingPool's `namespace/name`: what its members, servers and objects are told by."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, namespace: str, name: str) -> Self:
+        """The key of a pool."""
+        return cls(f"{namespace}/{name}")
+
+    @property
+    def namespace(self) -> str:
+        """The pool's namespace."""
+        return self.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The pool's name."""
+        return self.partition("/")[2]
+
+
+class Identity(str):
+    """A resource's or an object's `Kind namespace/name`, as problems and refusals give it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, kind: str, namespace: str, name: str) -> Self:
+        """The identity of an object."""
+        return cls(f"{kind} {namespace}/{name}")
+
+    @property
+    def kind(self) -> str:
+        """The object's kind."""
+        return self.partition(" ")[0]
+
+    @property
+    def namespace(self) -> str:
+        """The object's namespace."""
+        return self.partition(" ")[2].partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The object's name."""
+        return self.partition(" ")[2].partition("/")[2]
