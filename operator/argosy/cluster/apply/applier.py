@@ -13,10 +13,11 @@ from typing import Any
 
 from argosy.api import Resource
 from argosy.api.identity import Identity, PoolKey
-from argosy.cluster.cache.cluster_cache import ClusterCache, PodView
+from argosy.cluster.cache.cluster_cache import ClusterCache
 from argosy.cluster.cache.fingerprint import Shape, Shapes, digest
 from argosy.cluster.cache.indexer import Indexer, Owned
 from argosy.cluster.cache.ownership import owner_of, why_not_ours
+from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import pool_label
 from argosy.cluster.cache.routing import routes_patch, settled_patch
 from argosy.cluster.client import kinds

@@ -19,12 +19,10 @@ from argosy.render.workloads import SERVER_LABEL, Cluster, managed_selector
 from .indexer import Indexer, PoolLabel
 from .node_cache import NodeCache
 from .ownership import is_managed
-from .pod_cache import GpuHolders, PodCache, PodView
+from .pod_cache import GpuHolders, PodCache
 from .pool_view import PoolView, pool_label, pool_name, pool_view
 from .reflectors import Reflectors
 from .server_objects import of_configmap, of_deployment
-
-__all__ = ["ClusterCache", "PodView", "PoolView"]
 
 Changed = Callable[[PoolKey | None], None]
 """Told which pool changed, by its key `namespace/name`; None: every pool."""
@@ -36,7 +34,7 @@ class ClusterCache:
 
     def __init__(self, connection: Connection, offered: Cluster, namespaces: Collection[str], changed: Changed) -> None:
         self._namespaces, self._changed = tuple(namespaces), changed
-        self._indexers = {kind.name: self._indexer(kind) for kind in _owned(offered)}
+        self._indexers = {kind.name: self._indexer(kind) for kind in kinds.owned(offered.pdb_version)}
         self._nodes = NodeCache(lambda: changed(None))
         self._pods = PodCache(self._pool_changed)
         self._holders = GpuHolders(lambda: changed(None), self._is_ours)
@@ -131,17 +129,3 @@ class ClusterCache:
         if not self._namespaces:
             running["labelSelector"] = f"!{SERVER_LABEL}"
         self._reflectors.add(kinds.POD, self._holders, running, everywhere=True, named="pods of others")
-
-
-def _owned(offered: Cluster) -> tuple[Kind, ...]:
-    """The kinds of objects that pools have."""
-    return (
-        kinds.SERVICE_ACCOUNT,
-        kinds.ROLE,
-        kinds.ROLE_BINDING,
-        kinds.CONFIG_MAP,
-        kinds.SERVICE,
-        kinds.NETWORK_POLICY,
-        kinds.disruption_budgets(offered.pdb_version),
-        kinds.DEPLOYMENT,
-    )

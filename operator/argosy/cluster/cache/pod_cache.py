@@ -1,7 +1,7 @@
 """Pods, as little of each as is needed: our servers', and who else holds GPUs. Pure but for what they tell."""
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -56,10 +56,6 @@ class PodCache:
     def of_pool(self, pool: PoolLabel) -> list[PodView]:
         """A pool's Pods; `server` is the label's value."""
         return [self._pods[key].view for key in self._of_pool.get(pool, ())]
-
-    def pools(self) -> Iterable[PoolLabel]:
-        """The pools that have Pods."""
-        return self._of_pool.keys()
 
     def seen(self, body: Mapping[str, Any]) -> None:
         """A watch says that it stands like this."""

@@ -69,17 +69,21 @@ def disruption_budgets(api_version: str) -> Kind:
     return Kind(api_version, "PodDisruptionBudget", "poddisruptionbudgets")
 
 
-_OWNED = (
-    SERVICE_ACCOUNT,
-    CONFIG_MAP,
-    SERVICE,
-    DEPLOYMENT,
-    ROLE,
-    ROLE_BINDING,
-    NETWORK_POLICY,
-    disruption_budgets("policy/v1"),
-)
-_PLURALS = {kind.name: kind.plural for kind in _OWNED}
+def owned(pdb_version: str) -> tuple[Kind, ...]:
+    """The kinds of objects that pools have."""
+    return (
+        SERVICE_ACCOUNT,
+        ROLE,
+        ROLE_BINDING,
+        CONFIG_MAP,
+        SERVICE,
+        NETWORK_POLICY,
+        disruption_budgets(pdb_version),
+        DEPLOYMENT,
+    )
+
+
+_PLURALS = {kind.name: kind.plural for kind in owned("policy/v1")}
 
 
 def kind_of(body: Mapping[str, Any]) -> Kind:
