@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
 from tests.operator.fleet.simulated_cluster import Cluster
@@ -90,6 +90,15 @@ def edit(manifests: Manifests, cluster: Cluster, change: tuple[str, str, int, in
     slow=st.integers(1, 6),
     refuses=st.frozensets(st.tuples(st.sampled_from(NAMES), st.integers(2, 4)), max_size=2),
     limit=st.none() | st.integers(1, 2),
+)
+@example(
+    sizes=[24, 60],
+    replicas=2,
+    together=True,
+    changes=[(("version", "b", 2, 10), 2)],
+    slow=1,
+    refuses=frozenset(),
+    limit=None,
 )
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_that_serves_and_is_declared_is_ever_unreachable(

@@ -30,7 +30,10 @@ def migrate(
     }
     drains.update(dict.fromkeys(changes.recreated, Drain.AFTER_HANDOVER))
     blockers = blockers_of(state, surplus, budgets)
-    found = Migration(notes={binding: Note(why, stuck=True) for binding, why in changes.stuck.items()})
+    found = Migration(
+        notes={binding: Note(why, stuck=True) for binding, why in changes.stuck.items()},
+        declared_only={server: each.declared_only for server, each in budgets.items() if each.declared_only},
+    )
     break_deadlocks(state, drains, blockers, changes, found.notes)
     schedule(state, drains, before, now, period, found)
     _defer(state, changes, blockers, found)

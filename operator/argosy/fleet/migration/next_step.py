@@ -63,8 +63,9 @@ def _forms(
     name, observed = server.name, state.observed
     deferred, kept, former = (each.get(name, set()) for each in (migration.deferred, migration.kept, migration.former))
     found = state.targets.get(name, {})
-    if deferred:
-        fitting = target_forms(server, state.members, state.places, observed, keys, deferred)
+    declared_only = migration.declared_only.get(name, set())
+    if deferred or declared_only:
+        fitting = target_forms(server, state.members, state.places, observed, keys, deferred, declared_only)
         found = {each: form for each, form in fitting.items() if each not in deferred or each in kept}
     held = observed.held(name)
     stays = {each for each in former if each in found} | {each for each in kept if each not in found}

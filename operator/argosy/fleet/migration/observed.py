@@ -1,7 +1,7 @@
 """What one pool's servers say and hold, by server and by model."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.forms import Form
@@ -40,6 +40,20 @@ class Observed:
                 said.setdefault(each.model, {}).setdefault(report.name, []).append(each)
         has, had = loaded or {}, served or {}
         return cls(by_server, said, has, had, _sources(had, has))
+
+    def without_former(self, names: Collection[str]) -> "Observed":
+        """The same, as if no version of these models had ever been anywhere, nor an ensemble that runs them."""
+
+        def gone(form: Form) -> bool:
+            return form.name in names or not form.steps.keys().isdisjoint(names)
+
+        loaded, served = (
+            {server: {name: form for name, form in forms.items() if not gone(form)} for server, forms in held.items()}
+            for held in (self.loaded, self.served)
+        )
+        return replace(
+            self, loaded=loaded, served=served, known={n: v for n, v in self.known.items() if n not in names}
+        )
 
     def on(self, name: str) -> Mapping[str, Sequence[LoadedModel]]:
         """What each server that answers says of a model or ensemble."""

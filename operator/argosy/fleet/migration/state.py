@@ -97,7 +97,8 @@ class Migration:
     """What is decided for one round.
 
     By server: `kept`, what stays loaded beside the planned; `unrouted`, what is not to be reached; `deferred`, what of
-    the planned is not to be loaded yet; `former`, what keeps the form it has. `draining`: the servers that are not
+    the planned is not to be loaded yet; `former`, what keeps the form it has; `declared_only`, what is loaded without
+    versions that served before. `draining`: the servers that are not
     planned and stay; `waiting`: planned ones that wait for GPUs. `drain_since`: when each binding that drains is or was
     taken from the routes. `wake`: when the next step is due.
     """
@@ -106,6 +107,7 @@ class Migration:
     unrouted: dict[str, set[str]] = field(default_factory=dict)
     deferred: dict[str, set[str]] = field(default_factory=dict)
     former: dict[str, set[str]] = field(default_factory=dict)
+    declared_only: dict[str, set[str]] = field(default_factory=dict)
     draining: tuple[ServerPlan, ...] = ()
     waiting: frozenset[str] = frozenset()
     drain_since: dict[Binding, datetime] = field(default_factory=dict)

@@ -25,19 +25,22 @@ def target_forms(
     observed: Observed,
     keys: ReloadKeys,
     without: Collection[str] = (),
+    declared_only: Collection[str] = (),
 ) -> dict[str, Form]:
     """What `server` should hold next, by name: its planned models, and the ensembles all of whose steps sit there.
 
-    What serves is kept until its successor is ready. `without` are models that are not to be loaded yet.
+    What serves is kept until its successor is ready. `without` are models that are not to be loaded yet,
+    `declared_only` those of which no version comes back that served before.
     """
     placements = [each for each in server.placements if each.model not in without]
     ensembles = _ensembles(server, members, places)
     pins = pins_of(ensembles, {each.model: members.models[each.model].spec.version for each in placements})
-    found = {each.model: _model(members.models[each.model], each, server, pins, observed, keys) for each in placements}
+    known = observed.without_former(declared_only) if declared_only else observed
+    found = {each.model: _model(members.models[each.model], each, server, pins, known, keys) for each in placements}
     for ensemble in ensembles:
         if ensemble.name in pins:
             declared = _ensemble(ensemble, pins[ensemble.name], keys)
-            found[ensemble.name] = _settled(declared, server.name, observed)
+            found[ensemble.name] = _settled(declared, server.name, known)
     return found
 
 

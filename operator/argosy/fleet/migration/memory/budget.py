@@ -1,7 +1,7 @@
 """A server's GPU memory while it changes: what may be loaded beside all that is there, and what has to wait."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from argosy.fleet.migration.memory.changes import Change, ServerChanges
 from argosy.fleet.migration.memory.occupancy import Occupant, planned, taken
@@ -34,7 +34,8 @@ class BlockedChange:
 class MemoryBudget:
     """One server: `memory` by GPU, its `changes`, and the `surplus`, which is loaded and not planned.
 
-    `blocked`: what finds no memory now, by model.
+    `blocked`: what finds no memory now, by model. `declared_only`: models that have nothing here, and of which former
+    versions find no memory beside all that is planned.
     """
 
     server: ServerPlan
@@ -42,6 +43,7 @@ class MemoryBudget:
     changes: ServerChanges
     surplus: Sequence[Occupant] = ()
     blocked: dict[str, BlockedChange] = field(default_factory=dict)
+    declared_only: set[str] = field(default_factory=set)
     _used: dict[int, int] = field(default_factory=dict)
     _loaded: set[str] = field(default_factory=set)
 
@@ -49,13 +51,26 @@ class MemoryBudget:
         """Let in what fits, one after the other: what has begun, then what has to change, then what is new."""
         self._used = taken([*self.changes.loaded.values(), *self.surplus], self.memory)
         self._loaded = set(self.changes.loaded)
-        for change in sorted(self.changes.changes, key=_order):
+        for change in map(self._without_former, sorted(self.changes.changes, key=_order)):
             blocked = self._tried(change)
             if blocked is not None:
                 self.blocked[change.placement.model] = blocked
             # what waits for room that comes is not forestalled by what would take it
             if blocked is None or (change.before is not None and blocked.shortage is None):
                 self._take(change)
+
+    def _without_former(self, change: Change) -> Change:
+        """The change; what served on a former Pod is no part of it where it finds no memory beside the planned."""
+        name, gpus = change.placement.model, change.coming.gpus
+        others = [each for each in self.server.placements if each.model != name]
+        if change.before is not None or all(self._holds(gpu, others, change.coming) for gpu in gpus):
+            return change
+        self.declared_only.add(name)
+        return replace(change, coming=Occupant(name, gpus, change.placement.memory, change.placement.whole))
+
+    def _holds(self, gpu: int, others: Sequence[Placement], coming: Occupant) -> bool:
+        capacity = self.memory.get(gpu, 0)
+        return sum(planned(each, gpu, capacity) for each in others) + coming.on(gpu, capacity) <= capacity
 
     def _tried(self, change: Change) -> BlockedChange | None:
         short = [gpu for gpu in change.coming.gpus if not self._fits(change, gpu)]
