@@ -181,6 +181,7 @@ class Agent:
         if before is not None and before.model.versions.keys() > target.model.versions.keys():
             leaving = frozenset(before.model.versions.keys() - target.model.versions.keys())
             await self._quiet.wait(name, leaving, lambda: self.ledger.targets.get(name) == wanted)
+            tell("queued")
         files = await self._fetching.files(target, before, tell)
         change = await asyncio.to_thread(self._folder.stage, target, before, files)
         try:

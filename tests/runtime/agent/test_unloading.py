@@ -210,3 +210,15 @@ async def test_a_new_version_waits_for_nobody(bench: Bench) -> None:
     await bench.want(bench.model(2))
     await bench.ended()
     assert set(bench.fake.loaded["m"]) == {2}
+
+
+async def test_a_version_that_is_wanted_again_never_went(bench: Bench) -> None:
+    await bench.want(bench.model(1, 2))
+    await bench.ended()
+    bench.fake.tallies = [just_asked(1), just_asked(2)]
+    await bench.want(bench.model(2))
+    await bench.looked()
+    await bench.want(bench.model(1, 2))
+    await bench.ended()
+    assert set(bench.fake.loaded["m"]) == {1, 2}
+    assert [call for call in bench.fake.calls if not call.startswith("statistics")] == ["load m"]
