@@ -25,7 +25,7 @@ def _rights(group: str, resources: tuple[str, ...], verbs: tuple[str, ...], name
 IN_A_NAMESPACE = (
     _rights("argosy.dev", KINDS, READ)
     | _rights("argosy.dev", tuple(f"{kind}/status" for kind in KINDS), ("patch",))
-    | _rights("apps", ("deployments",), OWN)
+    | _rights("apps", ("deployments", "controllerrevisions"), OWN)
     | _rights("", ("services", "serviceaccounts"), OWN)
     | _rights("", ("configmaps",), (*OWN, "update"))
     | _rights("rbac.authorization.k8s.io", ("roles", "rolebindings"), OWN)
@@ -141,6 +141,7 @@ def test_told_of_namespaces_it_has_its_rights_in_those_alone(
 FORBIDDEN = (
     ("get", "secrets"),
     ("update", "deployments.apps"),
+    ("update", "controllerrevisions.apps"),
     ("update", "servingpools.argosy.dev"),
     ("patch", "inferencemodels.argosy.dev"),
     ("delete", "ensembles.argosy.dev"),

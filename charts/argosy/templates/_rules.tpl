@@ -7,7 +7,7 @@
   resources: [inferencemodels/status, ensembles/status, servingpools/status]
   verbs: [patch]
 - apiGroups: [apps]
-  resources: [deployments]
+  resources: [deployments, controllerrevisions]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [services, serviceaccounts]

@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from argosy.api.base import ApiModel, Fault, Int, Rule
 from argosy.api.configfields import ENSEMBLE_GOVERNED, check_config
-from argosy.api.meta import Name, PoolMember, PoolReference
+from argosy.api.meta import Name, PoolMember, PoolReference, RevisionHistoryLimit
 from argosy.api.rollout import Rollout
 from argosy.api.scale import replicas_in_order
 from argosy.api.slo import Slo
@@ -116,6 +116,7 @@ class EnsembleSpec(ApiModel):
         description="Any other field of Triton's ModelConfig, in its own snake_case, checked against its schema.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
+    revision_history_limit: RevisionHistoryLimit = 10
 
     rules: ClassVar[tuple[Rule, ...]] = (
         replicas_in_order("min_replicas", "max_replicas"),

@@ -11,7 +11,7 @@ from argosy.api.configfields import check_config
 from argosy.api.engine import Engine
 from argosy.api.footprint import Device, Footprint, Parallelism
 from argosy.api.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
-from argosy.api.meta import PoolMember, PoolReference
+from argosy.api.meta import PoolMember, PoolReference, RevisionHistoryLimit
 from argosy.api.modelformat import ModelFormat
 from argosy.api.rollout import Rollout
 from argosy.api.scale import replicas_in_order
@@ -261,6 +261,7 @@ class InferenceModelSpec(ApiModel):
         description="Any other field of Triton's ModelConfig, in its own snake_case, checked against its schema.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
+    revision_history_limit: RevisionHistoryLimit = 10
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(

@@ -72,6 +72,12 @@ class ApiResource(ApiModel):
         return Identity.of(type(self).__name__, self.namespace, self.name)
 
 
+RevisionHistoryLimit = Annotated[
+    Int,
+    Field(ge=0, le=100, description="How many former specs are kept as ControllerRevisions. Default: 10."),
+]
+
+
 class PoolReference(ApiModel):
     """A ServingPool of the same namespace."""
 

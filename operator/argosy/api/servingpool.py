@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints
 
 from argosy.api.base import ApiModel, Fault, Flag, Int, Rule
 from argosy.api.identity import PoolKey
-from argosy.api.meta import ApiResource, Name
+from argosy.api.meta import ApiResource, Name, RevisionHistoryLimit
 from argosy.api.podtemplate import PodTemplate
 from argosy.api.quantity import Quantity, Share
 from argosy.api.scale import replicas_in_order
@@ -217,6 +217,7 @@ class ServingPoolSpec(ApiModel):
     suspend: Flag = Field(
         default=False, description="Whether all servers are stopped and their GPUs freed. Default: false."
     )
+    revision_history_limit: RevisionHistoryLimit = 10
 
     rules: ClassVar[tuple[Rule, ...]] = (replicas_in_order("min_servers", "max_servers"),)
 

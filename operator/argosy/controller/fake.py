@@ -12,6 +12,7 @@ from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
 from argosy.controller.parsed_body import ParsedBody
 from argosy.fleet.facts import Node
+from argosy.fleet.history import Revision
 from argosy.fleet.nodes.reservations import PodGpus
 from argosy.fleet.status.statuses import Status
 from argosy.render.workloads import KubernetesObject, object_identity
@@ -24,6 +25,7 @@ class FakeCache:
     known_nodes: tuple[Node, ...] = ()
     views: dict[PoolKey, PoolView] = field(default_factory=dict)
     held: dict[str, dict[str, int]] = field(default_factory=dict)
+    histories: dict[str, list[Revision]] = field(default_factory=dict)
 
     def nodes(self) -> tuple[Node, ...]:
         """The given ones."""
@@ -40,6 +42,10 @@ class FakeCache:
     def pool(self, key: PoolKey) -> PoolView:
         """The given view."""
         return self.views.get(key, PoolView())
+
+    def revisions(self) -> Mapping[str, Sequence[Revision]]:
+        """The given ones."""
+        return self.histories
 
 
 @dataclass(slots=True)

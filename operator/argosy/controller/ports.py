@@ -9,6 +9,7 @@ from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.fleet.facts import Node
+from argosy.fleet.history import Revision
 from argosy.fleet.nodes.reservations import PodGpus
 from argosy.fleet.status.statuses import Status
 from argosy.render.workloads import KubernetesObject
@@ -28,6 +29,9 @@ class Cache(Protocol):
 
     def pool(self, key: PoolKey) -> PoolView:
         """What is known of a pool."""
+
+    def revisions(self) -> Mapping[str, Sequence[Revision]]:
+        """The revisions of resources, by uid."""
 
 
 class Writer(Protocol):

@@ -16,7 +16,7 @@ from argosy.cluster.cache.cluster_cache import ClusterCache
 from argosy.cluster.client.connection import Connection, answered
 from argosy.cluster.client.discovery import crd_problems, offered
 from argosy.cluster.client.errors import ApiError
-from argosy.cluster.client.kinds import CONFIG_MAP
+from argosy.cluster.client.kinds import CONTROLLER_REVISION
 from argosy.cluster.leader.elector import Elector
 from argosy.controller.events import Announcer, Recorder
 from argosy.controller.feed import Feed, MakeFeed, UntoldError
@@ -26,7 +26,7 @@ from argosy.controller.parsed_body import ParsedBody, parsed_body
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.store import Store
 from argosy.controller.workqueue import Workqueue
-from argosy.render.workloads import LAST_VALID_LABEL, Images, parse_last_valid
+from argosy.render.workloads import Images, LatestForms, managed_selector
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ class Operator:
 
         self._workqueue = Workqueue(reconciler.reconcile, pools, self._metrics, self._options.resync_s)
         async with asyncio.TaskGroup() as tasks:
-            for body in await answered(lambda: self._last_valid(connection), "the last valid forms"):
+            for body in await answered(lambda: self._former(connection), "the ControllerRevisions"):
                 self._store.recall(parsed_body(body))
             tasks.create_task(cache.run())
             tasks.create_task(feed.run())
@@ -146,16 +146,14 @@ class Operator:
             log.info("everything is listed: %d resources", self._store.count)
             tasks.create_task(self._workqueue.run())
 
-    async def _last_valid(self, connection: Connection) -> list[dict[str, Any]]:
-        """What an earlier process went on from where the newest form of a resource was wrong."""
-        selectors = {"labelSelector": f"{LAST_VALID_LABEL}=true"}
-        return [
-            body
-            for namespace in self._options.namespaces or ("",)
-            async for page in connection.pages(CONFIG_MAP, namespace, selectors)
-            for configmap in page["items"]
-            for body in parse_last_valid(configmap)
-        ]
+    async def _former(self, connection: Connection) -> list[dict[str, Any]]:
+        """The form of each resource that was last acted upon."""
+        selectors = {"labelSelector": managed_selector()}
+        latest = LatestForms()
+        for namespace in self._options.namespaces or ("",):
+            async for page in connection.pages(CONTROLLER_REVISION, namespace, selectors):
+                latest.add(page["items"])
+        return latest.bodies()
 
     def seen(self, parsed: ParsedBody) -> None:
         """The API server has this resource."""

@@ -19,6 +19,7 @@ from argosy.cluster.client.errors import ApiError
 from argosy.controller.moved import elsewhere, services_elsewhere
 from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.reservations import Reservations
+from argosy.controller.revisions import FormNames, revisions
 from argosy.controller.store import Declared, Store
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
 from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
@@ -31,7 +32,6 @@ from argosy.render.workloads import (
     Cluster,
     Images,
     KubernetesObject,
-    last_valid_configmap,
     member_selector,
     member_url,
     object_identity,
@@ -106,6 +106,7 @@ class Reconciler:
         self._store, self._cache, self._writer, self._listener = store, cache, writer, listener
         self._images, self._cluster, self._clock = images, cluster, clock
         self._memory: dict[str, Memory] = {}
+        self._form_names = FormNames()
         self._deciding = asyncio.Lock()
         self._reservations, self._changed = Reservations(cache), changed
 
@@ -205,15 +206,14 @@ class Reconciler:
         self, declared: Declared, outcome: Outcome, steps: Sequence[RenderedServer], view: PoolView
     ) -> Rendered:
         pool = declared.pool
-        others = services_elsewhere(declared)
+        history = revisions(declared, outcome, self._cache.revisions(), self._form_names)
+        others = services_elsewhere(declared) | history.kept
         if pool is None:
             return Rendered(keep=others)
         members = [each for each in declared.members if not each.metadata.deletion_timestamp]
         models = [each for each in outcome.valid.values() if isinstance(each, InferenceModel)]
         images = self._images.serving(pool, models)
-        objects = pool_objects(pool, steps, members, images, self._cluster)
-        if former := _former(outcome):
-            objects = (*objects, last_valid_configmap(pool, former))
+        objects = (*history.written, *pool_objects(pool, steps, members, images, self._cluster))
         held = _held_back(pool, steps, images, view)
         stay = frozenset(
             Identity.of(kind, pool.namespace, object_name(name))
@@ -323,12 +323,6 @@ def _selectors(declared: Declared) -> dict[str, str]:
     if declared.pool is not None:
         selectors[declared.pool.identity] = pool_selector(declared.pool)
     return selectors
-
-
-def _former(outcome: Outcome) -> tuple[Resource, ...]:
-    """Those whose newest form is wrong, in the last valid one that goes on being served."""
-    wrong = {problem.resource for problem in outcome.problems}
-    return tuple(form for identity, form in sorted(outcome.valid.items()) if identity in wrong)
 
 
 def _reachable(pod: PodView, routes: Mapping[str, frozenset[str]]) -> frozenset[str]:

@@ -7,6 +7,7 @@ from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.api.identity import Identity, PoolKey
 from argosy.controller.parsed_body import ParsedBody
 from argosy.fleet.status.statuses import Status
+from argosy.render.workloads import form_of
 
 KEPT = 2000
 """How many resources that are gone are remembered: of two that tell of resources, one is later."""
@@ -17,7 +18,7 @@ class Declared:
     """One pool and what asks for it.
 
     `resources` are valid, or in their last valid form; `problems` are of the newest forms; `faulty` are those that
-    never were valid. `recalled`, by identity, are last valid forms that an earlier process held. `elsewhere` are the
+    never were valid. `recalled`, by identity, are other forms that an earlier process acted upon. `elsewhere` are the
     namespace's other models and ensembles, but for those that are being deleted.
     """
 
@@ -74,7 +75,7 @@ class Store:
             return frozenset()
         identity = parsed.newest.identity
         before = self._entries.get(identity)
-        entry = _entry(parsed, before or self._recalled.get(identity))
+        entry = _entry(parsed, before or self._recalled_once(parsed))
         self._entries[identity] = entry
         if before is not None and _same(before, entry):
             return frozenset()
@@ -105,13 +106,20 @@ class Store:
             self._of_pool.pop(pool, None)
 
     def recall(self, parsed: ParsedBody) -> None:
-        """What an earlier process held as the last valid form; call before anything is put.
+        """The form that an earlier process acted upon; call before anything is put.
 
         It counts only for the resource with the same uid.
         """
         entry = _entry(parsed, None)
         if entry.form is not None:
             self._recalled[entry.newest.identity] = entry
+
+    def _recalled_once(self, parsed: ParsedBody) -> _Entry | None:
+        """What was recalled of a resource that is put for the first time. It is forgotten where it says the same."""
+        recalled = self._recalled.get(parsed.newest.identity)
+        if recalled is not None and parsed.valid and form_of(recalled.newest) == form_of(parsed.newest):
+            del self._recalled[parsed.newest.identity]
+        return recalled
 
     def wrote(self, identity: Identity, status: Status) -> None:
         """A status was written: what the API server says of it next is no news."""

@@ -36,9 +36,9 @@ def state_name(server: str) -> str:
     return object_name(server) + _STATE
 
 
-def last_valid_name(pool: str) -> str:
-    """The ConfigMap with the last valid forms of a pool's resources; never the name of a server's object."""
-    return f"{label(pool)}-last.valid"
+def revision_name(name: str, digest: str) -> str:
+    """The ControllerRevision of a form of a resource of this name; `digest` tells its forms apart."""
+    return f"{label(name)}-{digest[:_DIGITS]}"
 
 
 def service_name(name: str) -> str:

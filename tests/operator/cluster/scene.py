@@ -94,7 +94,10 @@ def declare(cluster: Cluster, body: Mapping[str, Any]) -> Any:
 
 def objects_of(cluster: Cluster, namespace: str) -> set[str]:
     """Kind and name of all that is labelled as ours."""
-    kinds = "serviceaccounts,roles,rolebindings,configmaps,services,networkpolicies,poddisruptionbudgets,deployments"
+    kinds = (
+        "serviceaccounts,roles,rolebindings,configmaps,services,networkpolicies,poddisruptionbudgets,deployments,"
+        "controllerrevisions"
+    )
     found = cluster.json("get", kinds, "-n", namespace, "-l", "app.kubernetes.io/managed-by=argosy")
     return {f"{each['kind']} {each['metadata']['name']}" for each in found["items"]}
 

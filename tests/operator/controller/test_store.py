@@ -4,11 +4,21 @@ from typing import Any
 
 import pytest
 
-from argosy.api import Condition, ConditionStatus, ConditionType, InferenceModelStatus, Reason
+from argosy.api import (
+    Condition,
+    ConditionStatus,
+    ConditionType,
+    InferenceModel,
+    InferenceModelStatus,
+    Reason,
+    ServingPool,
+)
+from argosy.api.documents import parse_body
 from argosy.api.identity import PoolKey
 from argosy.controller.parsed_body import parsed_body
 from argosy.controller.store import Store
-from argosy.render.workloads import last_valid_configmap, parse_last_valid
+from argosy.fleet.history import Revision
+from argosy.render.workloads import LatestForms, controller_revision
 
 POOL = {"apiVersion": "argosy.dev/v1alpha1", "kind": "ServingPool"}
 
@@ -196,33 +206,61 @@ def test_namesakes_are_of_the_other_kind_and_of_other_pools() -> None:
     assert [each.identity for each in resources.namesakes(PoolKey("n/q"))] == ["InferenceModel n/same"]
 
 
-def test_the_last_valid_form_outlives_the_process() -> None:
-    first = Store()
-    first.put(parsed_body(pool()))
-    first.put(parsed_body(model()))
-    first.put(parsed_body(model(generation=2, version=0)))
-    declared = first.of_pool(PoolKey("n/p"))
-    assert declared.pool is not None
-    configmap = last_valid_configmap(declared.pool, declared.members)
+def recalled(*bodies: dict[str, Any]) -> Store:
+    """A store of a process that finds these forms in ControllerRevisions."""
+    found, owner = Store(), ServingPool.model_validate({"metadata": {"name": "p", "namespace": "n", "uid": "uid-p"}})
+    for body in bodies:
+        resource, problems = parse_body(body)
+        assert problems == []
+        assert resource is not None
+        latest = LatestForms()
+        latest.add([controller_revision(owner, resource, Revision("r", 1))])
+        for form in latest.bodies():
+            found.recall(parsed_body(form))
+    return found
 
-    second = Store()
-    for body in parse_last_valid(configmap):
-        second.recall(parsed_body(body))
+
+def test_the_last_valid_form_outlives_the_process() -> None:
+    second = recalled(pool(), model())
     assert second.pools == frozenset()
     second.put(parsed_body(pool()))
     second.put(parsed_body(model(generation=2, version=0)))
     (found,) = second.of_pool(PoolKey("n/p")).members
     assert (found.spec.version, found.metadata.generation) == (1, 2)
-    assert found.spec == declared.members[0].spec
+    first = Store()
+    first.put(parsed_body(model()))
+    assert found.spec == first.of_pool(PoolKey("n/p")).members[0].spec
     assert second.of_pool(PoolKey("n/p")).recalled["InferenceModel n/m"].spec == found.spec
 
 
+def test_a_form_that_is_right_by_itself_leaves_the_former_one_known() -> None:
+    resources = recalled(model())
+    resources.put(parsed_body(model(generation=2, version=2)))
+    (found,) = resources.of_pool(PoolKey("n/p")).members
+    assert found.spec.version == 2
+    (former,) = resources.of_pool(PoolKey("n/p")).recalled.values()
+    assert isinstance(former, InferenceModel)
+    assert former.spec.version == 1
+
+
+def test_the_form_that_is_declared_is_not_kept_twice() -> None:
+    resources = recalled(model())
+    resources.put(parsed_body(model(generation=2, revisionHistoryLimit=3)))
+    assert resources.of_pool(PoolKey("n/p")).recalled == {}
+
+
 def test_what_was_recalled_does_not_stand_for_a_namesake_or_against_a_valid_form() -> None:
-    resources = Store()
-    resources.recall(parsed_body(model()))
+    resources = recalled(model(), model("other"))
     resources.put(parsed_body(model(uid="another", version=0)))
     assert resources.of_pool(PoolKey("n/p")).members == ()
-    resources.recall(parsed_body(model("other")))
     resources.put(parsed_body(model("other", generation=2, version=2)))
     (found,) = resources.of_pool(PoolKey("n/p")).members
     assert found.spec.version == 2
+
+
+def test_a_former_form_that_is_valid_no_more_is_none() -> None:
+    resources = Store()
+    resources.recall(parsed_body(model(version=0)))
+    resources.put(parsed_body(model(generation=2, version=-1)))
+    assert resources.of_pool(PoolKey("n/p")).members == ()
+    assert [each.name for each in resources.of_pool(PoolKey("n/p")).faulty] == ["m"]

@@ -1,7 +1,7 @@
 """All that is known of the cluster, by lists and watches.
 
 With no nodes, or with no ConfigMaps (where each server sits), a plan would be made from nothing and move or end what
-runs: without these `synced` fails.
+runs; with no ControllerRevisions histories would begin anew. Without these `synced` fails.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -12,21 +12,27 @@ from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import Kind
 from argosy.fleet.facts import Node
+from argosy.fleet.history import Revision
 from argosy.fleet.nodes.reservations import PodGpus
 from argosy.render.names import label
 from argosy.render.workloads import SERVER_LABEL, Cluster, managed_selector
 
-from .indexer import Indexer, PoolLabel
+from .indexer import Indexer, PoolLabel, Reduce
 from .node_cache import NodeCache
 from .ownership import is_managed
 from .pod_cache import GpuHolders, PodCache
 from .pool_view import PoolView, pool_label, pool_name, pool_view
 from .reflectors import Reflectors
-from .server_objects import of_configmap, of_deployment
+from .server_objects import of_configmap, of_deployment, of_revision
 
 Changed = Callable[[PoolKey | None], None]
 """Told which pool changed, by its key `namespace/name`; None: every pool."""
-_REDUCTIONS = {kinds.CONFIG_MAP.name: of_configmap, kinds.DEPLOYMENT.name: of_deployment}
+_REDUCTIONS: Mapping[str, Reduce] = {
+    kinds.CONFIG_MAP.name: of_configmap,
+    kinds.CONTROLLER_REVISION.name: of_revision,
+    kinds.DEPLOYMENT.name: of_deployment,
+}
+_NEEDED = (kinds.CONFIG_MAP, kinds.CONTROLLER_REVISION)
 
 
 class ClusterCache:
@@ -79,6 +85,14 @@ class ClusterCache:
         owned = (each for indexer in indexers for _, each in indexer.of_pool(pool))
         return pool_view(owned, self._pods.of_pool(pool))
 
+    def revisions(self) -> dict[str, list[Revision]]:
+        """The revisions of resources, by uid."""
+        found: dict[str, list[Revision]] = {}
+        for owned in self._indexers[kinds.CONTROLLER_REVISION.name].all():
+            if owned.owner is not None and isinstance(owned.detail, Revision) and not owned.terminating:
+                found.setdefault(owned.owner.uid, []).append(owned.detail)
+        return found
+
     def indexer(self, kind: str) -> Indexer:
         """What is known of our objects of a kind."""
         return self._indexers[kind]
@@ -121,7 +135,7 @@ class ClusterCache:
     def _add_reflectors(self) -> None:
         managed = {"labelSelector": managed_selector()}
         for indexer in self._indexers.values():
-            self._reflectors.add(indexer.kind, indexer, managed, needed=indexer.kind == kinds.CONFIG_MAP)
+            self._reflectors.add(indexer.kind, indexer, managed, needed=indexer.kind in _NEEDED)
         self._reflectors.add(kinds.POD, self._pods, managed)
         self._reflectors.add(kinds.NODE, self._nodes, needed=True, everywhere=True)
         # What ended holds nothing, and what has no node holds nothing yet.

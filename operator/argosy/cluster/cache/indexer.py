@@ -70,6 +70,10 @@ class Indexer:
         """The object of this namespace and name."""
         return self._objects.get(key)
 
+    def all(self) -> Iterable[Owned]:
+        """Every object."""
+        return self._objects.values()
+
     def of_pool(self, pool: PoolLabel) -> list[tuple[Key, Owned]]:
         """The objects of a pool."""
         return [(key, self._objects[key]) for key in self._of_pool.get(pool, ())]

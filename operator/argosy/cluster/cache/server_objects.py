@@ -1,4 +1,4 @@
-"""What is kept of a server's ConfigMaps and Deployment, beside what is kept of every object. Pure."""
+"""What is kept of ConfigMaps, Deployments and ControllerRevisions, beside what is kept of every object. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from argosy.fleet.facts import CurrentServer
+from argosy.fleet.history import Revision
 from argosy.render.names import label
 from argosy.render.workloads import (
     DRAIN_ANNOTATION,
@@ -59,6 +60,11 @@ def of_deployment(body: Mapping[str, Any]) -> Running:
     """What is kept of a Deployment."""
     annotations = body["metadata"].get("annotations") or {}
     return Running(annotations.get(TEMPLATE_ANNOTATION, ""), deployment_trouble(body.get("status") or {}))
+
+
+def of_revision(body: Mapping[str, Any]) -> Revision:
+    """What is kept of a ControllerRevision."""
+    return Revision(body["metadata"]["name"], int(body.get("revision", 0)))
 
 
 def of_configmap(body: Mapping[str, Any]) -> Desired | State | None:

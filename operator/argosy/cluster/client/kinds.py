@@ -48,6 +48,7 @@ POD = Kind("v1", "Pod", "pods")
 NODE = Kind("v1", "Node", "nodes", namespaced=False)
 EVENT = Kind("v1", "Event", "events")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+CONTROLLER_REVISION = Kind("apps/v1", "ControllerRevision", "controllerrevisions")
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
 NETWORK_POLICY = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
@@ -76,6 +77,7 @@ def owned(pdb_version: str) -> tuple[Kind, ...]:
         ROLE,
         ROLE_BINDING,
         CONFIG_MAP,
+        CONTROLLER_REVISION,
         SERVICE,
         NETWORK_POLICY,
         disruption_budgets(pdb_version),

@@ -15,10 +15,8 @@ from .configmaps import (
 )
 from .deployment import TEMPLATE_ANNOTATION, pod_template, template_hash
 from .inputs import Cluster, Images, KubernetesObject
-from .lastvalid import last_valid_configmap, parse_last_valid
 from .metadata import (
     GATE,
-    LAST_VALID_LABEL,
     MODEL_LABEL,
     POOL_LABEL,
     SERVER_LABEL,
@@ -31,6 +29,7 @@ from .metadata import (
     route_labels,
 )
 from .pool_objects import pool_objects
+from .revisions import REVISION, LatestForms, controller_revision, form_name, form_of
 from .services import member_url, pool_url
 
 __all__ = [
@@ -61,7 +60,9 @@ __all__ = [
     "MODEL_LABEL",
     "SERVES_PREFIX",
     "GATE",
-    "LAST_VALID_LABEL",
-    "last_valid_configmap",
-    "parse_last_valid",
+    "REVISION",
+    "controller_revision",
+    "form_name",
+    "form_of",
+    "LatestForms",
 ]

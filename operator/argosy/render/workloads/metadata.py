@@ -17,8 +17,6 @@ Owner = ServingPool | InferenceModel | Ensemble
 POOL_LABEL = "argosy.dev/pool"
 SERVER_LABEL = "argosy.dev/server"
 MODEL_LABEL = "argosy.dev/model"
-LAST_VALID_LABEL = "argosy.dev/last-valid"
-"""On the ConfigMap of a pool that holds former specs."""
 SERVES_PREFIX = "serves.argosy.dev/"
 """Before a model's or ensemble's label: the key that a Pod has while requests for it may go there."""
 GATE = "argosy.dev/settled"
@@ -38,8 +36,13 @@ def server_labels(pool: ServingPool, server: str) -> dict[str, str]:
 
 
 def member_labels(pool: ServingPool, member: InferenceModel | Ensemble) -> dict[str, str]:
-    """The labels of a model's or ensemble's Service."""
+    """The labels of what belongs to a model or ensemble."""
     return {**pool_labels(pool), MODEL_LABEL: label(member.name)}
+
+
+def revision_labels(pool: ServingPool, resource: Owner) -> dict[str, str]:
+    """The labels of a ControllerRevision of the pool, or of a model or ensemble that the pool serves."""
+    return pool_labels(pool) if isinstance(resource, ServingPool) else member_labels(pool, resource)
 
 
 def pods_of_pool(pool: ServingPool) -> dict[str, str]:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from argosy.api.meta import SUBDOMAIN
 from argosy.render.names import (
     label,
-    last_valid_name,
     object_name,
     pool_service_name,
+    revision_name,
     service_name,
     state_name,
     volume_name,
@@ -38,7 +38,7 @@ names = st.one_of(plain, long, derived, derived.map(lambda name: f"{name}-pool")
 def test_every_name_is_what_kubernetes_takes(name: str) -> None:
     assert LABEL_VALUE.fullmatch(label(name))
     assert len(object_name(name)) <= 63
-    for each in (object_name(name), state_name(name), last_valid_name(name)):
+    for each in (object_name(name), state_name(name), revision_name(name, "0" * 64)):
         assert SERVER_NAME.fullmatch(each)
     for each in (service_name(name), pool_service_name(name)):
         assert DNS_1035.fullmatch(each)
@@ -58,7 +58,6 @@ def test_different_names_stay_different(one: str, other: str) -> None:
         assert pool_service_name(one) != pool_service_name(other)
         assert volume_name(one) != volume_name(other)
         assert state_name(one) != state_name(other)
-        assert last_valid_name(one) != last_valid_name(other)
     assert service_name(one) != pool_service_name(other)
     assert object_name(one) != state_name(other) or one.endswith("-state")
 
@@ -67,8 +66,7 @@ def test_different_names_stay_different(one: str, other: str) -> None:
 def test_a_servers_objects_are_never_anothers_state(one: str, n: int, other: str, m: int) -> None:
     """Servers end in a number: `pool-0`."""
     mine = object_name(f"{one}-{n}")
-    assert mine not in (state_name(f"{other}-{m}"), last_valid_name(other))
-    assert state_name(f"{one}-{n}") != last_valid_name(other)
+    assert mine != state_name(f"{other}-{m}")
 
 
 @pytest.mark.parametrize("name", ["bert", "a", "llama-3-8b", "x" * 63, "pool", "state"])

@@ -1,0 +1,36 @@
+"""Which revisions there should be of a resource: the form that is acted upon, and the latest before it. Pure."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A form that a resource had. Equal forms have one name; of two, the one with the higher number came later."""
+
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """`current` is to stand with its number, those of the names in `outdated` no longer; any other stays as it is."""
+
+    current: Revision
+    outdated: frozenset[str]
+
+
+def revised(existing: Collection[Revision], current: str, limit: int) -> History:
+    """The history once the form of the name `current` is acted upon; `limit` is the most of earlier ones.
+
+    A form that comes again is not written again: its number rises, as that of a Deployment's ReplicaSet does.
+    """
+    others = sorted((each for each in existing if each.name != current), key=_order, reverse=True)
+    latest = others[0].number if others else 0
+    known = next((each.number for each in existing if each.name == current), 0)
+    number = known if known > latest else latest + 1
+    return History(Revision(current, number), frozenset(each.name for each in others[limit:]))
+
+
+def _order(revision: Revision) -> tuple[int, str]:
+    return revision.number, revision.name

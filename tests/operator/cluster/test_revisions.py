@@ -1,0 +1,35 @@
+"""ControllerRevisions on a real API server: taken, known by watch, read back, and only renumbered."""
+
+from e2e.cluster import Cluster
+from tests.operator.cluster.scene import Declared, declare, model_body, until, watching
+
+from argosy.cluster.client.connection import Connection
+from argosy.cluster.client.kinds import CONTROLLER_REVISION
+from argosy.fleet.history import Revision
+from argosy.render.workloads import LatestForms, controller_revision, form_name, managed_selector
+
+
+async def test_a_history_is_written_renumbered_read_back_and_cut(
+    connection: Connection, cluster: Cluster, declared: Declared, namespace: str
+) -> None:
+    model = declare(cluster, model_body(namespace, "grown"))
+    uid = model.metadata.uid
+    newer = model.model_copy(update={"spec": model.spec.model_copy(update={"version": 2})})
+    one, two = Revision(form_name(model), 1), Revision(form_name(newer), 2)
+    bodies = [controller_revision(declared.pool, model, one), controller_revision(declared.pool, newer, two)]
+    async with watching(connection, namespace) as watched:
+        assert await declared.apply(watched, bodies) == ()
+        assert sorted(watched.cache.revisions()[uid], key=lambda each: each.number) == [one, two]
+    async with watching(connection, namespace) as watched:
+        assert sorted(watched.cache.revisions()[uid], key=lambda each: each.number) == [one, two]
+        back = controller_revision(declared.pool, model, Revision(one.name, 3))
+        assert await declared.apply(watched, [back], f"ControllerRevision {namespace}/{two.name}") == ()
+        assert set(watched.cache.revisions()[uid]) == {Revision(one.name, 3), two}
+        latest = LatestForms()
+        async for page in connection.pages(CONTROLLER_REVISION, namespace, {"labelSelector": managed_selector()}):
+            latest.add(page["items"])
+        (form,) = latest.bodies()
+        assert (form["metadata"]["uid"], form["spec"]["version"]) == (uid, 1)
+        await declared.apply(watched, [back])
+        await until("the other is gone", lambda: len(watched.cache.revisions()[uid]) == 1)
+        assert watched.cache.revisions()[uid] == [Revision(one.name, 3)]

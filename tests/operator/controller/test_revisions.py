@@ -1,0 +1,146 @@
+"""What becomes of histories in a round: which ControllerRevisions are written, which stay, which go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.operator.controller.test_reconciler import KEY, NOW, observed
+from tests.operator.controller.test_store import ensemble, model, pool
+
+from argosy.cluster.apply.applier import Applied
+from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
+from argosy.controller.parsed_body import parsed_body
+from argosy.controller.reconciler import Reconciler
+from argosy.controller.store import Store
+from argosy.fleet.history import Revision
+from argosy.render.workloads import Cluster, Images, KubernetesObject, object_identity
+
+
+@dataclass(slots=True)
+class Kept(FakeWriter):
+    """A cluster that keeps the ControllerRevisions of the namespace `n` that are written, and tells a cache of them."""
+
+    cache: FakeCache = field(default_factory=observed)
+    stands: dict[str, KubernetesObject] = field(default_factory=dict)
+
+    async def apply(self, pool: str, objects: Sequence[KubernetesObject], *rest: Any) -> Applied:
+        """Keep the revisions among the objects, and of those that stood the ones to be kept."""
+        done = await FakeWriter.apply(self, pool, objects, *rest)
+        label = pool.partition("/")[2]
+        mine = {name for name, each in self.stands.items() if each["metadata"]["labels"]["argosy.dev/pool"] == label}
+        stay = {name: each for name, each in self.stands.items() if name in self.keep or name not in mine}
+        now = {object_identity(each): each for each in objects if each["kind"] == "ControllerRevision"}
+        self.stands = stay | now
+        self.cache.histories = {}
+        for each in self.stands.values():
+            uid = each["metadata"]["ownerReferences"][0]["uid"]
+            revision = Revision(each["metadata"]["name"], each["revision"])
+            self.cache.histories.setdefault(uid, []).append(revision)
+        return done
+
+    def versions(self, name: str = "m") -> list[int]:
+        """The model's versions, the newest form's first."""
+        mine = [each for each in self.stands.values() if each["metadata"]["ownerReferences"][0]["name"] == name]
+        return [each["data"]["spec"]["version"] for each in sorted(mine, key=lambda each: -int(each["revision"]))]
+
+    @property
+    def written(self) -> set[str]:
+        """The revisions that were written in the last round."""
+        return {each for each in self.objects if each.startswith("ControllerRevision")}
+
+
+@dataclass(slots=True)
+class Process:
+    """An operator's process: what it read, and what it remembers."""
+
+    cluster: Kept = field(default_factory=Kept)
+    store: Store = field(default_factory=Store)
+    reconciler: Reconciler = field(init=False)
+
+    def __post_init__(self) -> None:
+        images, offered = Images("a", "b", "c"), Cluster("policy/v1")
+        listener = FakeStatusListener()
+        cache = self.cluster.cache
+        self.reconciler = Reconciler(self.store, cache, self.cluster, listener, images, offered, lambda: NOW)
+
+    async def declare(self, *bodies: dict[str, Any], key: str = KEY) -> None:
+        """These resources, and a round."""
+        for body in bodies:
+            self.store.put(parsed_body(body))
+        await self.reconciler.reconcile(key)
+
+
+async def test_each_form_that_is_acted_upon_is_written_once() -> None:
+    process = Process()
+    await process.declare(pool(), model())
+    assert len(process.cluster.written) == 2  # the pool's and the model's
+    for _ in range(2):
+        await process.reconciler.reconcile(KEY)
+        assert process.cluster.written == set()
+    await process.declare(model(generation=2, version=2))
+    assert len(process.cluster.written) == 1
+    assert process.cluster.versions() == [2, 1]
+
+
+async def test_another_process_goes_on_from_the_same_history() -> None:
+    process = Process()
+    await process.declare(pool(), model())
+    again = Process(process.cluster)
+    await again.declare(pool(), model())
+    assert process.cluster.written == set()
+    await again.declare(model(generation=2, version=2))
+    assert process.cluster.versions() == [2, 1]
+
+
+async def test_an_earlier_form_that_comes_back_is_the_newest_and_none_is_added() -> None:
+    process = Process()
+    await process.declare(pool(), model())
+    await process.declare(model(generation=2, version=2))
+    await process.declare(model(generation=3, version=1))
+    assert process.cluster.versions() == [1, 2]
+
+
+async def test_a_wrong_form_is_none_and_takes_none_away() -> None:
+    process = Process()
+    await process.declare(pool(), model())
+    await process.declare(model(generation=2, version=0))
+    await process.declare(model(generation=3, storageUri="nowhere"))
+    assert process.cluster.versions() == [1]
+    await process.declare(model(generation=4, version=4))
+    assert process.cluster.versions() == [4, 1]
+
+
+async def test_what_does_not_fit_with_others_keeps_its_history() -> None:
+    process = Process()
+    await process.declare(pool(), model(), ensemble("e", "p"))
+    await process.declare(model(generation=2, outputs=[{"name": "z", "dataType": "TYPE_FP32", "dims": [1]}]))
+    assert process.cluster.versions("e") == [1]
+    assert process.cluster.written == {each for each in process.cluster.written if "/m-" in each}
+
+
+async def test_no_more_earlier_forms_are_kept_than_are_asked_for() -> None:
+    process = Process()
+    await process.declare(pool())
+    for version in range(1, 5):
+        await process.declare(model(generation=version, version=version, revisionHistoryLimit=2))
+    assert process.cluster.versions() == [4, 3, 2]
+    await process.declare(model(generation=5, version=4, revisionHistoryLimit=0))
+    assert process.cluster.versions() == [4]
+
+
+async def test_what_another_pool_serves_by_now_keeps_its_history() -> None:
+    process = Process()
+    await process.declare(pool(), pool("q"), model())
+    await process.declare(model(generation=2, poolRef={"name": "q"}), key="n/q")
+    assert process.cluster.versions() == [1, 1]
+    await process.reconciler.reconcile(KEY)
+    assert process.cluster.versions() == [1, 1]
+
+
+async def test_the_history_of_what_is_gone_goes() -> None:
+    process = Process()
+    await process.declare(pool(), model())
+    process.store.end("InferenceModel n/m", "uid-m")
+    await process.reconciler.reconcile(KEY)
+    assert process.cluster.versions() == []
+    assert len(process.cluster.stands) == 1

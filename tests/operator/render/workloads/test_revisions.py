@@ -1,0 +1,94 @@
+"""A resource's forms as ControllerRevisions, and read back from them."""
+
+from typing import Any
+
+import pytest
+from tests.operator.render.workloads.cases import CASES, read_case
+
+from argosy.api import InferenceModel, ServingPool, parse_documents
+from argosy.api.documents import Resource, parse_body
+from argosy.fleet.history import Revision
+from argosy.render.workloads.revisions import LatestForms, controller_revision, form_name
+
+
+def model(uid: str = "u1", **spec: Any) -> InferenceModel:
+    """A model of pool p."""
+    asked = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "version": 1, "storageUri": "s3://b/m", **spec}
+    return InferenceModel.model_validate({"metadata": {"name": "m", "namespace": "n", "uid": uid}, "spec": asked})
+
+
+POOL = ServingPool.model_validate({"metadata": {"name": "p", "namespace": "n", "uid": "u0"}})
+
+
+def revision(resource: Resource, number: int) -> dict[str, Any]:
+    """The ControllerRevision of a form."""
+    return controller_revision(POOL, resource, Revision(form_name(resource), number))
+
+
+def test_equal_forms_have_one_name_and_others_another() -> None:
+    assert form_name(model()) == form_name(model())
+    assert form_name(model()).startswith("m-")
+    different = [model(), model(version=2), model(uid="u2"), model(minReplicas=2)]
+    assert len({form_name(each) for each in different}) == len(different)
+
+
+def test_what_scales_a_model_or_bounds_its_history_makes_no_other_form() -> None:
+    assert form_name(model(revisionHistoryLimit=3)) == form_name(model())
+
+
+def test_it_goes_with_its_resource_and_has_its_spec_and_number() -> None:
+    found = revision(model(version=3), 7)
+    assert (found["apiVersion"], found["kind"], found["revision"]) == ("apps/v1", "ControllerRevision", 7)
+    assert found["metadata"]["namespace"] == "n"
+    assert found["metadata"]["labels"]["argosy.dev/pool"] == "p"
+    assert found["metadata"]["labels"]["argosy.dev/model"] == "m"
+    (owner,) = found["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("InferenceModel", "m", "u1")
+    assert found["data"]["spec"]["version"] == 3
+    assert "argosy.dev/model" not in revision(POOL, 1)["metadata"]["labels"]
+
+
+def latest_forms(revisions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What is read of revisions that come one by one."""
+    latest = LatestForms()
+    for each in revisions:
+        latest.add([each])
+    return latest.bodies()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_form_is_read_back_as_it_was(name: str) -> None:
+    case = read_case(name)
+    for resource in (case.pool, *case.members):
+        (body,) = latest_forms([controller_revision(case.pool, resource, Revision("r", 1))])
+        parsed, problems = parse_body(body)
+        assert problems == []
+        assert parsed is not None
+        assert (parsed.identity, parsed.metadata.uid) == (resource.identity, resource.metadata.uid)
+        assert parsed.spec == resource.spec
+
+
+def test_a_null_that_was_declared_is_read_back() -> None:
+    text = (
+        "{apiVersion: argosy.dev/v1alpha1, kind: ServingPool, metadata: {name: p}, "
+        "spec: {runtime: {podTemplate: {spec: {securityContext: {runAsUser: null}}}}}}"
+    )
+    (pool,), _ = parse_documents(text, "f")
+    (body,) = latest_forms([revision(pool, 1)])
+    assert body["spec"]["runtime"]["podTemplate"]["spec"] == {"securityContext": {"runAsUser": None}}
+
+
+def test_of_each_resource_the_newest_form_counts() -> None:
+    bodies = latest_forms([revision(model(version=2), 10), revision(model(version=1), 9), revision(model("u2"), 1)])
+    assert [(each["metadata"]["uid"], each["spec"]["version"]) for each in bodies] == [("u1", 2), ("u2", 1)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"data": None}, {"data": {}}, {"data": "text"}, {"metadata": {"name": "x", "namespace": "n"}}],
+)
+def test_what_is_no_form_of_ours_is_passed_over(change: dict[str, Any]) -> None:
+    assert latest_forms([{**revision(model(), 1), **change}]) == []
+    stranger = revision(model(), 1)
+    stranger["metadata"]["ownerReferences"][0]["kind"] = "StatefulSet"
+    assert latest_forms([stranger]) == []
