@@ -264,7 +264,7 @@ async def test_a_watch_that_is_too_old_lists_again(
 async def test_a_kind_that_may_not_be_read_holds_up_nobody(
     cluster: Cluster, declared: Declared, namespace: str
 ) -> None:
-    readable = "nodes,pods,configmaps,services,serviceaccounts,deployments.apps"
+    readable = "nodes,pods,configmaps,services,serviceaccounts,deployments.apps,controllerrevisions.apps"
     name = grant(cluster, namespace, "partly", readable)
     async with (
         Connection.open(cluster.service_account_kubeconfig(namespace, name)) as connection,
@@ -285,8 +285,9 @@ async def test_a_kind_that_may_not_be_read_holds_up_nobody(
 @pytest.mark.parametrize(
     ("readable", "missing"),
     [
-        ("pods,configmaps", "nodes"),
-        ("nodes,pods", "configmaps"),
+        ("pods,configmaps,controllerrevisions.apps", "nodes"),
+        ("nodes,pods,controllerrevisions.apps", "configmaps"),
+        ("nodes,pods,configmaps", "controllerrevisions"),
     ],
 )
 async def test_without_what_is_needed_nothing_is_decided(
