@@ -10,7 +10,7 @@ from e2e.resources import Body
 
 KINDS = ("servingpools", "inferencemodels", "ensembles")
 OWN = ("deployments", "configmaps", "services", "serviceaccounts", "roles", "rolebindings", "networkpolicies",
-       "poddisruptionbudgets", "pods")  # fmt: skip
+       "poddisruptionbudgets", "controllerrevisions", "pods")  # fmt: skip
 MANAGED = "app.kubernetes.io/managed-by=argosy"
 PATIENCE_S = 120.0
 
