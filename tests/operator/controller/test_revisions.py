@@ -7,6 +7,7 @@ from typing import Any
 from tests.operator.controller.test_reconciler import KEY, NOW, observed
 from tests.operator.controller.test_store import ensemble, model, pool
 
+from argosy.api.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.parsed_body import parsed_body
@@ -23,7 +24,7 @@ class Kept(FakeWriter):
     cache: FakeCache = field(default_factory=observed)
     stands: dict[str, KubernetesObject] = field(default_factory=dict)
 
-    async def apply(self, pool: str, objects: Sequence[KubernetesObject], *rest: Any) -> Applied:
+    async def apply(self, pool: PoolKey, objects: Sequence[KubernetesObject], *rest: Any) -> Applied:
         """Keep the revisions among the objects, and of those that stood the ones to be kept."""
         done = await FakeWriter.apply(self, pool, objects, *rest)
         label = pool.partition("/")[2]
@@ -63,7 +64,7 @@ class Process:
         cache = self.cluster.cache
         self.reconciler = Reconciler(self.store, cache, self.cluster, listener, images, offered, lambda: NOW)
 
-    async def declare(self, *bodies: dict[str, Any], key: str = KEY) -> None:
+    async def declare(self, *bodies: dict[str, Any], key: PoolKey = KEY) -> None:
         """These resources, and a round."""
         for body in bodies:
             self.store.put(parsed_body(body))
@@ -131,7 +132,7 @@ async def test_no_more_earlier_forms_are_kept_than_are_asked_for() -> None:
 async def test_what_another_pool_serves_by_now_keeps_its_history() -> None:
     process = Process()
     await process.declare(pool(), pool("q"), model())
-    await process.declare(model(generation=2, poolRef={"name": "q"}), key="n/q")
+    await process.declare(model(generation=2, poolRef={"name": "q"}), key=PoolKey("n/q"))
     assert process.cluster.versions() == [1, 1]
     await process.reconciler.reconcile(KEY)
     assert process.cluster.versions() == [1, 1]
@@ -140,7 +141,7 @@ async def test_what_another_pool_serves_by_now_keeps_its_history() -> None:
 async def test_the_history_of_what_is_gone_goes() -> None:
     process = Process()
     await process.declare(pool(), model())
-    process.store.end("InferenceModel n/m", "uid-m")
+    process.store.end(Identity("InferenceModel n/m"), "uid-m")
     await process.reconciler.reconcile(KEY)
     assert process.cluster.versions() == []
     assert len(process.cluster.stands) == 1
