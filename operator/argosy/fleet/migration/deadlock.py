@@ -15,13 +15,16 @@ def break_deadlocks(
 ) -> None:
     """Of those that wait for each other one that is to leave leaves early; where all stay, one is recreated.
 
+    The loaded ensembles that run it go with it: they would keep it.
     Changes `drains`, `changes` and `notes`.
     """
     while circle := find_cycle(_dependences(state, drains, blockers, changes.deferred)):
         surplus = [each for each in circle if drains.get(each) is Drain.NOT_YET]
         server, name = min(surplus or [each for each in circle if each in changes.deferred])
-        together = {name} if surplus else with_users(name, state.observed, server)
-        for binding in sorted((server, each) for each in together):
+        together = {(server, each) for each in with_users(name, state.observed, server)}
+        if surplus:
+            together &= drains.keys()
+        for binding in sorted(together):
             drains[binding] = Drain.AT_ONCE
             note_early(state, binding, notes)
             if not surplus:

@@ -50,16 +50,21 @@ def _step(
     draining: bool,
     since: Mapping[str, datetime],
 ) -> ServerStep:
-    forms, as_loaded = _forms(server, state, migration, keys)
-    unrouted = migration.unrouted.get(server.name, ())
-    routes = frozenset(name for name in forms if name not in unrouted and state.observed.serves(server.name, name))
-    return ServerStep(server, forms, as_loaded, routes, draining, _served(server.name, forms, state.observed), since)
+    name, observed = server.name, state.observed
+    forms = _forms(server, state, migration, keys)
+    waiting = _waiting_ensembles(server, state, migration, forms)
+    forms |= waiting
+    unrouted = set(migration.unrouted.get(name, ()))
+    unrouted |= {each for each, form in waiting.items() if _runs(form, waiting) & unrouted}
+    routes = frozenset(each for each in forms if each not in unrouted and observed.serves(name, each))
+    held = observed.held(name)
+    # by identity: a form that is only alike may have been loaded with another text
+    as_loaded = frozenset(each for each, form in forms.items() if form is held.get(each))
+    return ServerStep(server, forms, as_loaded, routes, draining, _served(name, forms, observed), since)
 
 
-def _forms(
-    server: ServerPlan, state: PoolState, migration: Migration, keys: ReloadKeys
-) -> tuple[Mapping[str, Form], frozenset[str]]:
-    """What the server should hold next, and what of it stays just as it is."""
+def _forms(server: ServerPlan, state: PoolState, migration: Migration, keys: ReloadKeys) -> dict[str, Form]:
+    """What the server should hold next, but for ensembles that wait."""
     name, observed = server.name, state.observed
     deferred, kept, former = (each.get(name, set()) for each in (migration.deferred, migration.kept, migration.former))
     found = state.targets.get(name, {})
@@ -69,8 +74,36 @@ def _forms(
         found = {each: form for each, form in fitting.items() if each not in deferred or each in kept}
     held = observed.held(name)
     stays = {each for each in former if each in found} | {each for each in kept if each not in found}
-    forms = {**found, **{each: held[each] for each in stays if each in held}}
-    return forms, frozenset(each for each, form in forms.items() if form is held.get(each))
+    return {**found, **{each: held[each] for each in stays if each in held}}
+
+
+def _waiting_ensembles(
+    server: ServerPlan, state: PoolState, migration: Migration, forms: Mapping[str, Form]
+) -> dict[str, Form]:
+    """Planned ensembles a new step of which is deferred: each stays as it is while all that it runs stays."""
+    deferred = migration.deferred.get(server.name, set())
+    planned = state.places.names.get(server.name, frozenset()) - forms.keys() - deferred
+    held = state.observed.held(server.name)
+    left = [held[each] for each in sorted(planned) if each in held and held[each].steps]
+    found: dict[str, Form] = {}
+    there = dict(forms)
+    while whole := [form for form in left if all(_has(there, step, at) for step, at in form.steps.items())]:
+        found |= {form.name: form for form in whole}
+        there |= found
+        left = [form for form in left if form.name not in found]
+    return found
+
+
+def _has(forms: Mapping[str, Form], name: str, version: int) -> bool:
+    return name in forms and version in forms[name].versions
+
+
+def _runs(ensemble: Form, ensembles: Mapping[str, Form]) -> set[str]:
+    """What an ensemble runs, and what those of `ensembles` run that it runs."""
+    found = set(ensemble.steps)
+    while more := {step for each in found & ensembles.keys() for step in ensembles[each].steps} - found:
+        found |= more
+    return found
 
 
 def _served(server: str, forms: Mapping[str, Form], observed: Observed) -> dict[str, tuple[int, ...]]:
