@@ -47,13 +47,15 @@ class ReloadKeys(Protocol):
 
 
 class FakeReloadKeys:
-    """Keys for tests: a model's by its spec and where it sits, an ensemble's by its spec."""
+    """Keys for tests: a model's by what its spec says of how it runs, an ensemble's by its graph."""
 
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> str:
         """As in `ReloadKeys`."""
-        sits = [server.gpus.index(gpu) for gpu in placement.gpus]
-        return repr((model.spec.model_copy(update={"version": 1, "storage_uri": "file:m"}), sits, placement.instances))
+        spec, sits = model.spec, [server.gpus.index(gpu) for gpu in placement.gpus]
+        runs = (spec.backend, spec.max_batch_size, spec.inputs, spec.outputs, spec.config)
+        return repr((runs, sits, placement.instances))
 
     def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> str:
         """As in `ReloadKeys`."""
-        return repr((ensemble.spec, sorted(pins.items())))
+        spec = ensemble.spec
+        return repr((spec.inputs, spec.outputs, spec.steps, sorted(pins.items())))

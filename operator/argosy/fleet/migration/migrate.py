@@ -22,8 +22,8 @@ def migrate(
     state: PoolState, before: Mapping[Binding, datetime], now: datetime, period: timedelta = DRAIN_PERIOD
 ) -> Migration:
     """The next step. `before` is the last answer's `drain_since`."""
-    surplus = _occupants(state)
-    budgets = _budgets(state, surplus)
+    surplus = occupants_of(state)
+    budgets = budgets_of(state, surplus)
     changes = surges(state, budgets, before)
     drains = {
         (server, each.name): drain_of(state, (server, each.name)) for server in surplus for each in surplus[server]
@@ -41,7 +41,7 @@ def migrate(
     return found
 
 
-def _occupants(state: PoolState) -> dict[str, list[Occupant]]:
+def occupants_of(state: PoolState) -> dict[str, list[Occupant]]:
     """What is loaded and not planned, by server."""
     return {
         server: [_occupant(state, server, name) for name in sorted(names)] for server, names in state.surplus().items()
@@ -53,7 +53,7 @@ def _occupant(state: PoolState, server: str, name: str) -> Occupant:
     return Occupant.of(name, form.versions.values(), node_gpus(form, state.current[server].gpus), state.members)
 
 
-def _budgets(state: PoolState, surplus: Mapping[str, Sequence[Occupant]]) -> dict[str, MemoryBudget]:
+def budgets_of(state: PoolState, surplus: Mapping[str, Sequence[Occupant]]) -> dict[str, MemoryBudget]:
     """Each planned server's memory. One that starts anew, with other GPUs, has nothing loaded yet."""
     found: dict[str, MemoryBudget] = {}
     for server in state.plan.servers:

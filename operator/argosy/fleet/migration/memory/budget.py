@@ -78,6 +78,7 @@ class MemoryBudget:
             return None
         blockers = frozenset(self._blockers(change.placement.model, set(short)))
         if change.before is None:
+            # where nothing will make room it would wait for nothing: let the server try
             return BlockedChange(change, blockers) if blockers else None
         shortage = next((found for gpu in short if (found := self._shortage(change, gpu))), None)
         helps = shortage is not None or any(each.name in blockers for each in self.surplus)

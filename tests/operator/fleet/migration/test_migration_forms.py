@@ -1,0 +1,77 @@
+"""What a server holds as the decision sees it, and when it is what is declared."""
+
+from typing import Any
+
+import pytest
+from tests.operator.fleet.declared import ensemble, model
+from tests.operator.fleet.migration.pool_states import on, server
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.fleet.migration.forms import FakeReloadKeys, Form, ReloadKeys
+from argosy.render.forms import RenderedKeys
+from argosy_runtime.agent.contract import VersionSource
+
+ONE, TWO = VersionSource("s3://b/m/1"), VersionSource("s3://b/m/2")
+DECLARED = Form("m", {1: ONE}, reload_key="k")
+
+
+@pytest.mark.parametrize(
+    ("held", "serves"),
+    [
+        (Form("m", {1: ONE}, reload_key="k"), True),
+        (Form("m", {1: ONE, 2: TWO}, reload_key="k"), True),
+        (Form("m", {1: VersionSource("s3://b/m/1", memory=5)}, reload_key="k"), True),
+        (Form("m", {2: TWO}, reload_key="k"), False),
+        (Form("m", {1: TWO}, reload_key="k"), False),
+        (Form("m", {1: ONE}, reload_key="other"), False),
+        (Form("m", {1: ONE}), False),
+    ],
+    ids=["alike", "another beside", "another size", "another version", "other files", "another key", "no key"],
+)
+def test_a_server_serves_what_is_declared(held: Form, serves: bool) -> None:
+    assert held.serves(DECLARED) is serves
+
+
+def test_an_ensemble_has_one_version_and_its_steps() -> None:
+    declared = Form("e", {2: VersionSource()}, steps={"m": 1})
+    assert declared.serves(declared)
+    assert not Form("e", {2: VersionSource()}, steps={"m": 2}).serves(declared)
+    assert not Form("e", {1: VersionSource(), 2: VersionSource()}, steps={"m": 1}).serves(declared)
+
+
+def model_key(keys: ReloadKeys, gpu: int = 0, **spec: Any) -> str:
+    m = model("m", **spec)
+    assert isinstance(m, InferenceModel)
+    return keys.of_model(m, on(m, gpu), server("p-0", on(m, gpu), gpus=(0, 1)))
+
+
+def ensemble_key(keys: ReloadKeys, pin: int = 1, **spec: Any) -> str:
+    e = ensemble("e", "m", **spec)
+    assert isinstance(e, Ensemble)
+    return keys.of_ensemble(e, {"m": pin})
+
+
+@pytest.mark.parametrize("keys", [FakeReloadKeys(), RenderedKeys()], ids=["fake", "rendered"])
+class TestReloadKeys:
+    """The fake says of two forms what the renderer says."""
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            {"version": 2},
+            {"storageUri": "s3://b/elsewhere"},
+            {"memory": 30},
+            {"minReplicas": 2},
+            {"versionPolicy": {"latest": {"numVersions": 2}}},
+        ],
+    )
+    def test_what_changes_no_configuration_keeps_the_key(self, keys: ReloadKeys, spec: dict[str, Any]) -> None:
+        assert model_key(keys, **spec) == model_key(keys)
+
+    @pytest.mark.parametrize("spec", [{"maxBatchSize": 8}, {"instances": 2}, {"gpu": 1}])
+    def test_another_configuration_has_another_key(self, keys: ReloadKeys, spec: dict[str, Any]) -> None:
+        assert model_key(keys, **spec) != model_key(keys)
+
+    def test_an_ensemble_of_other_versions_has_another_key(self, keys: ReloadKeys) -> None:
+        assert ensemble_key(keys, version=2) == ensemble_key(keys)
+        assert ensemble_key(keys, pin=2) != ensemble_key(keys)
