@@ -18,7 +18,7 @@ from argosy.api.scale import replicas_in_order
 from argosy.api.sequence import Sequence
 from argosy.api.slo import Slo
 from argosy.api.status import InferenceModelStatus
-from argosy.api.storage import Digest, StorageUri
+from argosy.api.storage import Digest, ModelStorage, StorageUri
 from argosy.api.tensors import MAX_TENSORS, InputTensor, OutputTensor, unique_names
 from argosy.api.versions import Version, VersionPolicy
 
@@ -173,13 +173,16 @@ class InferenceModelSpec(ApiModel):
     model_format: ModelFormat = Field(description="What the model is made of; it decides the backend.")
     version: Version = Field(description="The version to serve, 1 or more. Raise it to roll out new files.")
     storage_uri: StorageUri = Field(
-        description="Where the version's files are: s3, gs, hf, oci, pvc, http, https or file. A "
+        description="Where the version's files are: s3, gs, az, abfss, hf, oci, pvc, http, https or file. A "
         "path after `file:` may be "
         "relative to the manifest."
     )
     digest: Digest | None = Field(
         default=None,
         description="The files' digest, `sha256:` and 64 hexadecimal digits, checked on arrival. Default: not checked.",
+    )
+    storage: ModelStorage = Field(
+        default_factory=ModelStorage, description="Who may read the files. Default: as the pool says."
     )
     version_policy: VersionPolicy | None = Field(
         default=None,

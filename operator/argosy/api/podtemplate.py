@@ -16,8 +16,8 @@ from argosy.api.base import ApiModel, Fault, Rule
 SERVER, AGENT = "server", "agent"
 """The containers of a server's Pod; any other is a sidecar."""
 OWN_VOLUMES = frozenset(("models", "model-cache", "storage-secret", "token", "server-tmp", "agent-tmp"))
-CLAIM_VOLUMES = "claim-"
-"""How the names of volumes begin that are models' PersistentVolumeClaims."""
+CLAIM_VOLUMES, SECRET_VOLUMES = "claim-", "secret-"
+"""How the names of volumes begin that are models' PersistentVolumeClaims, and models' own Secrets."""
 OWN_PORTS = frozenset((8000, 8001, 8002))
 LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 _DOMAIN = "argosy.dev"
@@ -62,7 +62,15 @@ _CONTAINER: Mapping[str, Mapping[str, str]] = {
 _VARIABLES: Mapping[str, frozenset[str]] = {AGENT: frozenset(("POD_UID",))}
 _PATHS: Mapping[str, tuple[str, ...]] = {
     SERVER: ("/models", "/tmp"),
-    AGENT: ("/models", "/tmp", "/cache", "/pvc", "/secrets/storage", "/var/run/secrets/kubernetes.io/serviceaccount"),
+    AGENT: (
+        "/models",
+        "/tmp",
+        "/cache",
+        "/pvc",
+        "/secrets/storage",
+        "/secrets/named",
+        "/var/run/secrets/kubernetes.io/serviceaccount",
+    ),
 }
 _SCRATCH = "/tmp"
 """Whose sub-folders may be volumes of the user's."""
@@ -178,7 +186,7 @@ def _owned(holder: Mapping[str, Any], table: Mapping[str, str], path: Path) -> I
 
 
 def _is_own_volume(name: object) -> bool:
-    return isinstance(name, str) and (name in OWN_VOLUMES or name.startswith(CLAIM_VOLUMES))
+    return isinstance(name, str) and (name in OWN_VOLUMES or name.startswith((CLAIM_VOLUMES, SECRET_VOLUMES)))
 
 
 def _object(holder: Mapping[str, Any], field: str, path: Path, found: list[Fault]) -> Mapping[str, Any]:

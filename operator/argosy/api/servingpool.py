@@ -124,7 +124,7 @@ class ModelCache(ApiModel):
 class EngineCache(ApiModel):
     """Where built engines are kept for all."""
 
-    storage_uri: StorageUri = Field(description="The folder of the engines: s3, gs, pvc or file.")
+    storage_uri: StorageUri = Field(description="The folder of the engines: s3, gs, az, abfss, pvc or file.")
 
 
 class Storage(ApiModel):

@@ -6,10 +6,11 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from argosy.api.meta import SUBDOMAIN
+from argosy.api.base import ApiModel
+from argosy.api.meta import SUBDOMAIN, Name
 
-SCHEMES = ("s3", "gs", "hf", "oci", "pvc", "http", "https", "file")
-URI_PATTERN = r"^((s3|gs|hf|oci|pvc|http|https)://.+|file:.+)$"
+SCHEMES = ("s3", "gs", "az", "abfss", "hf", "oci", "pvc", "http", "https", "file")
+URI_PATTERN = r"^((s3|gs|az|abfss|hf|oci|pvc|http|https)://.+|file:.+)$"
 
 
 def check_uri(uri: str) -> str:
@@ -29,6 +30,8 @@ def check_uri(uri: str) -> str:
             f"{uri!r}: a PersistentVolumeClaim's name has only lower-case letters, digits, '-' and '.', at most 253; "
             f"write it like {scheme}:{_EXAMPLES[scheme]}"
         )
+    if scheme == "abfss" and not all(urlsplit(uri).netloc.partition("@")):
+        raise ValueError(f"{uri!r} names no container of an account; write it like {scheme}:{_EXAMPLES[scheme]}")
     return uri
 
 
@@ -39,6 +42,8 @@ def _is_claim(name: str) -> bool:
 _EXAMPLES = {
     "s3": "//bucket/models/embedder",
     "gs": "//bucket/models/embedder",
+    "az": "//container/models/embedder",
+    "abfss": "//container@account.dfs.core.windows.net/models/embedder",
     "hf": "//organization/model",
     "oci": "//registry.example.com/models/embedder:1",
     "pvc": "//claim/models/embedder",
@@ -57,3 +62,12 @@ StorageUri = Annotated[
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 Digest = Annotated[str, StringConstraints(pattern=DIGEST, max_length=71)]
 """`sha256:` and 64 hexadecimal digits."""
+
+
+class ModelStorage(ApiModel):
+    """Who may read a model's files."""
+
+    secret_name: Name | None = Field(
+        default=None,
+        description="A Secret with the credentials for its files alone. Default: the pool's.",
+    )

@@ -13,6 +13,7 @@ from argosy.api.podtemplate import SERVER
 from argosy.api.problems import Problem, field_path
 from argosy.api.serverflags import setting_flags
 from argosy.api.servingpool import Runtime, RuntimeName, ServingPool
+from argosy.api.storage import ModelStorage
 from argosy.api.yamltext import YamlTextError, read_documents
 from argosy_runtime.agent.localfiles import is_file, local_path
 
@@ -76,16 +77,19 @@ def _settings(pool: ServingPool) -> ServerSettings:
 
 
 def without_effect(resources: Iterable[Resource]) -> list[str]:
-    """What pools ask for that a single machine does not do, a line each."""
-    return [
-        f"{pool.identity}: spec.runtime.{field}: {reason}"
-        for pool in resources
-        if isinstance(pool, ServingPool)
-        for field, reason in _without_effect(pool.spec.runtime)
-    ]
+    """What resources ask for that a single machine does not do, a line each."""
+    return [f"{each.identity}: {field}: {reason}" for each in resources for field, reason in _without_effect(each)]
 
 
-def _without_effect(runtime: Runtime) -> Iterator[tuple[str, str]]:
+def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
+    if isinstance(resource, ServingPool):
+        for field, reason in _of_the_runtime(resource.spec.runtime):
+            yield f"spec.runtime.{field}", reason
+    elif isinstance(resource, InferenceModel) and resource.spec.storage.secret_name:
+        yield "spec.storage.secretName", "there is no cluster to read it from; credentials are those of this shell"
+
+
+def _of_the_runtime(runtime: Runtime) -> Iterator[tuple[str, str]]:
     template = runtime.pod_template
     if runtime.name is not RuntimeName.ARGOSY:
         yield "name", f"argosy up runs the bundled server, not {runtime.name}"
@@ -107,8 +111,9 @@ def _for_this_machine(resource: Resource, copies: int) -> Resource:
         spec = resource.spec.model_copy(update={"node_selector": {}, "runtime": runtime})
         return resource.model_copy(update={"spec": spec})
     fewest = min(max(1, resource.spec.fewest_replicas), copies)
-    update = {"replicas": None, "min_replicas": fewest, "max_replicas": None}
+    update: dict[str, Any] = {"replicas": None, "min_replicas": fewest, "max_replicas": None}
     if isinstance(resource, InferenceModel):
+        update["storage"] = ModelStorage()  # there are no Secrets here: credentials are this shell's
         return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
 

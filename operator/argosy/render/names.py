@@ -60,6 +60,11 @@ def volume_name(claim: str) -> str:
     return service_name(f"claim-{claim}")
 
 
+def secret_volume_name(secret: str) -> str:
+    """The Pod's volume for a model's Secret of this name: a DNS label that begins with `secret-`."""
+    return service_name(f"secret-{secret}")
+
+
 def _cleaned(name: str) -> str:
     text = re.sub(r"[^-a-z0-9]", "-", name)
     return text if text[:1].isalpha() else f"m-{text}"

@@ -54,7 +54,8 @@ class VersionSource:
     """Where one version's files come from. An ensemble's version has no files: `uri` is empty.
 
     `filename` is what a lone file is called in the version's folder; empty keeps its own name. `memory` is what the
-    version takes of each of its GPUs in bytes, 0 where that is not known; `whole`: nobody else may be there.
+    version takes of each of its GPUs in bytes, 0 where that is not known; `whole`: nobody else may be there. `secret`
+    is the Secret with the credentials for the files; empty: the pool's.
     """
 
     uri: str = ""
@@ -62,6 +63,7 @@ class VersionSource:
     filename: str = ""
     memory: int = 0
     whole: bool = False
+    secret: str = ""
 
     @property
     def files(self) -> tuple[str, str, str]:

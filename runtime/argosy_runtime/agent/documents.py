@@ -133,6 +133,7 @@ def _of_source(source: VersionSource) -> dict[str, Any]:
         "filename": source.filename,
         "memory": source.memory,
         "whole": source.whole,
+        "secret": source.secret,
     }
     return {key: value for key, value in values.items() if value}
 
@@ -147,6 +148,7 @@ def _source(fields: Fields) -> VersionSource:
         filename=filename,
         memory=fields.number("memory", 0),
         whole=fields.flag("whole", False),
+        secret=file_name(secret, fields.at("secret")) if (secret := fields.text("secret", "")) else "",
     )
 
 

@@ -33,7 +33,7 @@ class Fetching:
 
     async def _fetched(self, source: VersionSource, progress: Progress) -> Path:
         async with self._slots:
-            return await asyncio.to_thread(self._storage.fetch, source.uri, source.digest, progress)
+            return await asyncio.to_thread(self._storage.fetch, source.uri, source.digest, progress, source.secret)
 
 
 def _progress(version: int, tell: Callable[[str], None]) -> Progress:

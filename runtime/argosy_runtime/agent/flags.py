@@ -59,6 +59,7 @@ class Flags:
     exchange: ConfigMaps | Files
     pod: str
     pvc_root: Path
+    secrets_root: Path
     quiet: QuietPeriod
     log: str
 
@@ -75,6 +76,7 @@ def parse(arguments: Sequence[str]) -> Flags:
         exchange=_exchange(parser, given),
         pod=given.pod,
         pvc_root=given.pvc_root,
+        secrets_root=given.secrets_root,
         quiet=QuietPeriod(given.drain_quiet_secs, given.drain_timeout_secs),
         log=given.log,
     )
@@ -99,6 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     quiet = "unload a model once nobody has asked for it for so long; 0 unloads at once"
     add("--drain-quiet-secs", type=seconds, default=0.0, help=quiet)
     add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
+    add("--secrets-root", type=Path, default=Path("/secrets/named"), help="where models' own Secrets are, by name")
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="what is logged")
     return parser
 

@@ -30,7 +30,7 @@ async def run(flags: Flags) -> None:
     """Look after one server until SIGTERM or SIGINT comes. Raises OSError where the folder cannot be used."""
     source, sink = exchange(flags)
     control = Control(flags.server)
-    storage = Storage(flags.cache, flags.cache_size, pvc_root=flags.pvc_root)
+    storage = Storage(flags.cache, flags.cache_size, pvc_root=flags.pvc_root, named_secrets=flags.secrets_root)
     wake, stop = asyncio.Event(), asyncio.Event()
     agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.quiet)
     beside = Beside(agent, storage, Publisher(sink, time.monotonic), flags.folder, flags.pod, wake)

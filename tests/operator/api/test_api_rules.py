@@ -30,9 +30,11 @@ MODEL: list[Case] = [
     ({"version": "2"}, "spec.version", "expected a whole number; found '2'"),
     ({"version": 2.5}, "spec.version", "expected a whole number"),
     ({"version": True}, "spec.version", "expected a whole number"),
-    ({"storageUri": "ftp://x/y"}, "spec.storageUri", "does not begin with one of s3:, gs:, hf:"),
+    ({"storageUri": "ftp://x/y"}, "spec.storageUri", "does not begin with one of s3:, gs:, az:, abfss:, hf:"),
     ({"storageUri": "s3:/bucket"}, "spec.storageUri", "write it like s3://bucket"),
     ({"storageUri": "file:"}, "spec.storageUri", "names no path"),
+    ({"storageUri": "abfss://account.dfs.core.windows.net/m"}, "spec.storageUri", "names no container of an account"),
+    ({"storage": {"secretName": "Mine"}}, "spec.storage.secretName", "is not a DNS name"),
     *(
         ({"storageUri": f"pvc://{claim}/model"}, "spec.storageUri", "a PersistentVolumeClaim's name has only")
         for claim in ("Claim", "a:b", "a" * 254, "..", "a-", "a?b")

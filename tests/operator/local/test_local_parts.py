@@ -302,3 +302,12 @@ def test_problems_of_an_edit_stand_below_the_table_until_they_are_mended() -> No
     view.update([row], [], {})
     view.close()
     assert "there is none" not in console.export_text().split("said once")[-1]
+
+
+def test_a_models_secret_is_said_to_be_without_effect_here(workspace: Any, documents: Any) -> None:
+    workspace.write_model("double", 2.0)
+    text = documents("one", 1, "double")
+    workspace.write(text.replace("version: 1", "version: 1\n  storage: {secretName: team}", 1))
+    resources = read_manifests(workspace.manifests).resources
+    assert [line.split(": ")[1] for line in without_effect(resources)] == ["spec.storage.secretName"]
+    assert all(not each.spec.storage.secret_name for each in for_this_machine(resources, 0) if each.name == "one")

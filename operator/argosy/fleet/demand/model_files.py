@@ -22,7 +22,8 @@ def declared_source(model: InferenceModel) -> VersionSource:
     spec, need = model.spec, footprint_of(model)
     name = str(spec.config.get("default_model_filename") or "")
     filename = _file_name(spec.storage_uri, spec.backend, name)
-    return VersionSource(spec.storage_uri, spec.digest or "", filename, need.memory, need.whole and not need.assumed)
+    whole, secret = need.whole and not need.assumed, spec.storage.secret_name or ""
+    return VersionSource(spec.storage_uri, spec.digest or "", filename, need.memory, whole, secret)
 
 
 @lru_cache(maxsize=4096)

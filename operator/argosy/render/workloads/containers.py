@@ -120,6 +120,7 @@ def _agent_arguments(pool: ServingPool, plan: ServerPlan) -> list[str]:
         f"--state={pool.namespace}/{state_name(plan.name)}",
         "--pod=$(POD_UID)",
         f"--pvc-root={volumes.CLAIMS}",
+        f"--secrets-root={volumes.NAMED_SECRETS}",
         *DRAIN_FLAGS,
     ]
     if cache.size_limit is not None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from argosy.api.quantity import format_bytes
 from argosy.api.servingpool import ServingPool
-from argosy.render.names import volume_name
+from argosy.render.names import secret_volume_name, volume_name
 from argosy_runtime.agent.contract import RenderedRepository
 
 MODELS = "/models"
@@ -18,6 +18,8 @@ CLAIMED_CACHE = "/cache"
 CLAIMS = "/pvc"
 """Below it each claim that a storageUri names, by the claim's name."""
 STORAGE_SECRET = "/secrets/storage"
+NAMED_SECRETS = "/secrets/named"
+"""Below it each Secret that a model names, by the Secret's name."""
 TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where clients of the API look for a token by themselves."""
 TEMPORARY = "/tmp"
@@ -46,6 +48,17 @@ def claim_path(claim: str) -> str:
     return f"{CLAIMS}/{claim}"
 
 
+def secret_path(secret: str) -> str:
+    """Where the agent finds the Secret of a model."""
+    return f"{NAMED_SECRETS}/{secret}"
+
+
+def secrets(repository: RenderedRepository) -> tuple[str, ...]:
+    """The Secrets with which the repository's files are read, beside the pool's, by name."""
+    named = {source.secret for model in repository.models for source in model.versions.values()}
+    return tuple(sorted(named - {""}))
+
+
 def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
     """All volumes of a server's Pod."""
     storage = pool.spec.storage
@@ -54,6 +67,7 @@ def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
         found.append(_claim(_CACHE, storage.model_cache.claim_name))
     if storage.secret_name:
         found.append({"name": _SECRET, "secret": {"secretName": storage.secret_name}})
+    found += [_secret(secret_volume_name(each), each) for each in secrets(repository)]
     return found + [_claim(volume_name(each), each, read_only=True) for each in claims(repository)]
 
 
@@ -78,8 +92,9 @@ def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Moun
         mounts.append(_mount(_CACHE, CLAIMED_CACHE))
     if pool.spec.storage.secret_name:
         mounts.append(_mount(_SECRET, STORAGE_SECRET, read_only=True))
-    found = claims(repository)
-    return mounts + [_mount(volume_name(each), claim_path(each), read_only=True) for each in found]
+    named = [(secret_volume_name(each), secret_path(each)) for each in secrets(repository)]
+    claimed = [(volume_name(each), claim_path(each)) for each in claims(repository)]
+    return mounts + [_mount(name, path, read_only=True) for name, path in (*named, *claimed)]
 
 
 def _models(pool: ServingPool) -> Volume:
@@ -93,6 +108,11 @@ def _models(pool: ServingPool) -> Volume:
 def _claim(name: str, claim: str, *, read_only: bool = False) -> Volume:
     source: Mapping[str, Any] = {"claimName": claim, "readOnly": True} if read_only else {"claimName": claim}
     return {"name": name, "persistentVolumeClaim": dict(source)}
+
+
+def _secret(name: str, secret: str) -> Volume:
+    """A model's Secret. A missing one is told of its model alone, and does not keep the Pod from starting."""
+    return {"name": name, "secret": {"secretName": secret, "optional": True}}
 
 
 def _mount(name: str, path: str, *, read_only: bool = False) -> Mount:

@@ -11,11 +11,14 @@ RIGHTS = {
     "and s3:GetObject there; AWS_SKIP_SIGNATURE=true reads a public bucket",
     "gs": f"{SECRET} (GOOGLE_APPLICATION_CREDENTIALS) or the servers' service account needs storage.objects.list and "
     "storage.objects.get there; GOOGLE_SKIP_SIGNATURE=true reads a public bucket",
+    "az": f"{SECRET} (AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN, or AZURE_TENANT_ID, AZURE_CLIENT_ID and "
+    "AZURE_CLIENT_SECRET) or the servers' service account needs the role Storage Blob Data Reader there; "
+    "AZURE_SKIP_SIGNATURE=true reads a public container",
     "hf": f"{SECRET} needs HF_TOKEN with read access, and a gated model's terms must be accepted by its owner",
     "oci": f"{SECRET} needs .dockerconfigjson with credentials that may pull from this registry",
     "http": "write credentials as https://user:password@host/…, or let the server serve it",
 }
-RIGHTS["https"] = RIGHTS["http"]
+RIGHTS["https"], RIGHTS["abfss"] = RIGHTS["http"], RIGHTS["az"]
 MISSING = "correct spec.storageUri, or put the files there"
 
 

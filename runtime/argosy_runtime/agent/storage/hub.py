@@ -4,7 +4,6 @@ huggingface_hub lists the files of one commit, to which the revision is resolved
 others over HTTP, so that they resume, stop and report alike. Its own settings hold: HF_TOKEN, HF_ENDPOINT.
 """
 
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,6 +18,7 @@ from argosy_runtime.agent.digest import digest_of_file
 from .answers import answered, nothing_there
 from .errors import DigestMismatchError, StorageError, TransientError
 from .ranged import RangedClient
+from .settings import Settings
 from .source import Source, StoredFile, safe_name
 
 URI = re.compile(r"hf://(?P<repo>[^/@]+/[^/@]+)(@(?P<revision>refs/(?:pr|convert)/[^/]+|[^/]+))?(/(?P<path>.*))?")
@@ -30,15 +30,16 @@ class HubSource(Source):
 
     part = 128 * 2**20  # the Hub counts requests
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, settings: Settings) -> None:
         match = URI.fullmatch(uri)
         if match is None:
             raise StorageError(f"{uri} is not a model of the Hub; write it like hf://organization/model@main")
         self._uri, self._repo = uri, match["repo"]
         self._revision, self._path = unquote(match["revision"] or "main"), unquote(match["path"] or "").strip("/")
         self._hub = _library(uri)
-        self._api = self._hub.HfApi(endpoint=os.environ.get("HF_ENDPOINT"))
-        self._client = RangedClient(uri, self._hub.utils.build_hf_headers)
+        token = (settings.first("HF_TOKEN") or False) if settings.alone else None  # None: as the library finds it
+        self._api = self._hub.HfApi(endpoint=settings.first("HF_ENDPOINT") or None, token=token)
+        self._client = RangedClient(uri, lambda: self._hub.utils.build_hf_headers(token=token))
         self._sums: dict[str, str] = {}
 
     def files(self) -> list[StoredFile]:

@@ -30,10 +30,11 @@ from .flow import Flow, Progress, Retry
 from .local import found
 from .owners import Owner
 from .partials import Partial, Partials
+from .settings import Settings
 from .source import Source
 from .sources import source_of
 
-PVC_ROOT, SECRETS = Path("/pvc"), Path("/secrets/storage")
+PVC_ROOT, SECRETS, NAMED_SECRETS = Path("/pvc"), Path("/secrets/storage"), Path("/secrets/named")
 WAIT_S = 0.2
 
 
@@ -41,8 +42,8 @@ class Storage:
     """Copies of model files in one cache folder. Its methods block, and any thread may call them.
 
     `size_limit` bounds the cache, in bytes; without it nothing is evicted until the disk is full. `pvc_root` is
-    where claims are mounted, by name; `secrets` holds the files of the storage Secret; `part`
-    is how many bytes are read at once in place of what suits each kind of storage.
+    where claims are mounted, by name; `secrets` holds the files of the pool's storage Secret, `named_secrets` those of
+    models' own, by name; `part` is how many bytes are read at once in place of what suits each kind of storage.
     """
 
     def __init__(
@@ -52,10 +53,12 @@ class Storage:
         *,
         pvc_root: Path = PVC_ROOT,
         secrets: Path = SECRETS,
+        named_secrets: Path = NAMED_SECRETS,
         retry: Retry = Retry(),  # noqa: B008  # frozen
         part: int | None = None,
     ) -> None:
-        self._folder, self._pvc_root, self._secrets, self._retry, self._part = cache, pvc_root, secrets, retry, part
+        self._folder, self._pvc_root, self._retry, self._part = cache, pvc_root, retry, part
+        self._secrets, self._named_secrets = secrets, named_secrets
         cache.mkdir(parents=True, exist_ok=True)
         self._stopped = threading.Event()
         self._locks: dict[str, threading.Lock] = {}
@@ -82,8 +85,10 @@ class Storage:
         """A copy that is here whole, by its key; nothing is waited for. None where it is not. Raises OSError."""
         return self._cache.take(key)
 
-    def fetch(self, uri: str, digest: str = "", progress: Progress = lambda done, total: None) -> Path:
-        """The folder with the files of `uri`, fetched if it is not here yet.
+    def fetch(
+        self, uri: str, digest: str = "", progress: Progress = lambda done, total: None, secret: str = ""
+    ) -> Path:
+        """The folder with the files of `uri`, fetched if it is not here yet, by the credentials of `secret` if given.
 
         A URI of one file becomes a folder that holds it; of an archive, what it holds. What passes is tried again;
         what came before a failure or a stop is kept, and the next call goes on from there.
@@ -92,7 +97,7 @@ class Storage:
         key = self.key(uri, digest)
         try:
             with self._alone(key):
-                return self._cache.take(key) or self._fetch(key, uri, digest, progress)
+                return self._cache.take(key) or self._fetch(_Wish(key, uri, digest, secret), progress)
         except OSError as error:
             if is_full(error):
                 self._cache.free()
@@ -122,21 +127,21 @@ class Storage:
         finally:
             lock.release()
 
-    def _fetch(self, key: str, uri: str, digest: str, progress: Progress) -> Path:
-        target = self._folder / key
-        with self._cache.fetching(key), self._partials.claim(key, self._wait) as partial:
+    def _fetch(self, wish: "_Wish", progress: Progress) -> Path:
+        target = self._folder / wish.key
+        with self._cache.fetching(wish.key), self._partials.claim(wish.key, self._wait) as partial:
             if partial is not None:
                 try:
-                    self._fill(partial, _Wish(key, uri, digest), Flow(progress, self._stopped, self._retry))
+                    self._fill(partial, wish, Flow(progress, self._stopped, self._retry))
                     partial.publish(target)
                 except OSError as error:
                     if is_full(error):
                         partial.seal()
                     raise
-        return self._cache.take(key) or target
+        return self._cache.take(wish.key) or target
 
     def _fill(self, partial: Partial, wish: "_Wish", flow: Flow) -> None:
-        with source_of(wish.uri, self._pvc_root, self._secrets) as source:
+        with source_of(wish.uri, self._pvc_root, self._settings(wish.secret)) as source:
             flow.persist(lambda: self._bring(source, partial, wish, flow))
             partial.seal()
             try:
@@ -149,6 +154,11 @@ class Storage:
         self._cache.make_room(wish.key, size, size, shown(wish.uri))
         if self.key(wish.uri, wish.digest) != wish.key:
             raise StorageError(f"{wish.uri} changed while it was copied; it is taken again when it stands still")
+
+    def _settings(self, secret: str) -> Settings:
+        if secret:
+            return Settings.of_secret(self._named_secrets / secret)
+        return Settings.of_process(self._secrets)
 
     def _bring(self, source: Source, partial: Partial, wish: "_Wish", flow: Flow) -> None:
         """One listing, and its files. Raises TransientError where they change meanwhile."""
@@ -183,6 +193,7 @@ class _Wish:
     key: str
     uri: str
     digest: str
+    secret: str = ""
 
 
 def _is_local(uri: str) -> bool:

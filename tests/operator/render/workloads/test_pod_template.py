@@ -15,6 +15,7 @@ from argosy.api.podtemplate import PodTemplate
 from argosy.api.serverflags import RateLimit, ResponseCache
 from argosy.api.servingpool import ModelCache, Runtime, Storage, Toleration
 from argosy.fleet.plan import ServerPlan
+from argosy.render.names import secret_volume_name
 from argosy.render.workloads import Images, pod_template, template_hash
 from argosy.render.workloads.ending import until_quiet
 from argosy_runtime import flags
@@ -261,3 +262,15 @@ def test_a_volume_holds_twice_the_cache_to_the_byte(amount: int) -> None:
     text = volume(found, "models")["emptyDir"]["sizeLimit"]
     digits = text.rstrip("KMGTPEik")
     assert int(digits) * {"": 1, **units, **binary}[text[len(digits) :]] == 2 * amount
+
+
+def test_a_models_secret_is_mounted_for_the_agent_alone_and_may_be_missing() -> None:
+    source = VersionSource("s3://b/a", secret="team.a")
+    repository = RenderedRepository("p-0", (RenderedModel("a", "", {1: source, 2: source}),))
+    spec = template(repository=repository)["spec"]
+    assert {"name": secret_volume_name("team.a"), "secret": {"secretName": "team.a", "optional": True}} in spec[
+        "volumes"
+    ]
+    mounts = {each["name"]: [mount["mountPath"] for mount in each["volumeMounts"]] for each in spec["containers"]}
+    assert mounts["agent"].count("/secrets/named/team.a") == 1
+    assert "/secrets/named/team.a" not in mounts["server"]

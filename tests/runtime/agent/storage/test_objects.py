@@ -1,4 +1,4 @@
-"""Buckets: a real S3 server (moto), one that cuts and refuses, and one that speaks Google's XML."""
+"""Buckets: a real S3 server (moto), one that cuts and refuses, and ones that speak Google's and Azure's XML."""
 
 import json
 from collections.abc import Callable
@@ -173,3 +173,97 @@ def test_a_profile_of_the_shared_file(
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_PROFILE", "mine")
     assert listing(storage.fetch("s3://models/m")) == {"m": BODY}
+
+
+def azure(site: Any, container: str = "models") -> None:
+    """A container of two blobs below m/, by Azure's XML."""
+    site.files = {f"/{container}/m/config": b"{}", f"/{container}/m/sub/weights": BODY}
+    blobs = "".join(
+        f"<Blob><Name>{path.removeprefix(f'/{container}/')}</Name><Properties>"
+        "<Last-Modified>Wed, 21 Oct 2015 07:28:00 GMT</Last-Modified><Etag>other</Etag>"
+        f"<Content-Length>{len(body)}</Content-Length><BlobType>BlockBlob</BlobType><Content-Type>text/plain</Content-Type></Properties></Blob>"
+        for path, body in site.files.items()
+    )
+    body = f"<?xml version='1.0'?><EnumerationResults><Blobs>{blobs}</Blobs><NextMarker/></EnumerationResults>".encode()
+    site.answers = {f"/{container}": (200, {"Content-Type": "application/xml"}, body)}
+
+
+KEY = "a2V5"
+
+
+@pytest.mark.parametrize("uri", ["az://models/m", "abfss://models@account.dfs.core.windows.net/m"])
+def test_azure(site: Any, storage: Storage, monkeypatch: pytest.MonkeyPatch, uri: str) -> None:
+    azure(site)
+    monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", site.url)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
+    site.cuts = [9999, 500, 0]
+    assert listing(storage.fetch(uri)) == {"config": b"{}", "sub/weights": BODY}
+    assert all(each.startswith("SharedKey account:") for each in authorizations(site))
+    site.refused = {"/models": 403}
+    with pytest.raises(StorageError, match=r"the server answered 403 .*AZURE_STORAGE_ACCOUNT_KEY"):
+        storage.fetch(f"{uri}/n")
+
+
+def test_azure_needs_an_account(storage: Storage) -> None:
+    with pytest.raises(StorageError, match=r"set AZURE_STORAGE_ACCOUNT_NAME in the storage Secret, or write abfss://"):
+        storage.fetch("az://models/m")
+
+
+def authorizations(site: Any) -> list[str]:
+    """What each request was authorized by."""
+    sent = [{name.lower(): value for name, value in headers.items()} for headers in site.headers]
+    return [headers.get("authorization", "") for headers in sent]
+
+
+def secret(folder: Path, **values: str) -> None:
+    """A Secret as the kubelet mounts it: each key a link into a hidden folder."""
+    hidden = folder / "..data"
+    hidden.mkdir(parents=True)
+    for name, value in values.items():
+        (hidden / name).write_text(value)
+        (folder / name).symlink_to(hidden / name)
+
+
+def test_a_models_own_secret_stands_alone(
+    site: Any, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment(monkeypatch, "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of the pool")
+    google(site, monkeypatch)  # the same XML as S3's
+    values = {"AWS_ACCESS_KEY_ID": "mine", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "eu-west-3"}
+    secret(tmp_path / "named" / "team", **values, AWS_ENDPOINT_URL=f"{site.url}\n")
+    storage = Storage(cache, named_secrets=tmp_path / "named")
+    assert listing(storage.fetch("s3://models/m", secret="team")) == {"config": b"{}", "sub/weights": BODY}
+    assert all("Credential=mine/" in each and "/eu-west-3/" in each for each in authorizations(site))
+    assert not any("of the pool" in headers.values() for headers in site.headers)
+
+
+def test_azure_and_google_by_a_models_own_secret(
+    site: Any, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "other")
+    azure(site)
+    token = "sv=2024-01-01&sig=mine"
+    named = {"AZURE_STORAGE_ACCOUNT_NAME": "account", "AZURE_STORAGE_SAS_TOKEN": token}
+    secret(tmp_path / "team", AZURE_STORAGE_ENDPOINT=site.url, **named)
+    storage = Storage(cache, named_secrets=tmp_path)
+    assert listing(storage.fetch("az://models/m", secret="team")) == {"config": b"{}", "sub/weights": BODY}
+    assert set(authorizations(site)) == {""}
+    assert all("sig=mine" in path for path, _ in site.asked)
+    google(site, monkeypatch)
+    monkeypatch.delenv("GOOGLE_SKIP_SIGNATURE")
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST")
+    secret(tmp_path / "public", GOOGLE_BASE_URL=site.url, GOOGLE_SKIP_SIGNATURE="true")
+    assert listing(storage.fetch("gs://models/m", secret="public")) == {"config": b"{}", "sub/weights": BODY}
+
+
+def test_a_secret_that_is_not_there_is_said(cache: Path, tmp_path: Path) -> None:
+    storage = Storage(cache, named_secrets=tmp_path)
+    (tmp_path / "empty").mkdir()
+    for name in ("team", "empty"):
+        with pytest.raises(
+            StorageError, match=f"the Secret {name} of spec.storage.secretName is not there, or is empty"
+        ):
+            storage.fetch("s3://models/m", secret=name)
