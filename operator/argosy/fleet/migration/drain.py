@@ -55,9 +55,8 @@ def schedule(
         if drain is Drain.NOT_YET:
             found.kept.setdefault(binding[0], set()).add(binding[1])
         else:
-            _schedule(
-                state, binding, _since(state, binding, drain, before.get(binding), now, period), now, period, found
-            )
+            since = _since(state, binding, drain, before.get(binding), now, period)
+            _schedule(binding, since, now, period, found)
     _keep_steps(state, found)
 
 
@@ -75,9 +74,7 @@ def _since(
     return since if state.observed.serves(*binding) else min(since, now - period)  # nothing to drain
 
 
-def _schedule(
-    state: PoolState, binding: Binding, since: datetime, now: datetime, period: timedelta, found: Migration
-) -> None:
+def _schedule(binding: Binding, since: datetime, now: datetime, period: timedelta, found: Migration) -> None:
     server, name = binding
     found.drain_since[binding] = since
     if now >= since:

@@ -87,7 +87,10 @@ def _waits_for(state: PoolState, server: str, awaited: Iterable[Binding], recrea
 
 
 def _settle_servers(state: PoolState, found: Migration) -> None:
-    """The servers that stay without being planned, and the planned ones whose GPUs are not free yet."""
+    """The servers that stay without being planned, and the planned ones whose GPUs are not free yet.
+
+    One that runs and gets other GPUs does not wait: what drains there is preempted.
+    """
     stay = [each for each in state.draining_servers() if found.kept.get(each.name)]
     held = {(each.node, gpu) for each in stay for gpu in each.gpus}
     found.waiting = frozenset(
@@ -95,8 +98,8 @@ def _settle_servers(state: PoolState, found: Migration) -> None:
         for server in state.plan.servers
         if server.name not in state.current and held & {(server.node, gpu) for gpu in server.gpus}
     )
-    grown = {(s.node, g) for s in state.plan.servers if s.name not in found.waiting for g in s.gpus}
-    preempted = {each.name for each in stay if grown & {(each.node, gpu) for gpu in each.gpus}}
+    claimed = {(s.node, g) for s in state.plan.servers if s.name not in found.waiting for g in s.gpus}
+    preempted = {each.name for each in stay if claimed & {(each.node, gpu) for gpu in each.gpus}}
     for server in sorted(preempted):
         for name in sorted(found.kept[server]):
             note_early(state, (server, name), found.notes)
