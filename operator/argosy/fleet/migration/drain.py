@@ -88,7 +88,7 @@ def _schedule(binding: Binding, since: datetime, now: datetime, period: timedelt
 def _available(state: PoolState, server: str, name: str) -> bool:
     version = state.members.version(name)
     ready = version is not None and state.observed.is_ready(server, name, version)
-    return ready and state.observed.reachable(server, name)
+    return ready and state.observed.reachable(server, name) and not state.starts_anew(server)
 
 
 def _keep_steps(state: PoolState, found: Migration) -> None:

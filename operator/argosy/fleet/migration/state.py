@@ -70,6 +70,10 @@ class PoolState:
         now = self.current.get(server.name)
         return now is not None and (now.node, now.gpus) == (server.node, server.gpus)
 
+    def starts_anew(self, name: str) -> bool:
+        """Whether a planned server runs, and is to run with other GPUs or on another node."""
+        return name in self.current and not all(self.keeps_its_gpus(s) for s in self.plan.servers if s.name == name)
+
     def draining_servers(self) -> list[CurrentServer]:
         """The servers that run on nodes that are up, and are not planned."""
         planned = {server.name for server in self.plan.servers}

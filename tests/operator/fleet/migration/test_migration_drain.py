@@ -63,6 +63,13 @@ def test_a_model_waits_for_every_new_place() -> None:
     assert drain_of(pool_state([M], [NEW, third], runs), BINDING) is Drain.NOT_YET
 
 
+def test_a_model_waits_for_a_new_place_whose_server_is_still_to_start_anew() -> None:
+    """Its Pod answers until it ends, which a rolling update may put off: what it serves goes with it."""
+    grown = server("p-1", on(M, 0), node="b", gpus=(0, 1))
+    state = pool_state([M], [grown], [running(OLD, [M]), running(NEW, [M])])
+    assert drain_of(state, BINDING) is Drain.NOT_YET
+
+
 def test_what_nobody_declares_any_more_goes_at_once() -> None:
     assert drain_of(pool_state([], [], [running(OLD, [M])]), BINDING) is Drain.AT_ONCE
 
