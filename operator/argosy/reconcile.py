@@ -169,6 +169,7 @@ def _situation(
         previous=snapshot.statuses,
         refusals=snapshot.refusals,
         urls=snapshot.urls,
+        grpc_addresses=snapshot.grpc_addresses,
         selectors=snapshot.selectors,
     )
 

@@ -40,8 +40,8 @@ class FleetSnapshot:
     served, and its status says what is wrong. One among `faulty` has no valid form; it only gets a status.
 
     By identity: `statuses` as they were last written, `valid` the form of each resource that was acted upon before,
-    `urls` and `selectors` what a status gives; without, a server's own URL. `refusals` are what could not be applied
-    last time. `claimed` are GPUs that pools which take no part here ask for.
+    `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `refusals` are
+    what could not be applied last time. `claimed` are GPUs that pools which take no part here ask for.
     """
 
     resources: tuple[Resource, ...]
@@ -53,6 +53,7 @@ class FleetSnapshot:
     valid: Mapping[str, Resource] = field(default_factory=dict)
     refusals: tuple[Refusal, ...] = ()
     urls: Mapping[str, str] = field(default_factory=dict)
+    grpc_addresses: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
     claimed: frozenset[Device] = frozenset()
 

@@ -48,6 +48,7 @@ def decide(
         valid=previous.valid if previous else {},
         refusals=refusals,
         urls={"InferenceModel default/m": "http://m.default.svc:8000/v2/models/m"},
+        grpc_addresses={"InferenceModel default/m": "m.default.svc:8001"},
         selectors={"InferenceModel default/m": "serves.argosy.dev/m=true"},
     )
     return reconcile(snapshot, now)
@@ -76,11 +77,12 @@ def test_the_url_stands_once_it_answers_and_stays(own_url: str) -> None:
     answering = replace(READY, url=own_url)
     silent = replace(answering, models=())
     before = decide(pool(), model("m"), reports=(silent,))
-    assert (of(before).url, of(before).selector) == ("", "serves.argosy.dev/m=true")
+    assert (of(before).url, of(before).grpc_address) == ("", "")
+    assert of(before).selector == "serves.argosy.dev/m=true"
     up = decide(pool(), model("m"), reports=(answering,))
-    assert of(up).url == "http://m.default.svc:8000/v2/models/m"
+    assert (of(up).url, of(up).grpc_address) == ("http://m.default.svc:8000/v2/models/m", "m.default.svc:8001")
     down = decide(pool(), model("m"), reports=(silent,), previous=up)
-    assert of(down).url == of(up).url
+    assert (of(down).url, of(down).grpc_address) == (of(up).url, of(up).grpc_address)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,10 @@ class ResourceStatus(StatusPart):
     replicas: Int = Field(default=0, ge=0, description="Replicas that are placed; what kubectl scale reads.")
     available_replicas: Int = Field(default=0, ge=0, description="Replicas that serve.")
     selector: str = Field(default="", description="A label selector of the Pods, for autoscalers.")
-    url: str = Field(default="", description="Where requests go.")
+    url: str = Field(default="", description="Where requests over HTTP go.")
+    grpc_address: str = Field(
+        default="", description="Where gRPC clients connect, as host:port; the request names the model."
+    )
 
     def condition(self, kind: ConditionType) -> Condition | None:
         """The condition of a type, if there is one."""

@@ -32,11 +32,13 @@ from argosy.render.workloads import (
     Cluster,
     Images,
     KubernetesObject,
+    member_grpc_address,
     member_selector,
     member_url,
     object_identity,
     owners,
     pod_template,
+    pool_grpc_address,
     pool_objects,
     pool_selector,
     pool_url,
@@ -187,6 +189,7 @@ class Reconciler:
             valid=memory.valid if memory.valid is not None else declared.recalled,
             refusals=memory.refusals,
             urls=_urls(declared),
+            grpc_addresses=_grpc_addresses(declared),
             selectors=_selectors(declared),
             claimed=around.claimed,
         )
@@ -316,6 +319,13 @@ def _urls(declared: Declared) -> dict[str, str]:
     if declared.pool is not None:
         urls[declared.pool.identity] = pool_url(declared.pool)
     return urls
+
+
+def _grpc_addresses(declared: Declared) -> dict[str, str]:
+    addresses: dict[str, str] = {member.identity: member_grpc_address(member) for member in declared.members}
+    if declared.pool is not None:
+        addresses[declared.pool.identity] = pool_grpc_address(declared.pool)
+    return addresses
 
 
 def _selectors(declared: Declared) -> dict[str, str]:

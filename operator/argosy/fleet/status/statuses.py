@@ -39,6 +39,7 @@ class Situation:
     still: frozenset[str] = frozenset()
     refusals: Sequence[Refusal] = ()
     urls: Mapping[str, str] = field(default_factory=dict)
+    grpc_addresses: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[PoolKey, Mapping[Binding, Note]] = field(default_factory=dict)
 
@@ -107,15 +108,16 @@ class _Writer:
         return ensemble_status(resource, progress, before, self._now)
 
     def _addressed(self, status: Status, identity: str, previous: Status | None) -> Status:
-        """The status with the URL and the selector that the shell gives.
+        """The status with the URL, the gRPC address and the selector that the shell gives.
 
-        The URL stands once something answers there, and stays: clients hold on to it.
+        URL and address stand once something answers there, and stay: clients hold on to them.
         """
         url, selector = self._situation.urls.get(identity), self._situation.selectors.get(identity)
         given: dict[str, str] = {}
         if url is not None:
             answers = status.available_replicas > 0 or (previous is not None and previous.url == url)
             given["url"] = url if answers else ""
+            given["grpc_address"] = self._situation.grpc_addresses.get(identity, "") if answers else ""
         if selector is not None:
             given["selector"] = selector
         return status.model_copy(update=given) if given else status

@@ -30,7 +30,7 @@ from .metadata import (
 )
 from .pool_objects import pool_objects
 from .revisions import REVISION, LatestForms, controller_revision, form_name, form_of
-from .services import member_url, pool_url
+from .services import member_grpc_address, member_url, pool_grpc_address, pool_url
 
 __all__ = [
     "Cluster",
@@ -49,6 +49,8 @@ __all__ = [
     "DRAIN_ANNOTATION",
     "object_identity",
     "owners",
+    "member_grpc_address",
+    "pool_grpc_address",
     "member_url",
     "pool_url",
     "pool_selector",

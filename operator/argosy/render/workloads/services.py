@@ -37,6 +37,20 @@ def member_url(member: InferenceModel | Ensemble) -> str:
     return f"{_url(service_name(member.name), member.namespace)}/v2/models/{member.name}"
 
 
+def pool_grpc_address(pool: ServingPool) -> str:
+    """Where gRPC clients reach a pool's servers inside the cluster, as host:port."""
+    return _grpc(pool_service_name(pool.name), pool.namespace)
+
+
+def member_grpc_address(member: InferenceModel | Ensemble) -> str:
+    """Where gRPC clients reach a model or ensemble inside the cluster, as host:port."""
+    return _grpc(service_name(member.name), member.namespace)
+
+
+def _grpc(service: str, namespace: str) -> str:
+    return f"{service}.{namespace}.svc:{PORTS['grpc']}"
+
+
 def _url(service: str, namespace: str) -> str:
     return f"http://{service}.{namespace}.svc:{HTTP_PORT}"
 

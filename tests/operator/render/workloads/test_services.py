@@ -10,8 +10,10 @@ from tests.operator.render.workloads.cases import CASES, IMAGES, Case, read_case
 from argosy.api import Ensemble, InferenceModel
 from argosy.render.workloads import (
     Cluster,
+    member_grpc_address,
     member_selector,
     member_url,
+    pool_grpc_address,
     pool_objects,
     pool_selector,
     pool_url,
@@ -115,3 +117,15 @@ def test_a_member_called_like_the_pools_service_gets_another(member: InferenceMo
     assert first == "assistants-pool"
     assert second.startswith("assistants-pool-")
     assert member_url(renamed) == f"http://{second}.serving.svc:8000/v2/models/assistants-pool"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_grpc_is_reached_by_the_same_services(name: str) -> None:
+    case = read_case(name)
+    ports = {
+        f"{each['metadata']['name']}.{each['metadata']['namespace']}.svc:{port['port']}"
+        for each in case.of_kind("Service")
+        for port in each["spec"]["ports"]
+        if port["name"] == "grpc"
+    }
+    assert ports == {pool_grpc_address(case.pool), *map(member_grpc_address, case.members)}
