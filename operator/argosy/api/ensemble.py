@@ -127,6 +127,11 @@ class EnsembleSpec(ApiModel):
     )
 
     @property
+    def default_version(self) -> int:
+        """The version that answers a request which names none."""
+        return self.version
+
+    @property
     def fewest_replicas(self) -> int:
         """`replicas` where it is set, else `minReplicas`."""
         return self.min_replicas if self.replicas is None else self.replicas

@@ -1,6 +1,6 @@
 """InferenceModel: a model to serve, declared."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -8,6 +8,7 @@ from pydantic import Field
 from argosy.api.base import ApiModel, Fault, Int, Rule
 from argosy.api.batching import Batching
 from argosy.api.configfields import check_config
+from argosy.api.declaredversions import BY_VERSION, MAX_VERSIONS, VERSION_RULES, VersionFiles, declared
 from argosy.api.engine import Engine
 from argosy.api.footprint import Device, Footprint, Parallelism
 from argosy.api.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
@@ -26,15 +27,6 @@ ON_ONE_GPU = frozenset({"onnxruntime", "tensorrt"})
 """Backends of which an instance runs on one GPU, whatever it is given."""
 BATCH_FROM_FILES = frozenset({"onnxruntime", "tensorrt", "python"})
 """Backends that complete an absent maxBatchSize from the model's files."""
-
-
-def _served_version(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    policy = spec.version_policy
-    if policy and policy.specific and spec.version not in policy.specific.versions:
-        yield Fault(
-            f"does not list spec.version {spec.version}, which would not be served; add it",
-            ("versionPolicy", "specific", "versions"),
-        )
 
 
 def _one_scheduler(spec: "InferenceModelSpec") -> Iterator[Fault]:
@@ -171,15 +163,26 @@ class InferenceModelSpec(ApiModel):
 
     pool_ref: PoolReference = Field(description="The ServingPool that serves it, in the same namespace.")
     model_format: ModelFormat = Field(description="What the model is made of; it decides the backend.")
-    version: Version = Field(description="The version to serve, 1 or more. Raise it to roll out new files.")
-    storage_uri: StorageUri = Field(
-        description="Where the version's files are: s3, gs, az, abfss, hf, oci, pvc, http, https or file. A "
-        "path after `file:` may be "
-        "relative to the manifest."
+    version: Version | None = Field(
+        default=None,
+        description="The version to serve, 1 or more. Raise it to roll out new files. Required, unless versions lists "
+        "several.",
+    )
+    storage_uri: StorageUri | None = Field(
+        default=None,
+        description="Where the version's files are: s3, gs, az, abfss, hf, oci, pvc, http, https or file. A path after "
+        "`file:` may be relative to the manifest. Required, unless versions lists several.",
     )
     digest: Digest | None = Field(
         default=None,
         description="The files' digest, `sha256:` and 64 hexadecimal digits, checked on arrival. Default: not checked.",
+    )
+    versions: tuple[VersionFiles, ...] = Field(
+        default=(),
+        max_length=MAX_VERSIONS,
+        description="Several versions that are served at once, in place of version, storageUri and digest. A request "
+        "that names none is answered by the highest.",
+        json_schema_extra=BY_VERSION,
     )
     storage: ModelStorage = Field(
         default_factory=ModelStorage, description="Who may read the files. Default: as the pool says."
@@ -267,13 +270,7 @@ class InferenceModelSpec(ApiModel):
     revision_history_limit: RevisionHistoryLimit = 10
 
     rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            ("version", "version_policy"),
-            _served_version,
-            cel="!has(self.versionPolicy) || !has(self.versionPolicy.specific) || self.version in "
-            "self.versionPolicy.specific.versions",
-            says="versionPolicy.specific.versions must list spec.version",
-        ),
+        *VERSION_RULES,
         Rule(
             ("batching", "sequence"),
             _one_scheduler,
@@ -319,6 +316,16 @@ class InferenceModelSpec(ApiModel):
         Rule(("model_format", "engine"), _builder_reads_format),
         Rule(("config",), _config_fields),
     )
+
+    @property
+    def declared(self) -> Mapping[int, VersionFiles]:
+        """Every declared version and its files, the lowest first."""
+        return declared(self)
+
+    @property
+    def default_version(self) -> int:
+        """The version that answers a request which names none: the highest declared one."""
+        return max(self.declared)
 
     @property
     def backend(self) -> str:

@@ -62,13 +62,13 @@ class VersionPolicy(ApiModel):
     )
 
 
-def retained(version: int, policy: VersionPolicy | None, known: Collection[int]) -> set[int]:
-    """The versions of `known` that the policy serves when all is settled; `version` is always one of them."""
-    others = sorted(set(known) - {version}, reverse=True)
+def retained(declared: Collection[int], policy: VersionPolicy | None, known: Collection[int]) -> set[int]:
+    """The versions that the policy serves when all is settled: those `declared`, and of the others in `known` some."""
+    others = sorted(set(known) - set(declared), reverse=True)
     if policy is None:
-        return {version}
+        return set(declared)
     if policy.specific is not None:
-        return {version} | (set(others) & set(policy.specific.versions))
+        return set(declared) | (set(others) & set(policy.specific.versions))
     if policy.latest is not None:
-        return {version, *others[: policy.latest.num_versions - 1]}
-    return {version, *others}
+        return {*declared, *others[: max(0, policy.latest.num_versions - len(declared))]}
+    return {*declared, *others}

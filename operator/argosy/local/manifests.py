@@ -155,9 +155,19 @@ def _bodies(value: Any, label: str) -> Iterator[tuple[str, Any]]:
 
 
 def _anchored(resource: Resource, file: Path) -> Resource:
-    """The resource with its `file:` URI made absolute."""
-    if not isinstance(resource, InferenceModel) or not is_file(resource.spec.storage_uri):
+    """The resource with its `file:` URIs made absolute."""
+    if not isinstance(resource, InferenceModel):
         return resource
-    path = (file.parent / local_path(resource.spec.storage_uri)).resolve()
-    spec = resource.spec.model_copy(update={"storage_uri": path.as_uri()})
-    return resource.model_copy(update={"spec": spec})
+    update: dict[str, Any] = {}
+    if resource.spec.storage_uri is not None:
+        update["storage_uri"] = _absolute(resource.spec.storage_uri, file)
+    if resource.spec.versions:
+        update["versions"] = tuple(
+            each.model_copy(update={"storage_uri": _absolute(each.storage_uri, file)})
+            for each in resource.spec.versions
+        )
+    return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
+
+
+def _absolute(uri: str, file: Path) -> str:
+    return (file.parent / local_path(uri)).resolve().as_uri() if is_file(uri) else uri

@@ -65,7 +65,7 @@ def _row(resource: Resource, status: Status, doing: str) -> Row:
     return Row(
         kind=resource.kind,
         name=resource.name,
-        version="" if isinstance(resource, ServingPool) else _version(resource.spec.version, status),
+        version="" if isinstance(resource, ServingPool) else _version(resource.spec.default_version, status),
         ready=ready.status if ready else "Unknown",
         reason=ready.reason if ready else "",
         where="" if isinstance(resource, ServingPool) else _where(getattr(status, "placement", ())),

@@ -23,7 +23,7 @@ def body() -> Callable[..., Body]:
     def build(kind: str, changes: dict[str, Any] | None = None) -> Body:
         found = deepcopy(BODIES[kind])
         for path, value in (changes or {}).items():
-            _set(found["spec"], path.split("."), value)
+            _set(found["spec"], path.split("."), deepcopy(value) if value is not ... else ...)
         return found
 
     return build

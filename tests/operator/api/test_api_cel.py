@@ -46,10 +46,20 @@ def spec_schema(kind: str) -> Schema:
     return structural_schema(spec)
 
 
+SEVERAL: dict[str, Any] = {
+    "versions": [{"version": 1, "storageUri": "s3://b/1"}, {"version": 2, "storageUri": "s3://b/2"}]
+}
 BREAKING = [
     ("InferenceModel", {"versionPolicy": {}}, "set exactly one of latest, all and specific"),
     ("InferenceModel", {"versionPolicy.all": {}}, "set exactly one of latest, all and specific"),
-    ("InferenceModel", {"version": 3}, "versionPolicy.specific.versions must list spec.version"),
+    ("InferenceModel", {"version": 3}, "versionPolicy.specific.versions must list every declared version"),
+    ("InferenceModel", SEVERAL | {"digest": ...}, "set either version and storageUri, or versions"),
+    ("InferenceModel", {"storageUri": ...}, "set either version and storageUri, or versions"),
+    (
+        "InferenceModel",
+        SEVERAL | {"version": ..., "storageUri": ..., "digest": ..., "versions.1.version": 3},
+        "versionPolicy.specific.versions must list every declared version",
+    ),
     ("InferenceModel", {"sequence": {}}, "batching and sequence exclude each other; keep one"),
     ("InferenceModel", {"maxBatchSize": 8}, "a preferred batch size is at most maxBatchSize"),
     ("InferenceModel", {"inputs.0.dims": [0]}, "a dimension is 1 or more, or -1 for any size"),
@@ -154,3 +164,8 @@ def test_a_smallest_body_breaks_no_rule() -> None:
     assert broken(spec_schema("ServingPool"), {}) == []
     pool = {"tolerations": [{"key": "gpus"}], "runtime": {"args": ["--id=a", "--http-portal"]}}
     assert broken(spec_schema("ServingPool"), pool) == []
+
+
+def test_several_versions_in_place_of_one_break_no_rule(body: Callable[..., Body]) -> None:
+    changes = SEVERAL | {"version": ..., "storageUri": ..., "digest": ...}
+    assert broken(spec_schema("InferenceModel"), body("InferenceModel", changes)["spec"]) == []

@@ -14,6 +14,14 @@ Body = dict[str, Any]
 Case = tuple[dict[str, Any], str, str]
 
 
+SEVERAL = [{"version": 1, "storageUri": "s3://b/1"}, {"version": 2, "storageUri": "s3://b/2"}]
+
+
+def several(versions: list[dict[str, Any]]) -> dict[str, Any]:
+    """These versions in place of the one."""
+    return {"version": ..., "storageUri": ..., "digest": ..., "versions": versions}
+
+
 def group(**fields: Any) -> dict[str, Any]:
     """One instance group in place of `instances`."""
     return {"instances": ..., "instanceGroups": [fields]}
@@ -44,6 +52,20 @@ MODEL: list[Case] = [
     ({"versionPolicy.all": {}}, "spec.versionPolicy", "found all and specific"),
     ({"versionPolicy.specific.versions": [1, 2, 1]}, "spec.versionPolicy.specific.versions[2]", "listed twice"),
     ({"versionPolicy.specific.versions": [1]}, "spec.versionPolicy.specific.versions", "spec.version 2"),
+    ({"version": ...}, "spec.version", "is required, unless versions lists several"),
+    ({"storageUri": ...}, "spec.storageUri", "is required, unless versions lists several"),
+    ({"versions": SEVERAL}, "spec.version", "versions has it for each version"),
+    ({"versions": SEVERAL}, "spec.storageUri", "versions has it for each version"),
+    ({"versions": SEVERAL}, "spec.digest", "versions has it for each version"),
+    (several([*SEVERAL, SEVERAL[0]]), "spec.versions[2].version", "version 1 is listed twice"),
+    (several([{"version": 1}]), "spec.versions[0].storageUri", "is required"),
+    (several([{"version": 1, "storageUri": "ftp://x"}]), "spec.versions[0].storageUri", "does not begin with one of"),
+    (several([*SEVERAL, {"version": 9, "storageUri": "s3://b/9"}]), "spec.versionPolicy.specific.versions", "has 9"),
+    (
+        several(SEVERAL) | {"versionPolicy": {"latest": {"numVersions": 1}}},
+        "spec.versionPolicy.latest.numVersions",
+        "is 1, and versions lists 2",
+    ),
     ({"versionPolicy": {"latest": {"numVersions": 0}}}, "spec.versionPolicy.latest.numVersions", "1 or more"),
     ({"inputs.0.dims": [4, 0]}, "spec.inputs[0].dims[1]", "1 or more, or -1"),
     ({"inputs.0.dims": [-2]}, "spec.inputs[0].dims[0]", "found -2"),

@@ -12,7 +12,7 @@ from tritonclient.grpc import model_config_pb2 as pb
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.versions import VersionPolicy, retained
-from argosy.fleet.demand.model_files import declared_source
+from argosy.fleet.demand.model_files import declared_sources
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.render.configrules import check_rendered
 from argosy.render.configtext import config_text
@@ -110,7 +110,7 @@ def test_an_engine_decides_the_backend(
     spec = {"engine": engine} if engine else {}
     built = model(model_format, storageUri="s3://b/built.plan", **spec)
     assert model_config(built, Devices((0,)), [1]).backend == backend
-    assert declared_source(built).filename == filename
+    assert declared_sources(built)[1].filename == filename
 
 
 @pytest.mark.parametrize("backend", ["onnx", "python", "tensorrt"])
@@ -152,7 +152,7 @@ def test_the_overlay_replaces_lists_and_merges_the_rest() -> None:
 def test_a_lone_file_is_called_what_its_backend_looks_for(
     backend: str, uri: str, config: dict[str, Any], expected: str
 ) -> None:
-    assert declared_source(model(backend, storageUri=uri, config=config)).filename == expected
+    assert declared_sources(model(backend, storageUri=uri, config=config))[1].filename == expected
 
 
 @given(
@@ -168,7 +168,7 @@ def test_a_lone_file_is_called_what_its_backend_looks_for(
 def test_a_policy_always_keeps_the_declared_version(
     version: int, known: set[int], policy: dict[str, Any] | None
 ) -> None:
-    kept = retained(version, VersionPolicy.model_validate(policy) if policy else None, known | {version})
+    kept = retained([version], VersionPolicy.model_validate(policy) if policy else None, known | {version})
     assert version in kept
     assert kept <= known | {version}
     if policy and "latest" in policy:

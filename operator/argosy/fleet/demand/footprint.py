@@ -49,17 +49,16 @@ def versions_kept(model: InferenceModel, named: Collection[int] = (), loaded: It
 
     `named` are those that ensembles ask for, `loaded` those that each server has.
     """
-    version, policy = model.spec.version, model.spec.version_policy
-    known = ({version, *versions} for versions in loaded)
-    now = (len(retained(version, policy, each) | (set(named) & each)) for each in known)
-    return max(_to_come(model), *now, 1)
+    declared, policy = model.spec.declared.keys(), model.spec.version_policy
+    known = ({*declared, *versions} for versions in loaded)
+    now = (len(retained(declared, policy, each) | (set(named) & each)) for each in known)
+    return max([_to_come(model), *now])
 
 
 def _to_come(model: InferenceModel) -> int:
-    """As many as the policy itself tells; with `all`, only storage knows."""
-    policy = model.spec.version_policy
-    if policy is None or policy.all is not None:
-        return 1
-    if policy.specific is not None:
-        return len({model.spec.version, *policy.specific.versions})
-    return policy.latest.num_versions if policy.latest is not None else 1
+    """As many as are declared and the policy itself tells; with `all`, only storage knows of more."""
+    declared, policy = model.spec.declared.keys(), model.spec.version_policy
+    if policy is not None and policy.specific is not None:
+        return len({*declared, *policy.specific.versions})
+    latest = policy.latest.num_versions if policy is not None and policy.latest is not None else 0
+    return max(len(declared), latest)

@@ -105,7 +105,7 @@ def _demand(
     versions = versions_kept(model, {step.version for step in steps if step.version is not None}, loaded)
     return Demand(
         model=model.name,
-        version=model.spec.version,
+        version=model.spec.default_version,
         footprint=footprint_of(model, versions, has_gpus),
         replicas=_replicas(model, users),
         instances=instances_of(model),

@@ -51,6 +51,6 @@ class Members:
         return self.declares(name) or name in self.elsewhere
 
     def version(self, name: str) -> int | None:
-        """The declared version of a valid member."""
+        """The version of a valid member that answers a request which names none."""
         member = self.models.get(name) or self.ensembles.get(name)
-        return member.spec.version if member else None
+        return member.spec.default_version if member else None

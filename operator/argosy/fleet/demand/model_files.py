@@ -17,13 +17,21 @@ MODEL_FILES = {
 """The suffixes of the one file that a version may consist of, by backend; it is placed as `model<suffix>`."""
 
 
-def declared_source(model: InferenceModel) -> VersionSource:
-    """The declared version's source, with the name that a lone file of it gets."""
+def declared_sources(model: InferenceModel) -> dict[int, VersionSource]:
+    """The declared versions' sources, with the name that a lone file gets."""
     spec, need = model.spec, footprint_of(model)
-    name = str(spec.config.get("default_model_filename") or "")
-    filename = _file_name(spec.storage_uri, spec.backend, name)
-    whole, secret = need.whole and not need.assumed, spec.storage.secret_name or ""
-    return VersionSource(spec.storage_uri, spec.digest or "", filename, need.memory, whole, secret)
+    name, whole = str(spec.config.get("default_model_filename") or ""), need.whole and not need.assumed
+    return {
+        version: VersionSource(
+            files.storage_uri,
+            files.digest or "",
+            _file_name(files.storage_uri, spec.backend, name),
+            need.memory,
+            whole,
+            spec.storage.secret_name or "",
+        )
+        for version, files in spec.declared.items()
+    }
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.versions import retained
 from argosy.fleet.demand.members import Members
-from argosy.fleet.demand.model_files import declared_source
+from argosy.fleet.demand.model_files import declared_sources
 from argosy.fleet.migration.forms import Form, ReloadKeys
 from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.migration.state import Places
@@ -34,7 +34,7 @@ def target_forms(
     """
     placements = [each for each in server.placements if each.model not in without]
     ensembles = _ensembles(server, members, places)
-    pins = pins_of(ensembles, {each.model: members.models[each.model].spec.version for each in placements})
+    pins = pins_of(ensembles, {each.model: members.models[each.model].spec.default_version for each in placements})
     known = observed.without_former(declared_only) if declared_only else observed
     found = {each.model: _model(members.models[each.model], each, server, pins, known, keys) for each in placements}
     for ensemble in ensembles:
@@ -49,7 +49,7 @@ def outdated_forms(
 ) -> frozenset[Binding]:
     """Where something of the plan is loaded in another form than the declared one.
 
-    Of a model the declared version counts, whatever stands beside it.
+    Of a model the declared versions count, whatever stands beside them.
     """
     return frozenset(
         (server.name, name)
@@ -83,7 +83,7 @@ def _declared(server: ServerPlan, members: Members, places: Places, keys: Reload
     """The forms that are declared, as if nothing had been there before."""
     pins = pins_of(
         ensembles := _ensembles(server, members, places),
-        {each.model: members.models[each.model].spec.version for each in server.placements},
+        {each.model: members.models[each.model].spec.default_version for each in server.placements},
     )
     found = {each.model: _placed(members.models[each.model], each, server, {}, keys) for each in server.placements}
     return found | {each.name: _ensemble(each, pins[each.name], keys) for each in ensembles if each.name in pins}
@@ -96,10 +96,10 @@ def _placed(
     beside: Mapping[int, VersionSource],
     keys: ReloadKeys,
 ) -> Form:
-    """The declared version, and those `beside` it."""
+    """The declared versions, and those `beside` them."""
     return Form(
         model.name,
-        {**beside, model.spec.version: declared_source(model)},
+        {**beside, **declared_sources(model)},
         tuple(server.gpus.index(gpu) for gpu in placement.gpus),
         keys.of_model(model, placement, server),
     )
@@ -125,7 +125,7 @@ def _ensemble(ensemble: Ensemble, pins: Mapping[str, int], keys: ReloadKeys) -> 
 def _versions(
     model: InferenceModel, server: str, wanted: Collection[int], observed: Observed
 ) -> dict[int, VersionSource]:
-    """The versions that a server should have of a model: the declared one, and those that are still needed.
+    """The versions that a server should have of a model: those declared, and those that are still needed.
 
     `wanted` are versions that the ensembles to come name. A server that has nothing of the model, for its Pod is a new
     one, is to have again what it served; where nobody serves the model, also what another one did.
@@ -133,10 +133,11 @@ def _versions(
     spec, name = model.spec, model.name
     held = observed.held(server)
     own = dict(held[name].versions) if name in held else {}
-    known = {**observed.known.get(name, {}), **own, spec.version: declared_source(model)}
-    kept = retained(spec.version, spec.version_policy, known)
+    declared = declared_sources(model)
+    known = {**observed.known.get(name, {}), **own, **declared}
+    kept = retained(declared, spec.version_policy, known)
     kept |= (set(wanted) | {each.steps[name] for each in held.values() if name in each.steps}) & set(known)
-    if not _serves(observed, server, name, spec.version):
+    if not all(_serves(observed, server, name, version) for version in declared):
         served = observed.served.get(server, {}).get(name)
         kept |= set(own) if name in held else set(served.versions if served else ()) & set(known)
         kept |= set(known) if observed.unserved(name) else set()

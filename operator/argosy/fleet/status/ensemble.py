@@ -24,7 +24,7 @@ def ensemble_status(
         place(s, ensemble.spec.version, sorted({g for p in s.placements if p.model in models for g in p.gpus}), 1)
         for s in servers
     ]
-    loading = progress.loading(ensemble.name, ensemble.spec.version, servers)
+    loading = progress.loading(ensemble.name, [ensemble.spec.version], servers)
     generation = ensemble.metadata.generation
     parts = [
         _valid(ensemble, progress.pool),
@@ -50,7 +50,7 @@ def _steps(ensemble: Ensemble, progress: PoolProgress, servers: tuple[ServerPlan
     found = []
     for step in ensemble.spec.steps:
         version = step.version or progress.members.version(step.model) or 1
-        loading = progress.loading(step.model, version, servers)
+        loading = progress.loading(step.model, [version], servers)
         wanted = next(each for each in loading.versions() if each.version == version)
         found.append(StepStatus(model=step.model, version=version, state=wanted.state))
     return tuple(found)

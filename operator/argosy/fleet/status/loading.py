@@ -1,6 +1,6 @@
 """What servers report about one model or ensemble, held against what was planned."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from argosy.api import ConditionType, Reason
@@ -14,13 +14,13 @@ from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """One model's states. `servers` are those that are to hold `version`; `reported` has what each server, also one
+    """One model's states. `servers` are to hold the `declared` versions; `reported` has what each server, also one
     that the model leaves, says of it. `outdated` are those that have it in another form than the declared one. `notes`
     say what a server waits for.
     """
 
     model: str
-    version: int
+    declared: frozenset[int]
     servers: tuple[str, ...]
     reported: Mapping[str, Sequence[LoadedModel]]
     urls: Mapping[str, str]
@@ -31,7 +31,7 @@ class Loading:
     def of(
         cls,
         model: str,
-        version: int,
+        declared: Iterable[int],
         servers: Sequence[str],
         observed: Observed,
         notes: Mapping[Binding, Note] | None = None,
@@ -42,14 +42,19 @@ class Loading:
         mine = {name: notes[name, model] for name in servers if (name, model) in notes} if notes else {}
         outdated = frozenset(name for name in servers if (name, model) in observed.outdated)
         return cls(
-            model, version, tuple(servers), said, {name: url for name, url in urls.items() if url}, mine, outdated
+            model,
+            frozenset(declared),
+            tuple(servers),
+            said,
+            {name: url for name, url in urls.items() if url},
+            mine,
+            outdated,
         )
 
     @property
     def available(self) -> tuple[str, ...]:
-        """The planned servers on which the version is ready, in its declared form."""
-        ready = (name for name in self.servers if self.state_on(name) is LoadState.READY)
-        return tuple(name for name in ready if name not in self.outdated)
+        """The planned servers on which every declared version is ready, in its declared form."""
+        return tuple(name for name in self.servers if all(self._has(name, version) for version in self.declared))
 
     @property
     def former(self) -> tuple[str, ...]:
@@ -62,13 +67,8 @@ class Loading:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Each planned server that could not load the version, and why."""
-        return {
-            name: _told(entry)
-            for name in self.servers
-            for entry in self.reported.get(name, ())
-            if entry.version == self.version and entry.state is LoadState.UNAVAILABLE and entry.reason
-        }
+        """Each planned server that could not load a declared version, and why."""
+        return self._failures(self.declared)
 
     @property
     def url(self) -> str:
@@ -76,18 +76,15 @@ class Loading:
         at = (*self.available, *self.former)
         return next((f"{self.urls[n]}/v2/models/{self.model}" for n in at if n in self.urls), "")
 
-    def state_on(self, server: str) -> LoadState | None:
-        """The version's state on a server, or None if it says nothing of it."""
-        return next((m.state for m in self.reported.get(server, ()) if m.version == self.version), None)
-
     def rolling(self, kept: Collection[int] = ()) -> str:
         """In words, the other versions, not in `kept`, that a planned server has not unloaded yet; empty if none."""
-        leftovers = sorted(self._present() - {self.version} - set(kept))
+        leftovers = sorted(self._present() - self.declared - set(kept))
         return f"version {', '.join(map(str, leftovers))} is still being unloaded" if leftovers else ""
 
     def serving(self) -> str:
         """The message of Ready where everything is."""
-        return f"version {self.version} serves on {counted(len(self.servers), 'server')}"
+        verb = "serve" if len(self.declared) > 1 else "serves"
+        return f"{self._named} {verb} on {counted(len(self.servers), 'server')}"
 
     def finding(self) -> Finding:
         """The condition Loaded."""
@@ -95,7 +92,8 @@ class Loading:
         if not wanted:
             still = f"; it is still served by {listed(self.former, separator=', ')}" if self.former else ""
             return Finding(kind, False, Reason.PENDING, f"it has no place yet{still}")
-        so_far = f"version {self.version} is loaded on {done} of {counted(wanted, 'server')}"
+        verb = "are" if len(self.declared) > 1 else "is"
+        so_far = f"{self._named} {verb} loaded on {done} of {counted(wanted, 'server')}"
         if done == wanted:
             return Finding(kind, True, Reason.LOADED, so_far)
         if self.failures:
@@ -112,13 +110,33 @@ class Loading:
     def versions(self) -> tuple[VersionStatus, ...]:
         """Every version that is wanted or still there, with its share of the servers' traffic."""
         shares = _traffic(self.reported)
-        return tuple(self._version(number, shares) for number in sorted(self._present() | {self.version}, reverse=True))
+        return tuple(self._version(number, shares) for number in sorted(self._present() | self.declared, reverse=True))
 
     @property
     def active_version(self) -> int | None:
         """The version that most requests reach; of two alike the newer."""
         shares = _traffic(self.reported)
         return max(shares, key=lambda version: (shares[version], version), default=None)
+
+    @property
+    def _named(self) -> str:
+        many = "versions" if len(self.declared) > 1 else "version"
+        return f"{many} {', '.join(map(str, sorted(self.declared)))}"
+
+    def _has(self, server: str, version: int) -> bool:
+        """Whether a planned server has the version ready, in its declared form."""
+        return server not in self.outdated and self._says(server, version)
+
+    def _says(self, server: str, version: int) -> bool:
+        return _is_ready(self.reported.get(server, ()), version)
+
+    def _failures(self, versions: Collection[int]) -> dict[str, str]:
+        return {
+            name: _told(entry)
+            for name in self.servers
+            for entry in self.reported.get(name, ())
+            if entry.version in versions and entry.state is LoadState.UNAVAILABLE and entry.reason
+        }
 
     def _present(self) -> set[int]:
         return {m.version for entries in self.reported.values() for m in entries if m.state in _PRESENT}
@@ -127,7 +145,7 @@ class Loading:
         """At which step the first of the failures happened."""
         first = next(iter(self.failures))
         kind = next(
-            (e.failure for e in self.reported[first] if e.version == self.version and e.failure), FailureKind.LOAD
+            (e.failure for e in self.reported[first] if e.version in self.declared and e.failure), FailureKind.LOAD
         )
         return _FAILURES[kind]
 
@@ -139,28 +157,32 @@ class Loading:
         """What a server that does not have the version yet is doing about it."""
         if server in self.notes:
             return f"{server}: {self.notes[server].message}"
-        said = next((_told(m) for m in self.reported.get(server, ()) if m.version == self.version), "")
+        found = (_told(m) for m in self.reported.get(server, ()) if m.version in self.declared)
+        said = next((words for words in found if words), "")
         if not said and server in self.outdated:
             said = "the declared form is being loaded; the former one goes on serving"
         return f"{server}: {said}" if said else f"waiting for {server}"
 
     def _version(self, number: int, shares: Mapping[int, int]) -> VersionStatus:
-        wanted = number == self.version
+        wanted = number in self.declared
         old = sum(_is_ready(entries, number) for entries in self.reported.values())
-        ready = len(self.available) if wanted else old
+        # a server that lacks another declared version is outdated as a whole, and has this one all the same
+        have = self._has if len(self.declared) == 1 else self._says
+        ready = sum(have(name, number) for name in self.servers) if wanted else old
+        failures = self._failures({number}) if wanted else {}
         return VersionStatus(
             version=number,
-            state=self._state(ready) if wanted else _old_state(ready),
+            state=self._state(ready, bool(failures)) if wanted else _old_state(ready),
             traffic_percent=shares.get(number, 0),
             replicas=len(self.servers) if wanted else 0,
             available_replicas=ready,
-            reason=bounded(listed(f"{server}: {why}" for server, why in self.failures.items())) if wanted else "",
+            reason=bounded(listed(f"{server}: {why}" for server, why in failures.items())),
         )
 
-    def _state(self, ready: int) -> VersionState:
+    def _state(self, ready: int, failed: bool) -> VersionState:
         if ready and ready == len(self.servers):
             return VersionState.SERVING
-        if self.failures:
+        if failed:
             return VersionState.FAILED
         return VersionState.LOADING if self.servers else VersionState.PENDING
 

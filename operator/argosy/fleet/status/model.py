@@ -31,7 +31,7 @@ def model_status(
     places = [
         place(server, seat.version, seat.gpus, seat.instances) for server, seat in zip(servers, seats, strict=True)
     ]
-    loading = progress.loading(model.name, model.spec.version, servers)
+    loading = progress.loading(model.name, model.spec.declared, servers)
     return InferenceModelStatus(
         observed_generation=model.metadata.generation,
         conditions=conditions(

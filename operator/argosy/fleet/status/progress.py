@@ -1,6 +1,6 @@
 """One pool's plan held against what its servers say: what every status in the pool is made from."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from argosy.api import ServingPool
@@ -61,11 +61,11 @@ class PoolProgress:
         found = (each for model in self.members.runs[name] for each in self.unplaced.get(model, ()))
         return tuple({id(each): each for each in found}.values())
 
-    def loading(self, name: str, version: int, servers: tuple[ServerPlan, ...]) -> Loading:
-        """What servers say of a version that these are to have."""
+    def loading(self, name: str, versions: Iterable[int], servers: tuple[ServerPlan, ...]) -> Loading:
+        """What servers say of versions that these are to have."""
         names = [server.name for server in servers]
         held_up = {(server, name): note for server in names if (note := self._waits(server, name)) is not None}
-        return Loading.of(name, version, names, self.observed, {**held_up, **self.notes})
+        return Loading.of(name, versions, names, self.observed, {**held_up, **self.notes})
 
     def _waits(self, server: str, name: str) -> Note | None:
         """Why an ensemble goes on with its former graph: a step of the declared one is not loaded yet."""

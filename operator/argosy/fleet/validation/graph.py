@@ -113,7 +113,7 @@ def _check_models(
             )
         if not _serves(model, step.version):
             yield Fault(
-                f"{step.model!r} serves version {model.spec.version}, and not {step.version}; "
+                f"{step.model!r} serves version {model.spec.default_version}, and not {step.version}; "
                 "leave version out, or list it in the model's versionPolicy.specific.versions",
                 (*path, "version"),
             )
@@ -136,10 +136,11 @@ def _no_model(name: str, ensemble: Ensemble, models: Mapping[str, Served]) -> st
 
 def _serves(model: Served, version: int | None) -> bool:
     """Whether a version may be among those that are served; with `latest` and `all` only storage knows."""
-    if version is None or version == model.spec.version:
+    declared = {model.spec.version} if isinstance(model, Ensemble) else model.spec.declared.keys()
+    if version is None or version in declared:
         return True
     policy: VersionPolicy | None = getattr(model.spec, "version_policy", None)
-    if policy is None or version > model.spec.version:
+    if policy is None or version > model.spec.default_version:
         return False
     if policy.specific is not None:
         return version in policy.specific.versions

@@ -1,0 +1,98 @@
+"""Several declared versions are served at once: placed, loaded, sized, told, and changed one by one."""
+
+from typing import Any
+
+from tests.operator.fleet.declared import GIB, ensemble, gpu_node, pool, resource
+from tests.operator.fleet.simulated_cluster import Cluster
+
+from argosy.api import ConditionType, InferenceModelStatus, Resource
+from argosy.api.status import VersionState
+
+TENSOR = {"dataType": "TYPE_FP32", "dims": [1]}
+
+
+def model(*versions: int, memory: int = 20, **spec: Any) -> Resource:
+    """`m`, of which each of these versions takes so many GiB."""
+    given = {
+        "poolRef": {"name": "p"},
+        "modelFormat": {"name": "onnx"},
+        "versions": [{"version": each, "storageUri": f"s3://b/m/{each}"} for each in versions],
+        "inputs": [{"name": "X", **TENSOR}],
+        "outputs": [{"name": "Y", **TENSOR}],
+        "footprint": {"gpuMemory": f"{memory}Gi"},
+        **spec,
+    }
+    return resource("InferenceModel", "m", **given)
+
+
+def status(cluster: Cluster) -> InferenceModelStatus:
+    assert cluster.outcome is not None
+    found = cluster.outcome.statuses["InferenceModel default/m"]
+    assert isinstance(found, InferenceModelStatus)
+    return found
+
+
+def message(cluster: Cluster, kind: ConditionType) -> str:
+    condition = status(cluster).condition(kind)
+    assert condition is not None
+    return f"{condition.reason}: {condition.message}"
+
+
+def states(cluster: Cluster) -> dict[int, tuple[VersionState, int, int]]:
+    found = status(cluster).versions
+    return {each.version: (each.state, each.available_replicas, each.traffic_percent) for each in found}
+
+
+def loaded(cluster: Cluster) -> dict[int, str]:
+    (server,) = cluster.servers.values()
+    return {version: source.uri for version, source in server.loaded["m"].versions.items()}
+
+
+def test_every_declared_version_is_loaded_from_its_own_files_and_told() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model(2, 1)])
+    assert loaded(cluster) == {1: "s3://b/m/1", 2: "s3://b/m/2"}
+    assert states(cluster) == {2: (VersionState.SERVING, 1, 100), 1: (VersionState.SERVING, 1, 0)}
+    assert status(cluster).active_version == 2
+    assert message(cluster, ConditionType.READY) == "Serving: versions 1, 2 serve on 1 server"
+    (server,) = cluster.servers.values()
+    assert [each.memory for each in server.step.plan.placements] == [40 * GIB]
+
+
+def test_versions_that_do_not_fit_together_say_so() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model(1, 2, memory=40)])
+    assert message(cluster, ConditionType.PLACED).startswith("GpuTooSmall")
+    assert "80 GiB for 2 versions" in message(cluster, ConditionType.PLACED)
+
+
+def test_one_that_does_not_load_is_told_and_the_others_serve() -> None:
+    cluster = Cluster((gpu_node("a"),), refuses=frozenset({("m", 2)}))
+    cluster.settle([pool(), model(1)])
+    cluster.settle([pool(), model(1, 2)])
+    assert not status(cluster).ready
+    assert states(cluster)[2][0] is VersionState.FAILED
+    assert states(cluster)[1] == (VersionState.SERVING, 1, 100)
+    assert cluster.routed() == {"m": {"p-0"}}
+
+
+def test_one_comes_and_another_goes_while_the_rest_serves() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model(1, 2, memory=10)])
+    changed = [pool(), model(2, 3, memory=10)]
+    for _ in range(30):
+        cluster.tick(changed)
+        assert cluster.routed() == {"m": {"p-0"}}
+        assert 2 in loaded(cluster)
+    cluster.settle(changed)
+    assert loaded(cluster) == {2: "s3://b/m/2", 3: "s3://b/m/3"}
+    assert status(cluster).ready
+
+
+def test_an_ensemble_may_hold_to_any_of_them() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    step = {"model": "m", "version": 1, "inputs": {"X": "T0"}, "outputs": {"Y": "T1"}}
+    cluster.settle([pool(), model(1, 2), ensemble("e", "m", steps=[step])])
+    (server,) = cluster.servers.values()
+    assert server.loaded["e"].steps == {"m": 1}
+    assert cluster.routed() == {"m": {"p-0"}, "e": {"p-0"}}
