@@ -31,8 +31,6 @@ from argosy.render.forms import RenderedKeys, forms_by_server
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
-_KEYS = RenderedKeys()
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -85,7 +83,7 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
         key: Migration() if facts[key].suspended else migrate(state, snapshot.pool(key).drain_since, now, drain_period)
         for key, state in states.items()
     }
-    steps = {key: server_steps(state, migrations[key], _KEYS) for key, state in states.items()}
+    steps = {key: server_steps(state, migrations[key], _keys(state.members)) for key, state in states.items()}
     return Outcome(
         plan=plan,
         facts=tuple(facts.values()),
@@ -121,7 +119,7 @@ def _facts(
 
 def _loaded(known: PoolSnapshot) -> LoadedVersions:
     return {
-        each.server: {model.name: model.versions.keys() for model in each.models if not model.is_ensemble}
+        each.server: {model.declared_name: model.versions.keys() for model in each.models if not model.is_ensemble}
         for each in known.repositories
     }
 
@@ -133,13 +131,17 @@ def _running(pool: ServingPool, nodes: tuple[Node, ...], known: PoolSnapshot) ->
     return tuple(each for each in known.servers if each.node not in shut or each.name in answering)
 
 
+def _keys(members: Members) -> RenderedKeys:
+    return RenderedKeys(members.served_names)
+
+
 def _state(
     plan: PoolPlan, facts: PoolFacts, members: Members, known: PoolSnapshot, nodes: tuple[Node, ...]
 ) -> PoolState:
     """The plan, and what stands there."""
-    places = Places.of(plan, members)
+    places, keys = Places.of(plan, members), _keys(members)
     observed = Observed.of(known.reports, forms_by_server(known.repositories), forms_by_server(known.served))
-    observed = replace(observed, outdated=outdated_forms(plan.servers, members, places, observed, _KEYS))
+    observed = replace(observed, outdated=outdated_forms(plan.servers, members, places, observed, keys))
     return PoolState(
         plan=plan,
         members=members,
@@ -147,7 +149,7 @@ def _state(
         observed=observed,
         current={each.name: each for each in facts.current},
         nodes={node.name: node for node in nodes if node.ready},
-        targets={each.name: target_forms(each, members, places, observed, _KEYS) for each in plan.servers},
+        targets={each.name: target_forms(each, members, places, observed, keys) for each in plan.servers},
     )
 
 

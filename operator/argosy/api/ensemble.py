@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from argosy.api.base import ApiModel, Fault, Int, Rule
 from argosy.api.configfields import ENSEMBLE_GOVERNED, check_config
-from argosy.api.meta import Name, PoolMember, PoolReference, RevisionHistoryLimit
+from argosy.api.meta import ModelName, Name, PoolMember, PoolReference, RevisionHistoryLimit
 from argosy.api.rollout import Rollout
 from argosy.api.scale import replicas_in_order
 from argosy.api.slo import Slo
@@ -56,6 +56,10 @@ class EnsembleSpec(ApiModel):
     """What is asked for."""
 
     pool_ref: PoolReference = Field(description="The ServingPool that serves it, in the same namespace.")
+    model_name: ModelName | None = Field(
+        default=None,
+        description="What clients call it, such as Bert_v2.1; one of its pool has the name. Default: metadata.name.",
+    )
     version: Version = Field(
         default=1, description="The version to serve, 1 or more, of the ensemble as a whole. Default: 1."
     )

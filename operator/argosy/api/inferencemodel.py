@@ -12,7 +12,7 @@ from argosy.api.declaredversions import BY_VERSION, MAX_VERSIONS, VERSION_RULES,
 from argosy.api.engine import Engine
 from argosy.api.footprint import Device, Footprint, Parallelism
 from argosy.api.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
-from argosy.api.meta import PoolMember, PoolReference, RevisionHistoryLimit
+from argosy.api.meta import ModelName, PoolMember, PoolReference, RevisionHistoryLimit
 from argosy.api.modelformat import ModelFormat
 from argosy.api.rollout import Rollout
 from argosy.api.scale import replicas_in_order
@@ -162,6 +162,10 @@ class InferenceModelSpec(ApiModel):
     """What is asked for."""
 
     pool_ref: PoolReference = Field(description="The ServingPool that serves it, in the same namespace.")
+    model_name: ModelName | None = Field(
+        default=None,
+        description="What clients call it, such as Bert_v2.1; one of its pool has the name. Default: metadata.name.",
+    )
     model_format: ModelFormat = Field(description="What the model is made of; it decides the backend.")
     version: Version | None = Field(
         default=None,

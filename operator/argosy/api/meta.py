@@ -27,6 +27,12 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=253, pattern=SU
 Namespace = Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=LABEL), AfterValidator(_no_newline)]
 """A namespace: a DNS-1123 label of at most 63 characters."""
 
+MODEL_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.:@=~+-]*$"
+ModelName = Annotated[
+    str, StringConstraints(min_length=1, max_length=253, pattern=MODEL_NAME), AfterValidator(_no_newline)
+]
+"""What clients call a model: a folder's name that needs no escaping in a URL."""
+
 
 class ObjectMeta(ApiModel):
     """The part of Kubernetes' ObjectMeta that Argosy reads; the rest, the API server's, is passed over."""
@@ -88,6 +94,11 @@ class PoolMember(ApiResource):
     """What a pool serves: a model or an ensemble."""
 
     spec: Any
+
+    @property
+    def served_name(self) -> str:
+        """What clients call it: `spec.modelName`, or else `metadata.name`."""
+        return self.spec.model_name or self.name
 
     @property
     def pool_key(self) -> PoolKey:

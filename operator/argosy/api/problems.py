@@ -9,7 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from argosy.api.meta import LABEL, SUBDOMAIN
+from argosy.api.meta import LABEL, MODEL_NAME, SUBDOMAIN
 from argosy.api.nearest import did_you_mean
 from argosy.api.podtemplate import LABEL_VALUE
 from argosy.api.serverflags import FLAG, RATE_LIMIT_RESOURCE
@@ -20,6 +20,7 @@ _SHOWN = 80
 PATTERNS = {
     SUBDOMAIN: "a DNS name: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit",
     LABEL: "a DNS label: lower-case letters, digits and '-', beginning and ending with a letter or digit",
+    MODEL_NAME: "a model's name: letters, digits and any of _ . : @ = ~ + -, beginning with a letter, a digit or _",
     DIGEST: "a digest: sha256: and 64 lower-case hexadecimal digits",
     LABEL_VALUE: "the value of a label: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
     FLAG: "a flag of the server; write each as --name=value",

@@ -13,7 +13,7 @@ from argosy.render.names import service_name
 
 def elsewhere(declared: Declared, view: PoolView, pool: Callable[[PoolKey], PoolView]) -> dict[str, bool]:
     """By name, whether requests reach it in the other pool. `pool` gives what is known of one by its key."""
-    held = {(model.name, model.is_ensemble) for each in view.repositories for model in each.models}
+    held = {(model.declared_name, model.is_ensemble) for each in view.repositories for model in each.models}
     observed = cache(lambda key: Observed.of(pool(key).reports))
     moved = (each for each in declared.elsewhere if (each.name, isinstance(each, Ensemble)) in held)
     return {each.name: _reached(each, observed) for each in moved}

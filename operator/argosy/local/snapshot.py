@@ -50,7 +50,11 @@ def rows(resources: Sequence[Resource], statuses: Mapping[str, Status], doing: M
     """A row per model and ensemble, pools last. `doing` says what is under way, by model."""
     ordered = sorted(resources, key=lambda each: (_ORDER[each.kind], each.namespace, each.name))
     return [
-        _row(resource, status, doing.get(resource.name, ""))
+        _row(
+            resource,
+            status,
+            doing.get(resource.name if isinstance(resource, ServingPool) else resource.served_name, ""),
+        )
         for resource in ordered
         if (status := statuses.get(resource.identity)) is not None
     ]
@@ -72,6 +76,7 @@ def _row(resource: Resource, status: Status, doing: str) -> Row:
         message=ready.message if ready else "",
         doing="" if is_pool else doing,
         namespace=resource.namespace,
+        served_name="" if isinstance(resource, ServingPool) else resource.served_name,
     )
 
 

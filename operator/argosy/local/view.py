@@ -18,7 +18,7 @@ from .rates import Rate
 class Row:
     """One model, ensemble or pool.
 
-    `ready` and `message` are its Ready condition's, `doing` what is under way.
+    `ready` and `message` are its Ready condition's, `doing` what is under way; traffic is told of its `served_name`.
     """
 
     kind: str
@@ -30,6 +30,7 @@ class Row:
     message: str
     doing: str = ""
     namespace: str = "default"
+    served_name: str = ""
 
     @property
     def identity(self) -> str:
@@ -162,7 +163,14 @@ def models_table(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
     for row in rows:
         if row.kind in _KINDS:
             where, version = row.where, row.version
-            table.add_row(_KINDS[row.kind], row.name, version, _state(row), where, *_traffic(rates.get(row.name)))
+            table.add_row(
+                _KINDS[row.kind],
+                row.name,
+                version,
+                _state(row),
+                where,
+                *_traffic(rates.get(row.served_name or row.name)),
+            )
     return table
 
 
@@ -193,7 +201,7 @@ def messages(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
     for row in rows:
         if row.ready != "True" and row.message and not row.doing:
             table.add_row(Text(row.name, "bold"), Text(row.message))
-        if row.kind in _KINDS and (rate := rates.get(row.name)) and rate.failures:
+        if row.kind in _KINDS and (rate := rates.get(row.served_name or row.name)) and rate.failures:
             failing = f"{rate.failures:.1f} requests a second fail; their answers and the server's log say why"
             table.add_row(Text(row.name, "bold"), Text(failing, "red"))
     return table

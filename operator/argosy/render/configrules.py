@@ -82,7 +82,7 @@ def _checked(model: Alike[InferenceModel]) -> _Checked:
     resource = model.resource
     config = model_config(resource, Devices(), resource.spec.declared.keys())
     try:
-        full = normalize(config, resource.name)
+        full = normalize(config, resource.served_name)
     except ConfigError as error:
         return _Checked(config, (Violation("", str(error)),))
     complete = bool(full.input) and bool(full.output)
@@ -102,7 +102,7 @@ def _ensemble_violations(ensemble: Alike[Ensemble], steps: tuple[Alike[Inference
     """What is wrong with an ensemble by itself, and with its steps where all of their tensors are declared."""
     resource = ensemble.resource
     pins = {step.model: step.version or 1 for step in resource.spec.steps}
-    config = normalize(ensemble_config(resource, pins), resource.name)
+    config = normalize(ensemble_config(resource, pins), resource.served_name)
     configs = {step.resource.name: _checked(step).config for step in steps}
     unknown = {step.resource.name for step in steps if step.resource.spec.batch_size is None}
     complete = {name for name, each in configs.items() if each.input and each.output} - unknown

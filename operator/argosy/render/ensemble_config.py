@@ -11,31 +11,36 @@ from .model_config import overlay, specific
 from .tensors import tensor_input, tensor_output
 
 
-def ensemble_config(ensemble: Ensemble, pins: Mapping[str, int]) -> pb.ModelConfig:
+def ensemble_config(
+    ensemble: Ensemble, pins: Mapping[str, int], served_names: Mapping[str, str] | None = None
+) -> pb.ModelConfig:
     """The config of an ensemble whose steps run the versions `pins`, by model name; what its `spec.config` says added.
+
+    `served_names`: what clients call a step's model that is declared under another name.
 
     Pinned steps make it one unit: a step's new version reaches requests when the ensemble's own config does,
     and then for all its steps at once. Raises KeyError for a step without a pin.
     """
     spec = ensemble.spec
     config = pb.ModelConfig(
-        name=ensemble.name,
+        name=ensemble.served_name,
         platform="ensemble",
         max_batch_size=spec.max_batch_size,
         version_policy=specific([spec.version]),
         input=[tensor_input(tensor) for tensor in spec.inputs],
         output=[tensor_output(tensor) for tensor in spec.outputs],
         ensemble_scheduling=pb.ModelEnsembling(
-            step=[_step(step, pins) for step in spec.steps], max_inflight_requests=spec.max_inflight_requests or 0
+            step=[_step(step, pins, served_names or {}) for step in spec.steps],
+            max_inflight_requests=spec.max_inflight_requests or 0,
         ),
     )
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
     return config
 
 
-def _step(step: Step, pins: Mapping[str, int]) -> pb.ModelEnsembling.Step:
+def _step(step: Step, pins: Mapping[str, int], served_names: Mapping[str, str]) -> pb.ModelEnsembling.Step:
     return pb.ModelEnsembling.Step(
-        model_name=step.model,
+        model_name=served_names.get(step.model, step.model),
         model_version=pins[step.model],
         input_map=dict(step.inputs),
         output_map=dict(step.outputs),

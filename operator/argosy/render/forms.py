@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -17,8 +18,14 @@ from .ensemble_config import ensemble_config
 from .model_config import Devices, local_devices, model_config
 
 
+@dataclass(frozen=True, slots=True)
 class RenderedKeys:
-    """Reload keys of what is rendered: all of a config but which versions are served. A `ReloadKeys`."""
+    """Reload keys of what is rendered: all of a config but which versions are served. A `ReloadKeys`.
+
+    `served_names`: what clients call a model that is declared under another name.
+    """
+
+    served_names: Mapping[str, str] = field(default_factory=dict)
 
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> str:
         """The key of a model that is placed there."""
@@ -26,17 +33,24 @@ class RenderedKeys:
 
     def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> str:
         """The key of an ensemble that runs these versions."""
-        return _ensemble_key(Alike(ensemble), tuple(sorted(pins.items())))
-
-
-def form_of(model: RenderedModel) -> Form:
-    """A rendered model without its text."""
-    return Form(model.name, model.versions, model.gpus, model.reload_key, model.steps)
+        names = tuple((step, self.served_names.get(step, step)) for step in sorted(pins))
+        return _ensemble_key(Alike(ensemble), tuple(sorted(pins.items())), names)
 
 
 def forms_by_server(repositories: Iterable[RenderedRepository]) -> dict[str, dict[str, Form]]:
     """The forms of each server's models and ensembles, by name."""
-    return {each.server: {model.name: form_of(model) for model in each.models} for each in repositories}
+    return {each.server: _forms(each) for each in repositories}
+
+
+def _forms(repository: RenderedRepository) -> dict[str, Form]:
+    declared = {model.name: model.declared_name for model in repository.models}
+    return {model.declared_name: _form(model, declared) for model in repository.models}
+
+
+def _form(model: RenderedModel, declared: Mapping[str, str]) -> Form:
+    """A rendered model without its text, and by the names that resources have."""
+    steps = {declared.get(step, step): version for step, version in model.steps.items()}
+    return Form(model.declared_name, model.versions, model.gpus, model.reload_key, steps)
 
 
 @lru_cache(maxsize=4096)
@@ -45,8 +59,10 @@ def _model_key(model: Alike[InferenceModel], devices: Devices) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _ensemble_key(ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...]) -> str:
-    return _key(ensemble_config(ensemble.resource, dict(pins)))
+def _ensemble_key(
+    ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...], served_names: tuple[tuple[str, str], ...]
+) -> str:
+    return _key(ensemble_config(ensemble.resource, dict(pins), dict(served_names)))
 
 
 def _key(config: ModelConfig) -> str:

@@ -35,7 +35,7 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
     """
     spec = model.spec
     config = pb.ModelConfig(
-        name=model.name,
+        name=model.served_name,
         backend=spec.backend,
         max_batch_size=spec.max_batch_size or 0,  # absent: the backend completes it
         version_policy=specific(versions),

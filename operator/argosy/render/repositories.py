@@ -35,7 +35,7 @@ def rendered_servers(
     steps: Iterable[ServerStep], members: Members, loaded: Iterable[RenderedRepository]
 ) -> tuple[RenderedServer, ...]:
     """A pool's servers. `loaded` is what each has now, of which some stays as it is."""
-    texts = {each.server: {model.name: model for model in each.models} for each in loaded}
+    texts = {each.server: {model.declared_name: model for model in each.models} for each in loaded}
     return tuple(_server(step, members, texts.get(step.plan.name, {})) for step in steps)
 
 
@@ -44,17 +44,24 @@ def _server(step: ServerStep, members: Members, loaded: Mapping[str, RenderedMod
     models = tuple(
         loaded[name] if name in step.as_loaded else _model(form, members, placed) for name, form in step.forms.items()
     )
-    repository = RenderedRepository(step.plan.name, in_load_order(models))
+    # a name that clients ask for is free for another resource before what had it is gone from here
+    by_name = {each.name: each for each in sorted(models, key=lambda each: members.declares(each.declared_name))}
+    repository = RenderedRepository(step.plan.name, in_load_order(tuple(by_name.values())))
     return RenderedServer(step.plan, repository, step.routes, step.draining, step.served, step.drain_since)
 
 
 def _model(form: Form, members: Members, placed: Mapping[str, Devices]) -> RenderedModel:
+    names = members.served_names
+    names_of_steps = tuple((step, names.get(step, step)) for step in sorted(form.steps))
     text = (
-        _ensemble_text(Alike(members.ensembles[form.name]), tuple(sorted(form.steps.items())))
+        _ensemble_text(Alike(members.ensembles[form.name]), tuple(sorted(form.steps.items())), names_of_steps)
         if form.steps
         else _model_text(Alike(members.models[form.name]), placed[form.name], tuple(sorted(form.versions)))
     )
-    return RenderedModel(form.name, text, form.versions, form.steps, form.gpus, form.reload_key)
+    steps = {names.get(step, step): version for step, version in form.steps.items()}
+    served = names.get(form.name, form.name)
+    resource = form.name if served != form.name else ""
+    return RenderedModel(served, text, form.versions, steps, form.gpus, form.reload_key, resource)
 
 
 @lru_cache(maxsize=4096)
@@ -63,5 +70,7 @@ def _model_text(model: Alike[InferenceModel], devices: Devices, versions: tuple[
 
 
 @lru_cache(maxsize=4096)
-def _ensemble_text(ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...]) -> str:
-    return config_text(ensemble_config(ensemble.resource, dict(pins)))
+def _ensemble_text(
+    ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...], served_names: tuple[tuple[str, str], ...]
+) -> str:
+    return config_text(ensemble_config(ensemble.resource, dict(pins), dict(served_names)))

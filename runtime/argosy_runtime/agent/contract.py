@@ -31,7 +31,8 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """What a server reports of one model version; `reason` says why it is unavailable, `failure` at which step.
+    """What is reported of one version of a model, by its declared name; `reason` says why it is unavailable, `failure`
+    at which step.
 
     `former`: it is not yet, or cannot be, in the form that it should have, and goes on answering in its former one.
     """
@@ -77,6 +78,7 @@ class RenderedModel:
 
     `gpus` are those of the server that the model sits on, by index from 0. `reload_key` is another where the config
     differs in anything but the versions that are served. Both are the operator's, and given back to it as they are.
+    `name` is what clients ask for, `resource` what declares it where that is called otherwise.
     """
 
     name: str
@@ -85,6 +87,12 @@ class RenderedModel:
     steps: Mapping[str, int] = field(default_factory=dict)
     gpus: tuple[int, ...] = ()
     reload_key: str = ""
+    resource: str = ""
+
+    @property
+    def declared_name(self) -> str:
+        """The name of the resource that declares it: what an agent reports it as."""
+        return self.resource or self.name
 
     @property
     def is_ensemble(self) -> bool:

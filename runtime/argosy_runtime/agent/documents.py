@@ -96,6 +96,7 @@ def of_model(model: RenderedModel) -> dict[str, Any]:
         "steps": {name: model.steps[name] for name in sorted(model.steps)},
         "gpus": list(model.gpus),
         "reloadKey": model.reload_key,
+        **({"resource": model.resource} if model.resource else {}),
     }
 
 
@@ -110,6 +111,7 @@ def to_model(fields: Fields) -> RenderedModel:
         steps={unicode_text(name, steps.path): steps.number(name) for name in steps.values},
         gpus=fields.numbers("gpus"),
         reload_key=fields.text("reloadKey", ""),
+        resource=fields.text("resource", ""),
     )
 
 

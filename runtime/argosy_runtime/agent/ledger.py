@@ -4,7 +4,7 @@ The agent writes it; nothing here asks a server, touches a file or reads a clock
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
 from .repository import Target
@@ -145,7 +145,7 @@ class Ledger:
         return sorted((set(self.applied) | folders) - wanted - used - set(self.doing) - self._unsettled)
 
     def loaded(self) -> tuple[LoadedModel, ...]:
-        """The index, with what is known better: what is under way, and why something failed."""
+        """The index, with what is known better: what is under way, and why something failed. By declared names."""
         seen = {(each.model, each.version): each for each in self.index}
         for model in self.desired:
             for version in model.versions:
@@ -154,7 +154,9 @@ class Ledger:
                     state, said, kind = self._instead(model)
                     former = ready and model.name in self.applied
                     seen[model.name, version] = LoadedModel(model.name, version, state, said, kind, former)
-        return tuple(seen[key] for key in sorted(seen))
+        known = [*(each.model for each in self.applied.values()), *self.desired]
+        declared = {model.name: model.declared_name for model in known}
+        return tuple(replace(seen[key], model=declared.get(key[0], key[0])) for key in sorted(seen))
 
     def has_been_tried(self, name: str) -> bool:
         """Whether a model is served as it should be, has failed, or waits for a step that will not come by itself."""

@@ -31,6 +31,11 @@ MODEL: list[Case] = [
     ({"poolRef": ...}, "spec.poolRef", "is required"),
     ({"poolRef.name": "Not_DNS"}, "spec.poolRef.name", "is not a DNS name"),
     ({"poolRef.name": "a" * 254}, "spec.poolRef.name", "at most 253"),
+    ({"modelName": ""}, "spec.modelName", "1 or more characters"),
+    *(
+        ({"modelName": name}, "spec.modelName", "is not a model's name: letters, digits")
+        for name in ("a/b", ".hidden", "..", "a b", "a%20b", "a\nb", "ü")
+    ),
     ({"pool_ref": "gpus"}, "spec.pool_ref", "did you mean 'poolRef'?"),
     ({"modelFormat.name": "torch"}, "spec.modelFormat.name", "did you mean 'pytorch'?"),
     ({"modelFormat.name": "excel"}, "spec.modelFormat.name", "known: onnx, pytorch, python, huggingface"),

@@ -194,18 +194,18 @@ class Cluster:
         return replace(model, versions=older) if older else model
 
     def _answers(self, server: SimulatedServer, name: str) -> bool:
-        return self.now >= server.up_at and name in server.loaded
+        return self.now >= server.up_at and name in {each.declared_name for each in server.loaded.values()}
 
     def _report(self, name: str) -> ServerReport:
         server = self.servers[name]
         up = self.now >= server.up_at
         models = [
-            LoadedModel(model.name, version, LoadState.READY)
+            LoadedModel(model.declared_name, version, LoadState.READY)
             for model in server.loaded.values()
             for version in model.versions
         ]
         failed = [
-            LoadedModel(model.name, version, LoadState.UNAVAILABLE, "does not load")
+            LoadedModel(model.declared_name, version, LoadState.UNAVAILABLE, "does not load")
             for model in server.step.repository.models
             for version in model.versions
             if (model.name, version) in self.refuses

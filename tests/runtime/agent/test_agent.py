@@ -95,6 +95,20 @@ async def test_a_version_bump_swaps_and_drops_the_old_folder(bench: Bench) -> No
     assert bench.fake.calls == ["load m", "load m"]
 
 
+async def test_a_model_is_loaded_by_its_served_name_and_reported_by_its_resources(bench: Bench) -> None:
+    model = replace(bench.model("Bert_v2.1", v1=bench.source("a", "one")), resource="bert")
+    await bench.settle(model)
+    assert bench.fake.calls == ["load Bert_v2.1"]
+    assert bench.states() == {("bert", 1): LoadState.READY}
+    bench.agent = bench.new_agent()
+    await bench.settle(model)
+    assert bench.fake.calls == ["load Bert_v2.1"]
+    assert bench.states() == {("bert", 1): LoadState.READY}
+    broken = replace(bench.model("Bert_v2.1", v2=bench.source("b", "two", broken=True)), resource="bert")
+    await bench.settle(broken)
+    assert bench.states() == {("bert", 1): LoadState.READY, ("bert", 2): LoadState.UNAVAILABLE}
+
+
 async def test_nothing_is_loaded_twice(bench: Bench) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))
     await bench.settle(model)

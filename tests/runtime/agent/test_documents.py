@@ -37,6 +37,7 @@ MODELS = st.builds(
     st.text(),
     st.dictionaries(NUMBERS, SOURCES, max_size=3),
     st.dictionaries(st.text(), NUMBERS, max_size=3),
+    resource=st.text(),
 )
 REPOSITORIES = st.builds(
     RenderedRepository,
@@ -92,6 +93,7 @@ def test_equal_repositories_have_the_same_text(repository: RenderedRepository) -
                 model.config_text,
                 dict(reversed(model.versions.items())),
                 dict(reversed(model.steps.items())),
+                resource=model.resource,
             )
             for model in repository.models
         ),

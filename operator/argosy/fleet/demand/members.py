@@ -50,6 +50,12 @@ class Members:
         """Whether something of this name is asked of this pool or another."""
         return self.declares(name) or name in self.elsewhere
 
+    @property
+    def served_names(self) -> dict[str, str]:
+        """What clients call each member that they know by another name than its own."""
+        every = (*self.models.values(), *self.ensembles.values())
+        return {each.name: each.served_name for each in every if each.served_name != each.name}
+
     def version(self, name: str) -> int | None:
         """The version of a valid member that answers a request which names none."""
         member = self.models.get(name) or self.ensembles.get(name)

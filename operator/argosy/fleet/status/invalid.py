@@ -49,7 +49,7 @@ def _reason(resource: Resource, problem: Problem) -> Reason:
         return Reason(problem.reason)
     if problem.path.startswith("spec.poolRef"):
         return Reason.UNKNOWN_POOL
-    if problem.path.startswith("metadata.name"):
+    if problem.path.startswith(("metadata.name", "spec.modelName")):
         return Reason.NAME_CONFLICT
     if isinstance(resource, Ensemble) and problem.path.startswith(("spec.steps", "spec.inputs", "spec.outputs")):
         return Reason.INVALID_GRAPH

@@ -16,7 +16,7 @@ from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
 class Loading:
     """One model's states. `servers` are to hold the `declared` versions; `reported` has what each server, also one
     that the model leaves, says of it. `outdated` are those that have it in another form than the declared one. `notes`
-    say what a server waits for.
+    say what a server waits for. Clients know it by its `served_name`.
     """
 
     model: str
@@ -26,6 +26,7 @@ class Loading:
     urls: Mapping[str, str]
     notes: Mapping[str, Note] = field(default_factory=dict)
     outdated: frozenset[str] = frozenset()
+    served_name: str = ""
 
     @classmethod
     def of(
@@ -35,6 +36,7 @@ class Loading:
         servers: Sequence[str],
         observed: Observed,
         notes: Mapping[Binding, Note] | None = None,
+        served_name: str = "",
     ) -> "Loading":
         """What servers report; one that is not ready reports nothing. `notes` are by server and model."""
         said = observed.on(model)
@@ -49,6 +51,7 @@ class Loading:
             {name: url for name, url in urls.items() if url},
             mine,
             outdated,
+            served_name or model,
         )
 
     @property
@@ -74,7 +77,7 @@ class Loading:
     def url(self) -> str:
         """Where the model answers: on the first server that has it, be it one that it leaves."""
         at = (*self.available, *self.former)
-        return next((f"{self.urls[n]}/v2/models/{self.model}" for n in at if n in self.urls), "")
+        return next((f"{self.urls[n]}/v2/models/{self.served_name}" for n in at if n in self.urls), "")
 
     def rolling(self, kept: Collection[int] = ()) -> str:
         """In words, the other versions, not in `kept`, that a planned server has not unloaded yet; empty if none."""

@@ -65,7 +65,8 @@ class PoolProgress:
         """What servers say of versions that these are to have."""
         names = [server.name for server in servers]
         held_up = {(server, name): note for server in names if (note := self._waits(server, name)) is not None}
-        return Loading.of(name, versions, names, self.observed, {**held_up, **self.notes})
+        served_name = self.members.served_names.get(name, name)
+        return Loading.of(name, versions, names, self.observed, {**held_up, **self.notes}, served_name)
 
     def _waits(self, server: str, name: str) -> Note | None:
         """Why an ensemble goes on with its former graph: a step of the declared one is not loaded yet."""

@@ -24,6 +24,7 @@ def check_set(
     checks = (
         _repeated(given),
         _shared_names(given),
+        _shared_served_names(given),
         _pools(given, invalid),
         _runtimes(given),
         _engines(given),
@@ -72,6 +73,21 @@ def _shared_names(resources: list[Resource]) -> Found:
                 f"and clients know both by this name; rename this {younger.kind}, or delete {older.identity}"
             )
             yield younger, Fault(message, ("metadata", "name"))
+
+
+def _shared_served_names(resources: list[Resource]) -> Found:
+    """Of one pool's models and ensembles each has a folder, which is called as clients call it; the oldest has it."""
+    members = [each for each in resources if not isinstance(each, ServingPool)]
+    first: dict[tuple[str, str], InferenceModel | Ensemble] = {}
+    for member in sorted(members, key=lambda each: (_created(each), each.kind == "Ensemble", each.name)):
+        older = first.setdefault((member.pool_key, member.served_name), member)
+        if older.name != member.name:
+            field = ("metadata", "name") if member.spec.model_name is None else ("spec", "modelName")
+            message = (
+                f"clients of pool {member.spec.pool_ref.name!r} know {older.identity}, which comes first, as "
+                f"{member.served_name!r}; set another spec.modelName"
+            )
+            yield member, Fault(message, field)
 
 
 def _created(resource: Resource) -> str:

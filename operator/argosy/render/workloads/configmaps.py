@@ -90,7 +90,9 @@ def parse_served(text: str, asked: RenderedRepository) -> RenderedRepository:
     except (AttributeError, TypeError, ValueError):
         noted = {}
     models = [
-        replace(each, versions={v: source for v, source in each.versions.items() if v in noted.get(each.name, ())})
+        replace(
+            each, versions={v: source for v, source in each.versions.items() if v in noted.get(each.declared_name, ())}
+        )
         for each in asked.models
     ]
     return RenderedRepository(asked.server, tuple(each for each in models if each.versions))

@@ -34,7 +34,7 @@ def pool_url(pool: ServingPool) -> str:
 
 def member_url(member: InferenceModel | Ensemble) -> str:
     """Where a model or ensemble is asked, inside the cluster: `…/infer` and `…/generate` follow."""
-    return f"{_url(service_name(member.name), member.namespace)}/v2/models/{member.name}"
+    return f"{_url(service_name(member.name), member.namespace)}/v2/models/{member.served_name}"
 
 
 def pool_grpc_address(pool: ServingPool) -> str:
