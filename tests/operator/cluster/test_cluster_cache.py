@@ -20,6 +20,7 @@ from tests.operator.cluster.scene import (
     watching,
 )  # fmt: skip
 
+from argosy.api.identity import PoolKey
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError
@@ -104,7 +105,7 @@ async def test_routes_never_reach_another_pod_of_the_name(
     }
     cluster.apply(json.dumps(pod))
     async with watching(connection, namespace) as watched:
-        (before,) = watched.cache.pool(f"{namespace}/pool").pods
+        (before,) = watched.cache.pool(PoolKey.of(namespace, "pool")).pods
         cluster.kubectl("-n", namespace, "delete", "pod/mine", "--force", "--grace-period=0")
         await watched.applier.route(before, namespace, frozenset({"embedder"}), True)
         assert cluster.json("get", "pods", "-n", namespace)["items"] == []
