@@ -16,7 +16,7 @@ from argosy.api.documents import Resource
 from argosy.api.identity import PoolKey
 from argosy.api.problems import Problem
 from argosy.fleet.facts import Node, ServerReport
-from argosy.fleet.status.statuses import Status
+from argosy.fleet.status.statuses import Status, failed_status
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.configrules import check_together
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
@@ -105,8 +105,7 @@ class Supervisor:
         while not self._stopping:
             if self._edited:
                 self._read()
-            outcome = await self._round()
-            code = self._verdict(goal, outcome, began)
+            code = self._verdict(goal, await self._round(), began)
             if code is not None:
                 return code
             self._wake.clear()
@@ -115,10 +114,18 @@ class Supervisor:
                 await asyncio.wait_for(self._wake.wait(), wait)
         return 0
 
-    async def _round(self) -> Outcome:
+    async def _round(self) -> Mapping[str, Status]:
+        """One round. The status of every resource, by identity."""
         now = time.monotonic()
         snapshot = self._observed(await self._fleet.observe(now))
-        outcome = reconcile(snapshot, datetime.now(UTC), drain_period=timedelta())
+        try:
+            outcome = reconcile(snapshot, datetime.now(UTC), drain_period=timedelta())
+        except Exception as error:  # whatever it is, what serves goes on, and the resources say so
+            return await self._show(self._failed(error), now)
+        await self._converge(snapshot, outcome, now)
+        return await self._show(outcome.statuses, now)
+
+    async def _converge(self, snapshot: FleetSnapshot, outcome: Outcome, now: float) -> None:
         self._snapshot = replace(outcome.after(snapshot), valid={})  # the manifests from before are gone on with whole
         try:
             self._record(outcome)
@@ -127,8 +134,16 @@ class Supervisor:
             self._survive(error)
         else:
             self._begun, self._trouble = True, ""
-        await self._show(outcome.statuses, now)
-        return outcome
+
+    def _failed(self, error: Exception) -> dict[str, Status]:
+        """What a round that failed for a fault of ours leaves: statuses that say so."""
+        words = f"{type(error).__name__}: {error}"
+        if words != self._trouble:
+            self._trouble = words
+            self._view.note(f"a fault of Argosy's own, please report it: {words}; what serves goes on, edits wait")
+        known, now = self._snapshot.statuses, datetime.now(UTC)
+        every = (*self._resources, *self._faulty)
+        return {each.identity: failed_status(each, known.get(each.identity), words, now) for each in every}
 
     def _observed(self, reports: Mapping[PoolKey, Sequence[ServerReport]]) -> FleetSnapshot:
         """What stands now. `reports` are by the pool's key."""
@@ -161,17 +176,18 @@ class Supervisor:
                 f"{self._state.root} cannot be written: {error}; what serves goes on, edits wait: free space"
             )
 
-    async def _show(self, statuses: Mapping[str, Status], now: float) -> None:
+    async def _show(self, statuses: Mapping[str, Status], now: float) -> Mapping[str, Status]:
         latest = self._meter.rates(reading(now, await self._fleet.tallies()))
         shown = rows([*self._resources, *self._faulty], statuses, self._fleet.doing())
         self._view.update(shown, self._fleet.rows(), latest)
+        return statuses
 
-    def _verdict(self, goal: Goal, outcome: Outcome, began: float) -> int | None:
+    def _verdict(self, goal: Goal, statuses: Mapping[str, Status], began: float) -> int | None:
         if not goal.once:
             return None
-        if all_ready(self._resources, outcome.statuses):
+        if all_ready(self._resources, statuses):
             return 0
-        stuck = any_stalled(outcome.statuses.values()) or self._fleet.failing
+        stuck = any_stalled(statuses.values()) or self._fleet.failing
         self._quiet = self._quiet + 1 if stuck and not self._fleet.progressing else 0
         if self._quiet >= QUIET_ROUNDS:
             return 1

@@ -1,0 +1,100 @@
+"""The loop of `argosy up` with a fleet that only remembers: what it does when something of its own is wrong."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.acceptance.running import Workspace
+from tests.operator.fleet.declared import gpu_node
+
+from argosy.api.problems import Problem
+from argosy.local import supervisor as module
+from argosy.local.state import StateFolder
+from argosy.local.supervisor import Goal, Supervisor
+from argosy.local.view import Row, ServerRow
+
+
+@dataclass
+class Fleet:
+    """Servers that are never up; `rounds` counts what was to be made so."""
+
+    rounds: int = 0
+    stopped: bool = False
+    busy = progressing = failing = False
+
+    def remembered(self) -> dict[str, Any]:
+        return {}
+
+    async def observe(self, now: float) -> dict[str, Any]:
+        return {}
+
+    def loaded(self) -> dict[str, Any]:
+        return {}
+
+    async def converge(self, *_: object) -> None:
+        self.rounds += 1
+
+    def doing(self) -> dict[str, str]:
+        return {}
+
+    async def tallies(self) -> dict[str, Any]:
+        return {}
+
+    def rows(self) -> list[ServerRow]:
+        return []
+
+    def remember(self, _: object) -> None:
+        """Nothing is written down."""
+
+    async def stop(self) -> None:
+        self.stopped = True
+
+
+@dataclass
+class Shown:
+    """What people were told."""
+
+    notes: list[str] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def problems(self, problems: Sequence[Problem]) -> None:
+        self.notes += map(str, problems)
+
+    def update(self, rows: Sequence[Row], *_: object) -> None:
+        self.rows = list(rows)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+async def test_a_fault_of_ours_stands_on_the_resources_and_ends_nothing(
+    workspace: Workspace, documents: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.write(documents("one", 1, "double"))
+    monkeypatch.setattr(module, "ROUND_S", 0.01)
+    faults = iter([KeyError("gpu-7"), KeyError("gpu-7")])
+    working = module.reconcile
+
+    def sometimes(*given: Any, **named: Any) -> Any:
+        for fault in faults:
+            raise fault
+        return working(*given, **named)
+
+    monkeypatch.setattr(module, "reconcile", sometimes)
+    fleet, view, state = Fleet(), Shown(), StateFolder(tmp_path / "state")
+    state.create()
+    told: list[tuple[int, str]] = []
+    update = view.update
+    monkeypatch.setattr(view, "update", lambda rows, *_: (told.append((fleet.rounds, rows[0].reason)), update(rows)))
+    loop: Any = Supervisor(workspace.manifests, state, gpu_node("a"), fleet, view)  # type: ignore[arg-type]
+    assert await loop.run(Goal(once=True, timeout_s=0.2)) == 1
+    assert told[0] == told[1] == (0, "ReconcileFailed")
+    assert fleet.rounds >= 1
+    assert told[-1][1] != "ReconcileFailed"
+    assert [note for note in view.notes if "KeyError: 'gpu-7'" in note] == view.notes[:1]
+    assert fleet.stopped
