@@ -45,8 +45,8 @@ def test_one_cpu_node_serves_it_all() -> None:
     resources = read_manifests(ASSISTANT).resources
     outcome = reconcile(FleetSnapshot(tuple(resources), (Node("laptop", ()),)), datetime.now(UTC))
     assert not outcome.problems
-    ((repository,),) = outcome.repositories.values()
-    assert {model.name for model in repository.models} == {*STAGES, "assistant"}
+    ((step,),) = outcome.steps.values()
+    assert {model.name for model in step.repository.models} == {*STAGES, "assistant"}
 
 
 @pytest.mark.parametrize("name", STAGES)
