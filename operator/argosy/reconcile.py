@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from argosy.api.documents import Resource
-from argosy.api.identity import PoolKey
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.demand.members import Members
 from argosy.fleet.demand.pool_facts import LoadedVersions, pool_facts
 from argosy.fleet.facts import CurrentServer, Node, PoolFacts

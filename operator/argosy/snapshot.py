@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from argosy.api.documents import Resource
-from argosy.api.identity import PoolKey
 from argosy.api.problems import Problem
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.status.statuses import Status

@@ -4,15 +4,15 @@ Pure: models, parsing of text that was already read, and JSON schemas. No file, 
 clock may live here, and no rule that spans resources (those are `argosy.fleet.validation.references`).
 """
 
-from argosy.api.base import ApiModel, Fault, Rule
 from argosy.api.conditions import Condition, ConditionStatus, ConditionType, Reason
 from argosy.api.documents import KINDS, Resource, parse_body, parse_documents
 from argosy.api.ensemble import Ensemble, EnsembleSpec, Step
 from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
-from argosy.api.meta import API_VERSION, GROUP, VERSION, ObjectMeta
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool, ServingPoolSpec
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
+from argosy.api.values.base import ApiModel, Fault, Rule
+from argosy.api.values.meta import API_VERSION, GROUP, VERSION, ObjectMeta
 
 __all__ = [
     "API_VERSION",

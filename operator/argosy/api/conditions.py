@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from argosy.api.base import FrozenModel, Int
+from argosy.api.values.base import FrozenModel, Int
 
 
 class ConditionType(StrEnum):

@@ -6,12 +6,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from argosy.api.ensemble import Ensemble
-from argosy.api.identity import Identity
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.meta import API_VERSION
-from argosy.api.nearest import did_you_mean
 from argosy.api.problems import Problem, explain
 from argosy.api.servingpool import ServingPool
+from argosy.api.values.identity import Identity
+from argosy.api.values.meta import API_VERSION
+from argosy.api.values.nearest import did_you_mean
 from argosy.api.yamltext import YamlTextError, read_documents
 
 Resource = InferenceModel | Ensemble | ServingPool

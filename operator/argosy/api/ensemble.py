@@ -5,15 +5,15 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.base import ApiModel, Fault, Int, Rule
-from argosy.api.configfields import ENSEMBLE_GOVERNED, check_config
-from argosy.api.meta import ModelName, Name, PoolMember, PoolReference, RevisionHistoryLimit
-from argosy.api.rollout import Rollout
-from argosy.api.scale import replicas_in_order
-from argosy.api.slo import Slo
+from argosy.api.model.configfields import ENSEMBLE_GOVERNED, check_config
+from argosy.api.model.rollout import Rollout
+from argosy.api.model.scale import replicas_in_order
+from argosy.api.model.slo import Slo
 from argosy.api.status import EnsembleStatus
-from argosy.api.tensors import BY_NAME, MAX_TENSORS, InputTensor, OutputTensor, unique_names
-from argosy.api.versions import Version
+from argosy.api.values.base import ApiModel, Fault, Int, Rule
+from argosy.api.values.meta import ModelName, Name, PoolMember, PoolReference, RevisionHistoryLimit
+from argosy.api.values.tensors import BY_NAME, MAX_TENSORS, InputTensor, OutputTensor, unique_names
+from argosy.api.values.versions import Version
 
 TensorName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 

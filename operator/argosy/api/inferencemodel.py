@@ -5,23 +5,23 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from argosy.api.base import ApiModel, Fault, Int, Rule
-from argosy.api.batching import Batching
-from argosy.api.configfields import check_config
-from argosy.api.declaredversions import BY_VERSION, MAX_VERSIONS, VERSION_RULES, VersionFiles, declared
-from argosy.api.engine import Engine
-from argosy.api.footprint import Device, Footprint, Parallelism
-from argosy.api.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
-from argosy.api.meta import ModelName, PoolMember, PoolReference, RevisionHistoryLimit
-from argosy.api.modelformat import ModelFormat
-from argosy.api.rollout import Rollout
-from argosy.api.scale import replicas_in_order
-from argosy.api.sequence import Sequence
-from argosy.api.slo import Slo
+from argosy.api.model.batching import Batching
+from argosy.api.model.configfields import check_config
+from argosy.api.model.declaredversions import BY_VERSION, MAX_VERSIONS, VERSION_RULES, VersionFiles, declared
+from argosy.api.model.engine import Engine
+from argosy.api.model.footprint import Device, Footprint, Parallelism
+from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
+from argosy.api.model.modelformat import ModelFormat
+from argosy.api.model.rollout import Rollout
+from argosy.api.model.scale import replicas_in_order
+from argosy.api.model.sequence import Sequence
+from argosy.api.model.slo import Slo
 from argosy.api.status import InferenceModelStatus
-from argosy.api.storage import Digest, ModelStorage, StorageUri
-from argosy.api.tensors import MAX_TENSORS, InputTensor, OutputTensor, unique_names
-from argosy.api.versions import Version, VersionPolicy
+from argosy.api.values.base import ApiModel, Fault, Int, Rule
+from argosy.api.values.meta import ModelName, PoolMember, PoolReference, RevisionHistoryLimit
+from argosy.api.values.storage import Digest, ModelStorage, StorageUri
+from argosy.api.values.tensors import MAX_TENSORS, InputTensor, OutputTensor, unique_names
+from argosy.api.values.versions import Version, VersionPolicy
 
 ON_ONE_GPU = frozenset({"onnxruntime", "tensorrt"})
 """Backends of which an instance runs on one GPU, whatever it is given."""

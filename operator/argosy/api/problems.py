@@ -9,12 +9,12 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from argosy.api.meta import LABEL, MODEL_NAME, SUBDOMAIN
-from argosy.api.nearest import did_you_mean
-from argosy.api.podtemplate import LABEL_VALUE
-from argosy.api.serverflags import FLAG, RATE_LIMIT_RESOURCE
+from argosy.api.pool.podtemplate import LABEL_VALUE
+from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
 from argosy.api.servingpool import WEB
-from argosy.api.storage import DIGEST
+from argosy.api.values.meta import LABEL, MODEL_NAME, SUBDOMAIN
+from argosy.api.values.nearest import did_you_mean
+from argosy.api.values.storage import DIGEST
 
 _SHOWN = 80
 PATTERNS = {

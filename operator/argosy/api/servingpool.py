@@ -6,15 +6,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.base import ApiModel, Fault, Flag, Int, Rule
-from argosy.api.identity import PoolKey
-from argosy.api.meta import ApiResource, Name, RevisionHistoryLimit
-from argosy.api.podtemplate import PodTemplate
-from argosy.api.quantity import Quantity, Share
-from argosy.api.scale import replicas_in_order
-from argosy.api.serverflags import ARGUMENTS_CEL, Arguments, RateLimit, ResponseCache, check_arguments
+from argosy.api.model.scale import replicas_in_order
+from argosy.api.pool.podtemplate import PodTemplate
+from argosy.api.pool.serverflags import ARGUMENTS_CEL, Arguments, RateLimit, ResponseCache, check_arguments
 from argosy.api.status import ServingPoolStatus
-from argosy.api.storage import StorageUri
+from argosy.api.values.base import ApiModel, Fault, Flag, Int, Rule
+from argosy.api.values.identity import PoolKey
+from argosy.api.values.meta import ApiResource, Name, RevisionHistoryLimit
+from argosy.api.values.quantity import Quantity, Share
+from argosy.api.values.storage import StorageUri
 
 WEB = r"^https?://[^ ]+$"
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from argosy.api.base import FrozenModel, Int, Number
 from argosy.api.conditions import Condition, ConditionStatus, ConditionType, camel_case
-from argosy.api.quantity import MeasuredShare, Quantity
+from argosy.api.values.base import FrozenModel, Int, Number
+from argosy.api.values.quantity import MeasuredShare, Quantity
 
 
 class StatusPart(FrozenModel):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from argosy.api.crds import crd_files
+from argosy.api.crd.crds import crd_files
 
 FOLDERS = (Path("crds"), Path("charts/argosy/files/crds"))
 """The repository's CRDs, and the chart's copy of them: Helm reads no file outside a chart."""

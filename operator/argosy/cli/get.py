@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 import yaml
 
-from argosy.api.crds import DEFINITIONS, Definition
+from argosy.api.crd.crds import DEFINITIONS, Definition
 from argosy.local.printing import definition_of, kinds, table
 from argosy.local.state import DEFAULT_STATE, StateFolder
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
-from argosy.api.identity import Identity
+from argosy.api.values.identity import Identity
 from argosy.cluster.client.connection import Connection
 from argosy.controller.parsed_body import ParsedBody
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import cache
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.controller.store import Declared
 from argosy.fleet.migration.observed import Observed

@@ -13,7 +13,7 @@ from argosy.api import (
     ServingPoolStatus,
 )
 from argosy.api.documents import KINDS, parse_body
-from argosy.api.meta import PoolReference
+from argosy.api.values.meta import PoolReference
 from argosy.fleet.status.statuses import Status
 
 

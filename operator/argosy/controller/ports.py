@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from argosy.api import Resource
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.api.identity import Identity, PoolKey
+from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applier
 from argosy.cluster.cache.cluster_cache import ClusterCache
 from argosy.cluster.client.connection import Connection, answered

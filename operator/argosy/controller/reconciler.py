@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from argosy.api import InferenceModel, Problem, Resource, ServingPool
-from argosy.api.identity import Identity, PoolKey
+from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError

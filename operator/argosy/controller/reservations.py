@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.controller.ports import Cache
 from argosy.fleet.facts import CurrentServer, Device, Node
 from argosy.fleet.nodes.reservations import devices, reserved

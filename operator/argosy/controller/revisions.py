@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from argosy.api import Resource
-from argosy.api.identity import Identity
+from argosy.api.values.identity import Identity
 from argosy.controller.store import Declared
 from argosy.fleet.history import Revision, revised
 from argosy.reconcile import Outcome

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
-from argosy.api.identity import Identity, PoolKey
+from argosy.api.values.identity import Identity, PoolKey
 from argosy.controller.parsed_body import ParsedBody
 from argosy.fleet.status.statuses import Status
 from argosy.render.workloads import form_of

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy_runtime.agent.contract import LoadedModel
 
 Device = tuple[str, int]

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from argosy.api.identity import Identity
+from argosy.api.values.identity import Identity
 from argosy.cluster.cache.reflectors import Reflectors
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import RESOURCES, Key, Kind, key_of

@@ -11,7 +11,7 @@ from typing import Any
 import kopf
 
 from argosy.api import GROUP, VERSION
-from argosy.api.identity import Identity
+from argosy.api.values.identity import Identity
 from argosy.cluster.client.access import Access
 from argosy.cluster.client.kinds import RESOURCES
 from argosy.controller.feed import Listener

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Node, ServerReport
 from argosy.fleet.plan import ServerPlan
 from argosy.reconcile import Outcome

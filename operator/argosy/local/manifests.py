@@ -8,12 +8,12 @@ from typing import Any
 
 from argosy.api.documents import KINDS, Resource, parse_body
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.meta import GROUP
-from argosy.api.podtemplate import SERVER
+from argosy.api.pool.podtemplate import SERVER
+from argosy.api.pool.serverflags import setting_flags
 from argosy.api.problems import Problem, field_path
-from argosy.api.serverflags import setting_flags
 from argosy.api.servingpool import Runtime, RuntimeName, ServingPool
-from argosy.api.storage import ModelStorage
+from argosy.api.values.meta import GROUP
+from argosy.api.values.storage import ModelStorage
 from argosy.api.yamltext import YamlTextError, read_documents
 from argosy_runtime.agent.localfiles import is_file, local_path
 

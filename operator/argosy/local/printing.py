@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from argosy.api.crds import DEFINITIONS, Column, Definition
+from argosy.api.crd.crds import DEFINITIONS, Column, Definition
 
 NONE = "<none>"
 _PART = re.compile(r"\.(\w+)(?:\[\?\(@\.(\w+)==\"([^\"]*)\"\)\])?")

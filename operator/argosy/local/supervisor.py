@@ -13,8 +13,8 @@ from pathlib import Path
 from watchfiles import Change, awatch
 
 from argosy.api.documents import Resource
-from argosy.api.identity import PoolKey
 from argosy.api.problems import Problem
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.reconcile import Outcome, reconcile

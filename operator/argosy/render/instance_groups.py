@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.inferencemodel import InferenceModelSpec
-from argosy.api.instancegroups import GroupKind, InstanceGroup, RateLimiter
+from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter
 
 ACROSS_GPUS = frozenset({"vllm", "tensorrtllm"})
 """Backends whose one instance takes the model's GPUs by itself, and wants no group per GPU."""

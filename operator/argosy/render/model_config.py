@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from google.protobuf import json_format
 from tritonclient.grpc import model_config_pb2 as pb
 
-from argosy.api.batching import Batching, QueuePolicy
 from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.batching import Batching, QueuePolicy
 from argosy.fleet.plan import Placement, ServerPlan
 
 from .instance_groups import place

@@ -2,7 +2,7 @@
 
 from tritonclient.grpc import model_config_pb2 as pb
 
-from argosy.api.tensors import InputTensor, OutputTensor
+from argosy.api.values.tensors import InputTensor, OutputTensor
 
 
 def tensor_input(tensor: InputTensor) -> pb.ModelInput:

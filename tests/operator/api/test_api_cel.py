@@ -7,8 +7,8 @@ import celpy
 import pytest
 
 from argosy.api import KINDS, parse_body
-from argosy.api.base import ApiModel
-from argosy.api.schema import structural_schema
+from argosy.api.crd.schema import structural_schema
+from argosy.api.values.base import ApiModel
 
 Body = dict[str, Any]
 Schema = dict[str, Any]

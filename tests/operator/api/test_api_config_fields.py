@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy.api.configfields import GOVERNED, check_config
+from argosy.api.model.configfields import GOVERNED, check_config
 from argosy.api.problems import field_path
 
 

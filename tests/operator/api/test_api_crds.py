@@ -9,7 +9,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from argosy.api import API_VERSION, parse_body
-from argosy.api.crds import DEFINITIONS, crd, crd_files
+from argosy.api.crd.crds import DEFINITIONS, crd, crd_files
 
 Body = dict[str, Any]
 Schema = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from argosy.api.documents import parse_body
-from argosy.api.meta import API_VERSION
+from argosy.api.values.meta import API_VERSION
 
 
 def problems(template: dict[str, Any]) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.api.quantity import (
+from argosy.api.values.quantity import (
     format_bytes,
     format_duration,
     format_percent,

@@ -7,8 +7,8 @@ import pytest
 from pydantic import Field, ValidationError
 
 from argosy.api import ApiModel, parse_body
-from argosy.api.base import Int
 from argosy.api.problems import explain
+from argosy.api.values.base import Int
 
 Body = dict[str, Any]
 Case = tuple[dict[str, Any], str, str]

@@ -15,7 +15,7 @@ from argosy.api import (
     ServingPoolStatus,
 )
 from argosy.api import status as parts
-from argosy.api.schema import structural_schema
+from argosy.api.crd.schema import structural_schema
 
 READY = Condition(
     type=ConditionType.READY,

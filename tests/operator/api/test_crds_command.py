@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from argosy.api.crds import crd_files
+from argosy.api.crd.crds import crd_files
 from argosy.cli.crds import FOLDERS, crds
 
 REPOSITORY = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ import pytest
 from e2e.cluster import Cluster
 from tests.operator.cluster.scene import Declared, Requests, declare, model_body, pool_body
 
-from argosy.api.crds import crd_files
+from argosy.api.crd.crds import crd_files
 from argosy.cluster.client.connection import Connection
 
 

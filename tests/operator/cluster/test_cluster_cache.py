@@ -20,7 +20,7 @@ from tests.operator.cluster.scene import (
     watching,
 )  # fmt: skip
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError

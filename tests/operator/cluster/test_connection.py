@@ -13,7 +13,7 @@ from e2e.cluster import Cluster
 from kubernetes.aio.config import incluster_config
 from tests.operator.cluster.scene import Requests
 
-from argosy.api.crds import DEFINITIONS, crd
+from argosy.api.crd.crds import DEFINITIONS, crd
 from argosy.cluster.client import access as accessing
 from argosy.cluster.client import kinds
 from argosy.cluster.client.access import CredentialsError, configured

@@ -9,7 +9,7 @@ from tests.operator.controller.test_store import STATUS, model, pool, with_statu
 from tests.operator.fleet.declared import gpu_node
 
 from argosy.api import Condition, ConditionType
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView

@@ -10,7 +10,7 @@ from tests.operator.controller.test_store import model, pool
 from tests.operator.fleet.declared import gpu_node
 
 from argosy.api import ServingPoolStatus
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import UnreachableError

@@ -7,7 +7,7 @@ from typing import Any
 from tests.operator.controller.test_reconciler import KEY, NOW, observed
 from tests.operator.controller.test_store import ensemble, model, pool
 
-from argosy.api.identity import Identity, PoolKey
+from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.parsed_body import parsed_body

@@ -14,7 +14,7 @@ from argosy.api import (
     ServingPool,
 )
 from argosy.api.documents import parse_body
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.controller.parsed_body import parsed_body
 from argosy.controller.store import Store
 from argosy.fleet.history import Revision

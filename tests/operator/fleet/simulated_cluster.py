@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from argosy.api import Resource
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.repositories import RenderedServer

@@ -3,7 +3,7 @@
 import pytest
 
 from argosy.api import parse_documents
-from argosy.api.modelformat import BACKENDS
+from argosy.api.model.modelformat import BACKENDS
 from argosy.fleet.validation.references import check_set
 from argosy.fleet.validation.runtimes import BUNDLED, RUNTIMES
 from argosy_runtime import backends

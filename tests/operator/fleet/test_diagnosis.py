@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.packing.solve import pack
 

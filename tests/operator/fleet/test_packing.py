@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.packing.lower_bound import gpus_one_per_model, lower_bound
 from argosy.fleet.packing.pools import pack_fleet

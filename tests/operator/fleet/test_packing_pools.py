@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Demand, Device, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.nodes.reservations import devices
 from argosy.fleet.packing.pools import pack_fleet

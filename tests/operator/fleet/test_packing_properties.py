@@ -7,7 +7,7 @@ from itertools import combinations, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import Demand, Footprint, Gpu, Group, Node, PoolFacts
 from argosy.fleet.packing.lower_bound import lower_bound
 from argosy.fleet.packing.solve import pack

@@ -7,7 +7,7 @@ import pytest
 from tests.operator.fleet.declared import ensemble, model, pool
 
 from argosy.api import EnsembleStatus, InferenceModelStatus, Resource, ServingPoolStatus
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.observed import Observed

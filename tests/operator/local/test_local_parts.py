@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from argosy.api.crds import DEFINITIONS
+from argosy.api.crd.crds import DEFINITIONS
 from argosy.api.problems import Problem
 from argosy.cli.render import render
 from argosy.local.export import MARKER, NotOursError, export

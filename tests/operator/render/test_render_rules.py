@@ -11,7 +11,7 @@ from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.versions import VersionPolicy, retained
+from argosy.api.values.versions import VersionPolicy, retained
 from argosy.fleet.demand.model_files import declared_sources
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.render.configrules import check_rendered

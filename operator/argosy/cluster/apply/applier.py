@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from argosy.api import Resource
-from argosy.api.identity import Identity, PoolKey
+from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.cache.cluster_cache import ClusterCache
 from argosy.cluster.cache.fingerprint import Shape, Shapes, digest
 from argosy.cluster.cache.indexer import Indexer, Owned

@@ -7,7 +7,7 @@ runs; with no ControllerRevisions histories would begin anew. Without these `syn
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import Kind

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from argosy.api.podtemplate import SERVER
+from argosy.api.pool.podtemplate import SERVER
 from argosy.cluster.client.kinds import Key, key_of
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
 from argosy.render.workloads.containers import GPU_RESOURCE

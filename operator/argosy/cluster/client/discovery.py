@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from argosy.api import API_VERSION, VERSION
-from argosy.api.crds import DEFINITIONS, crd
+from argosy.api.crd.crds import DEFINITIONS, crd
 from argosy.render.workloads import Cluster
 
 from .connection import Connection

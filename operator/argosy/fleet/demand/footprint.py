@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable
 
 from argosy.api import InferenceModel
-from argosy.api import footprint as api
-from argosy.api.instancegroups import per_gpu
-from argosy.api.versions import retained
+from argosy.api.model import footprint as api
+from argosy.api.model.instancegroups import per_gpu
+from argosy.api.values.versions import retained
 from argosy.fleet.facts import Footprint
 
 

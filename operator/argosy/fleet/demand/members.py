@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.demand.grouping import runs_of
 
 

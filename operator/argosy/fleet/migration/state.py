@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import CurrentServer, Node
 from argosy.fleet.migration.forms import Form

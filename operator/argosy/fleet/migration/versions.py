@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.versions import retained
+from argosy.api.values.versions import retained
 from argosy.fleet.demand.members import Members
 from argosy.fleet.demand.model_files import declared_sources
 from argosy.fleet.migration.forms import Form, ReloadKeys

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from argosy.api.quantity import parse_bytes
+from argosy.api.values.quantity import parse_bytes
 from argosy.fleet.facts import Gpu, Node
 
 NVLINK = "argosy.dev/nvlink"

@@ -6,7 +6,7 @@ Kubernetes counts GPUs and does not say which, so which of them somebody holds i
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from argosy.api.identity import PoolKey
+from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Device, Gpu, Node, PoolFacts
 from argosy.fleet.plan import PoolPlan, ServerPlan
 

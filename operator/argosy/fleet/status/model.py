@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelStatus, Reason, ServingPool
-from argosy.api.footprint import Footprint
+from argosy.api.model.footprint import Footprint
 from argosy.api.status import FootprintStatus, PlacementStatus
 from argosy.fleet.demand.footprint import footprint_of
 from argosy.fleet.status.conditions import Finding, conditions

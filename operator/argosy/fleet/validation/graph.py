@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from argosy.api.base import Fault
 from argosy.api.ensemble import Ensemble, Step
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.nearest import did_you_mean
-from argosy.api.tensors import Tensor
-from argosy.api.versions import VersionPolicy
+from argosy.api.values.base import Fault
+from argosy.api.values.nearest import did_you_mean
+from argosy.api.values.tensors import Tensor
+from argosy.api.values.versions import VersionPolicy
 from argosy.fleet.cycles import find_cycle
 from argosy_runtime.modelconfig.shapes import full_shape, shape_text, tensors_fit
 

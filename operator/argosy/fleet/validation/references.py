@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from argosy.api import Ensemble, InferenceModel, Problem, Reason, Resource, ServingPool
-from argosy.api.base import Fault
-from argosy.api.identity import Identity
-from argosy.api.nearest import did_you_mean
 from argosy.api.problems import field_path
+from argosy.api.values.base import Fault
+from argosy.api.values.identity import Identity
+from argosy.api.values.nearest import did_you_mean
 from argosy.fleet.validation.graph import Served, check_graph, nesting_cycle
 from argosy.fleet.validation.runtimes import check_runtimes
 

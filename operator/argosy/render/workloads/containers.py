@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from argosy.api.podtemplate import AGENT, SERVER
-from argosy.api.serverflags import setting_flags
+from argosy.api.pool.podtemplate import AGENT, SERVER
+from argosy.api.pool.serverflags import setting_flags
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name, state_name

@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from argosy.api.podtemplate import SERVER
+from argosy.api.pool.podtemplate import SERVER
 from argosy.api.servingpool import ServingPool, Toleration
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.api.ensemble import Ensemble
-from argosy.api.identity import Identity
 from argosy.api.inferencemodel import InferenceModel
-from argosy.api.meta import API_VERSION
 from argosy.api.servingpool import ServingPool
+from argosy.api.values.identity import Identity
+from argosy.api.values.meta import API_VERSION
 from argosy.render.names import label
 
 from .inputs import KubernetesObject

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.api.documents import KINDS, Resource
-from argosy.api.meta import API_VERSION
 from argosy.api.servingpool import ServingPool
+from argosy.api.values.meta import API_VERSION
 from argosy.fleet.history import Revision
 from argosy.render.names import revision_name
 

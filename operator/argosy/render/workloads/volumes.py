@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from argosy.api.quantity import format_bytes
 from argosy.api.servingpool import ServingPool
+from argosy.api.values.quantity import format_bytes
 from argosy.render.names import secret_volume_name, volume_name
 from argosy_runtime.agent.contract import RenderedRepository
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from argosy.api.meta import SUBDOMAIN
+from argosy.api.values.meta import SUBDOMAIN
 from argosy.render.names import (
     label,
     object_name,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.operator.render.workloads.cases import CASES, read_case
 
 from argosy.api.documents import parse_body
-from argosy.api.meta import API_VERSION
+from argosy.api.values.meta import API_VERSION
 from argosy.render.workloads.overlay import MERGE_KEYS, overlay
 
 MERGES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [

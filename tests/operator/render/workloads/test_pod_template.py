@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from tests.operator.render.workloads.cases import IMAGES
 
 from argosy.api import ServingPool
-from argosy.api.podtemplate import PodTemplate
-from argosy.api.serverflags import RateLimit, ResponseCache
+from argosy.api.pool.podtemplate import PodTemplate
+from argosy.api.pool.serverflags import RateLimit, ResponseCache
 from argosy.api.servingpool import ModelCache, Runtime, Storage, Toleration
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import secret_volume_name

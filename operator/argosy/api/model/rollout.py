@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.base import ApiModel, Fault, Flag, Int, Number, Rule
-from argosy.api.bounds import in_order, one_bound
-from argosy.api.meta import LABEL
-from argosy.api.quantity import Duration, Rate, Share, format_percent
-from argosy.api.tensors import BY_NAME
+from argosy.api.values.base import ApiModel, Fault, Flag, Int, Number, Rule
+from argosy.api.values.bounds import in_order, one_bound
+from argosy.api.values.meta import LABEL
+from argosy.api.values.quantity import Duration, Rate, Share, format_percent
+from argosy.api.values.tensors import BY_NAME
 
 MAX_STEPS = 20
 VARIABLES = ("namespace", "pool", "model", "version", "stableVersion")

@@ -5,12 +5,12 @@ from typing import Any
 
 import yaml
 
+from argosy.api.crd.schema import Schema, structural_schema
 from argosy.api.ensemble import Ensemble, EnsembleSpec
 from argosy.api.inferencemodel import InferenceModel, InferenceModelSpec
-from argosy.api.meta import GROUP, VERSION, ApiResource
-from argosy.api.schema import Schema, structural_schema
 from argosy.api.servingpool import ServingPool, ServingPoolSpec
 from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus, StatusPart
+from argosy.api.values.meta import GROUP, VERSION, ApiResource
 
 HEADER = "# Generated from operator/argosy/api by `argosy crds`. Change the models, and generate it again.\n"
 

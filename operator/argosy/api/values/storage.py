@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from argosy.api.base import ApiModel
-from argosy.api.meta import SUBDOMAIN, Name
+from argosy.api.values.base import ApiModel
+from argosy.api.values.meta import SUBDOMAIN, Name
 
 SCHEMES = ("s3", "gs", "az", "abfss", "hf", "oci", "pvc", "http", "https", "file")
 URI_PATTERN = r"^((s3|gs|az|abfss|hf|oci|pvc|http|https)://.+|file:.+)$"

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from argosy.api.base import ApiModel, Fault, Flag, Int, Number, Rule
-from argosy.api.batching import BatchSizes, Microseconds
-from argosy.api.tensors import DataType, Dim
+from argosy.api.model.batching import BatchSizes, Microseconds
+from argosy.api.values.base import ApiModel, Fault, Flag, Int, Number, Rule
+from argosy.api.values.tensors import DataType, Dim
 
 
 class ControlKind(StrEnum):

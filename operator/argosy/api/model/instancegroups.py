@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from argosy.api.base import ApiModel, Fault, Flag, Int, Rule
-from argosy.api.footprint import MAX_GPUS
+from argosy.api.model.footprint import MAX_GPUS
+from argosy.api.values.base import ApiModel, Fault, Flag, Int, Rule
 
 
 class GroupKind(StrEnum):

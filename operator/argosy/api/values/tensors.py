@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from argosy.api.base import ApiModel, Fault, Flag, Int, Rule
+from argosy.api.values.base import ApiModel, Fault, Flag, Int, Rule
 from argosy_runtime.modelconfig.shapes import WILDCARD, segment_counts
 
 MAX_TENSORS = 128

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from argosy.api.base import MAX_WHOLE, ApiModel, Fault, Int, Rule
+from argosy.api.values.base import MAX_WHOLE, ApiModel, Fault, Int, Rule
 
 Version = Annotated[Int, Field(ge=1, le=MAX_WHOLE)]
 

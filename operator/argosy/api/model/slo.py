@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from argosy.api.base import ApiModel, Fault, Rule
-from argosy.api.quantity import PositiveDuration, Rate, format_duration
+from argosy.api.values.base import ApiModel, Fault, Rule
+from argosy.api.values.quantity import PositiveDuration, Rate, format_duration
 
 PERCENTILES = ("p50", "p90", "p95", "p99", "p999")
 """The percentiles that can be asked for, in order."""

@@ -10,8 +10,8 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from tritonclient.grpc.model_config_pb2 import DESCRIPTOR
 
-from argosy.api.base import Fault
-from argosy.api.nearest import did_you_mean
+from argosy.api.values.base import Fault
+from argosy.api.values.nearest import did_you_mean
 
 GOVERNED = {
     "name": "metadata.name",

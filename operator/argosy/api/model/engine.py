@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from argosy.api.base import ApiModel, Fault, Int, Number, Rule
-from argosy.api.bounds import in_order
-from argosy.api.quantity import Duration, Quantity
-from argosy.api.storage import StorageUri
+from argosy.api.values.base import ApiModel, Fault, Int, Number, Rule
+from argosy.api.values.bounds import in_order
+from argosy.api.values.quantity import Duration, Quantity
+from argosy.api.values.storage import StorageUri
 
 
 class Builder(StrEnum):

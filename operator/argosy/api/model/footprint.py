@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from argosy.api.base import ApiModel, Fault, Int, Rule
-from argosy.api.quantity import Quantity, Share
+from argosy.api.values.base import ApiModel, Fault, Int, Rule
+from argosy.api.values.quantity import Quantity, Share
 
 MAX_GPUS = 64
 

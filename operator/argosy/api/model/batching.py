@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from argosy.api.base import MAX_WHOLE, ApiModel, Fault, Flag, Int, Rule
+from argosy.api.values.base import MAX_WHOLE, ApiModel, Fault, Flag, Int, Rule
 
 Microseconds = Annotated[Int, Field(ge=0, le=MAX_WHOLE)]
 BatchSizes = tuple[Annotated[Int, Field(ge=1, le=2**31 - 1)], ...]

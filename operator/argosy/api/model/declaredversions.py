@@ -5,9 +5,9 @@ from typing import Any, Protocol
 
 from pydantic import Field
 
-from argosy.api.base import ApiModel, Fault, Rule
-from argosy.api.storage import Digest, StorageUri
-from argosy.api.versions import Version, VersionPolicy
+from argosy.api.values.base import ApiModel, Fault, Rule
+from argosy.api.values.storage import Digest, StorageUri
+from argosy.api.values.versions import Version, VersionPolicy
 
 BY_VERSION: dict[str, Any] = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["version"]}
 """The schema's words for a list whose entries are told apart by their versions."""

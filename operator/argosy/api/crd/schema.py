@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from argosy.api.base import FrozenModel
+from argosy.api.values.base import FrozenModel
 
 Schema = dict[str, Any]
 _KEPT = (

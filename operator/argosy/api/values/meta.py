@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 
-from argosy.api.base import ApiModel, Int
-from argosy.api.identity import Identity, PoolKey
+from argosy.api.values.base import ApiModel, Int
+from argosy.api.values.identity import Identity, PoolKey
 
 GROUP = "argosy.dev"
 VERSION = "v1alpha1"

@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.base import ApiModel, Fault, Int, Rule
-from argosy.api.quantity import Quantity
+from argosy.api.values.base import ApiModel, Fault, Int, Rule
+from argosy.api.values.quantity import Quantity
 
 FLAG = r"^--[a-z][-a-z0-9]*(=.*)?$"
 RATE_LIMIT_RESOURCE = r"^[^:\s]+$"

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from argosy.api.base import ApiModel
-from argosy.api.nearest import did_you_mean
+from argosy.api.values.base import ApiModel
+from argosy.api.values.nearest import did_you_mean
 
 BACKENDS = {
     "onnx": "onnxruntime",

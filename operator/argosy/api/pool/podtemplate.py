@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.base import ApiModel, Fault, Rule
+from argosy.api.values.base import ApiModel, Fault, Rule
 
 SERVER, AGENT = "server", "agent"
 """The containers of a server's Pod; any other is a sidecar."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from argosy.api.base import ApiModel, Fault, Rule
+from argosy.api.values.base import ApiModel, Fault, Rule
 
 
 def one_bound() -> Rule:

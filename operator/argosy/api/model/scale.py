@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pydantic.alias_generators import to_camel
 
-from argosy.api.base import ApiModel, Fault, Rule
+from argosy.api.values.base import ApiModel, Fault, Rule
 
 
 def replicas_in_order(least: str, most: str) -> Rule:

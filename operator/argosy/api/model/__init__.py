@@ -1,0 +1,1 @@
+"""The parts of a model's and an ensemble's spec, one idea a module."""

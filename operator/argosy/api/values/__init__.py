@@ -1,0 +1,1 @@
+"""What the fields of several kinds are made of: quantities, versions, tensors, storage, names, metadata."""
