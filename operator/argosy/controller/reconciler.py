@@ -264,15 +264,18 @@ def _held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Ima
     With it stays the ConfigMap: what a Pod is told to load is for the GPUs and volumes that it has.
     """
     hashes = {each.plan.name: template_hash(pod_template(pool, each.plan, each.repository, images)) for each in servers}
+    outdated = {name for name, wanted in hashes.items() if view.templates.get(name, wanted) != wanted}
+    draining = {name for each in servers if each.plan.name not in outdated for name in each.drain_since}
     reports = {report.name: report for report in view.reports}
     upgrades = [
         ServerUpgrade(
-            name,
-            outdated=view.templates.get(name, wanted) != wanted,
-            ready=name in reports and reports[name].ready,
-            settled=name in reports and reports[name].settled,
+            name=each.plan.name,
+            outdated=each.plan.name in outdated,
+            ready=each.plan.name in reports and reports[each.plan.name].ready,
+            settled=each.plan.name in reports and reports[each.plan.name].settled,
+            relied_on=not each.routes.isdisjoint(draining),
         )
-        for name, wanted in hashes.items()
+        for each in servers
     ]
     allowed = may_upgrade(upgrades)
     return frozenset(each.name for each in upgrades if each.outdated and each.name not in allowed)

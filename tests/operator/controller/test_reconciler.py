@@ -8,7 +8,7 @@ import pytest
 from tests.operator.controller.test_store import STATUS, model, pool, with_status
 from tests.operator.fleet.declared import gpu_node
 
-from argosy.api import Condition, ConditionType
+from argosy.api import Condition, ConditionType, InferenceModel
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pod_cache import PodView
@@ -21,7 +21,9 @@ from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Rec
 from argosy.controller.store import Store
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
 from argosy.fleet.migration.migrate import DRAIN_PERIOD
+from argosy.fleet.plan import Placement, ServerPlan
 from argosy.fleet.status.statuses import Status
+from argosy.render.forms import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import Cluster, Images, KubernetesObject, parse_drain
 from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
@@ -130,6 +132,30 @@ async def test_a_server_that_waits_for_its_turn_keeps_its_configmap_and_its_pod_
     assert {"ConfigMap n/p-1", "Deployment n/p-1"} <= writes.objects
     assert not {"ConfigMap n/p-0", "Deployment n/p-0"} & writes.objects
     assert {"ConfigMap n/p-0", "Deployment n/p-0"} <= writes.keep
+
+
+async def test_a_server_is_not_restarted_while_what_it_serves_drains_on_another() -> None:
+    resources, writes = Store(), FakeWriter()
+    for body in (pool(), model(minReplicas=1)):
+        resources.put(parsed_body(body))
+    one, other = serving("p-0"), serving("p-1")
+    (declared,) = resources.of_pool(KEY).members
+    assert isinstance(declared, InferenceModel)
+    placed = ServerPlan("p-0", "a", (), (Placement("m", 1, "m", (), 1, 0, 0),))
+    key = RenderedKeys().of_model(declared, placed.placements[0], placed)
+    form = RenderedModel("m", 'name: "m"', {1: VersionSource("s3://bucket/m")}, reload_key=key)
+    view = PoolView(
+        (CurrentServer("p-0", "a", (), {"m": ()}), CurrentServer("p-1", "a", ())),
+        (*one.reports, *other.reports),
+        (RenderedRepository("p-0", (form,)), RenderedRepository("p-1", (form,))),
+        pods=(*one.pods, *other.pods),
+        templates={"p-0": "older"},
+    )
+    await rounds(writes, resources, observed(p=view)).reconcile(KEY)
+    assert "Deployment n/p-0" in writes.keep
+    view = replace(view, reports=one.reports, repositories=one.repositories, pods=one.pods)
+    await rounds(writes, resources, observed(p=view)).reconcile(KEY)
+    assert "Deployment n/p-0" in writes.objects
 
 
 async def test_a_pool_that_is_gone_leaves_the_services_of_what_asks_for_another() -> None:

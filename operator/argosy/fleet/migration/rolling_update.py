@@ -10,13 +10,15 @@ from argosy.fleet.packing.servers import natural
 class ServerUpgrade:
     """One server: whether its pod template is an older one, whether it answers, and whether it has loaded its models.
 
-    `settled`: every model was ready or failed once since its Pod began.
+    `settled`: every model was ready or failed once since its Pod began. `relied_on`: it serves something that drains on
+    a server with the newest template, so that nobody else may.
     """
 
     name: str
     outdated: bool
     ready: bool
     settled: bool
+    relied_on: bool = False
 
 
 def may_upgrade(servers: Sequence[ServerUpgrade]) -> frozenset[str]:
@@ -26,6 +28,6 @@ def may_upgrade(servers: Sequence[ServerUpgrade]) -> frozenset[str]:
     """
     if any(not server.outdated and not (server.ready and server.settled) for server in servers):
         return frozenset()
-    outdated = [server for server in servers if server.outdated]
+    outdated = [server for server in servers if server.outdated and not server.relied_on]
     chosen = min(outdated, key=lambda each: (each.ready, each.settled, natural(each.name)), default=None)
     return frozenset({chosen.name} if chosen else ())

@@ -27,9 +27,9 @@ def model_status(
 ) -> InferenceModelStatus:
     """The status of a valid model of a pool."""
     servers = progress.servers_with(model.name)
-    seats = [placement_on(server, model.name) for server in servers]
+    placements = [placement_on(server, model.name) for server in servers]
     places = [
-        place(server, seat.version, seat.gpus, seat.instances) for server, seat in zip(servers, seats, strict=True)
+        place(server, each.version, each.gpus, each.instances) for server, each in zip(servers, placements, strict=True)
     ]
     loading = progress.loading(model.name, model.spec.declared, servers)
     return InferenceModelStatus(

@@ -23,6 +23,8 @@ NEW = ServerUpgrade("p-1", outdated=False, ready=True, settled=True)
         ([OLD, ServerUpgrade("p-1", outdated=False, ready=True, settled=False)], set()),
         ([OLD, ServerUpgrade("p-1", outdated=True, ready=False, settled=False)], {"p-1"}),
         ([OLD, ServerUpgrade("p-1", outdated=True, ready=True, settled=False)], {"p-1"}),
+        ([replace(OLD, relied_on=True), NEW], set()),
+        ([replace(OLD, relied_on=True), ServerUpgrade("p-2", True, True, True), NEW], {"p-2"}),
     ],
 )
 def test_the_next_server_waits_for_the_last_one(servers: list[ServerUpgrade], allowed: set[str]) -> None:
