@@ -155,6 +155,7 @@ class ServerReport:
     settled: bool = False
     takes_requests: bool = False
     routes: frozenset[str] = frozenset()
+    grpc_address: str = ""
 
 
 @dataclass(frozen=True, slots=True)

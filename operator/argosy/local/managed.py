@@ -67,7 +67,9 @@ class ManagedServer:
         self.live = self._process is not None and await self._control.live() and await self.agent.observe()
         if not self.live:
             self.agent.forget()
-        return ServerReport(self.name, self.live, self.agent.ledger.loaded(), self.url, self.trouble)
+        loaded = self.agent.ledger.loaded()
+        address = f"{self.command.host}:{self.command.ports.grpc}"
+        return ServerReport(self.name, self.live, loaded, self.url, self.trouble, grpc_address=address)
 
     async def aim(self, desired: RenderedRepository) -> None:
         """Take note of what it should have."""

@@ -57,7 +57,7 @@ def ensemble(name: str, *steps: dict[str, Any], **spec: Any) -> Resource:
 
 
 def report(server: str, *models: LoadedModel, ready: bool = True) -> ServerReport:
-    return ServerReport(server, ready, models, f"http://{server}")
+    return ServerReport(server, ready, models, f"http://{server}", grpc_address=f"{server}:8001")
 
 
 def loaded(name: str, version: int = 1, state: LoadState = READY, reason: str = "") -> LoadedModel:
@@ -128,7 +128,7 @@ def test_a_model_that_is_loaded_everywhere_is_ready() -> None:
     }
     assert status.ready
     assert (status.replicas, status.available_replicas, status.active_version) == (1, 1, 1)
-    assert status.url == "http://p-0/v2/models/m"
+    assert (status.url, status.grpc_address) == ("http://p-0/v2/models/m", "p-0:8001")
     assert condition_of(status, "Placed").message == "p-0 on node a, GPU 0"
     assert [(p.server, p.node, p.gpus) for p in status.placement] == [("p-0", "a", (0,))]
     assert [(v.version, v.state, v.traffic_percent) for v in status.versions] == [(1, VersionState.SERVING, 100)]

@@ -38,6 +38,7 @@ def ensemble_status(
         replicas=len(servers),
         available_replicas=len(loading.available),
         url=loading.url,
+        grpc_address=loading.grpc_address,
         versions=loading.versions(),
         active_version=loading.active_version,
         steps=_steps(ensemble, progress, servers),

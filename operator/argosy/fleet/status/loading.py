@@ -1,11 +1,12 @@
 """What servers report about one model or ensemble, held against what was planned."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from argosy.api import ConditionType, Reason
 from argosy.api.status import VersionState, VersionStatus
 from argosy.fleet.amounts import counted, listed
+from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.migration.state import Note
 from argosy.fleet.status.conditions import Finding, bounded
@@ -23,7 +24,7 @@ class Loading:
     declared: frozenset[int]
     servers: tuple[str, ...]
     reported: Mapping[str, Sequence[LoadedModel]]
-    urls: Mapping[str, str]
+    reports: Mapping[str, ServerReport]
     notes: Mapping[str, Note] = field(default_factory=dict)
     outdated: frozenset[str] = frozenset()
     served_name: str = ""
@@ -40,7 +41,6 @@ class Loading:
     ) -> "Loading":
         """What servers report; one that is not ready reports nothing. `notes` are by server and model."""
         said = observed.on(model)
-        urls = {name: observed.reports[name].url for name in said}
         mine = {name: notes[name, model] for name in servers if (name, model) in notes} if notes else {}
         outdated = frozenset(name for name in servers if (name, model) in observed.outdated)
         return cls(
@@ -48,7 +48,7 @@ class Loading:
             frozenset(declared),
             tuple(servers),
             said,
-            {name: url for name, url in urls.items() if url},
+            {name: observed.reports[name] for name in said},
             mine,
             outdated,
             served_name or model,
@@ -76,8 +76,17 @@ class Loading:
     @property
     def url(self) -> str:
         """Where the model answers: on the first server that has it, be it one that it leaves."""
-        at = (*self.available, *self.former)
-        return next((f"{self.urls[n]}/v2/models/{self.served_name}" for n in at if n in self.urls), "")
+        urls = (report.url for report in self._answering())
+        return next((f"{url}/v2/models/{self.served_name}" for url in urls if url), "")
+
+    @property
+    def grpc_address(self) -> str:
+        """Where it answers over gRPC, `host:port`."""
+        return next((report.grpc_address for report in self._answering() if report.grpc_address), "")
+
+    def _answering(self) -> Iterator[ServerReport]:
+        """The servers that have it, those that it leaves last."""
+        return (self.reports[name] for name in (*self.available, *self.former) if name in self.reports)
 
     def rolling(self, kept: Collection[int] = ()) -> str:
         """In words, the other versions, not in `kept`, that a planned server has not unloaded yet; empty if none."""

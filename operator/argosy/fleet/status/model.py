@@ -43,6 +43,7 @@ def model_status(
         replicas=len(servers),
         available_replicas=len(loading.available),
         url=loading.url,
+        grpc_address=loading.grpc_address,
         versions=loading.versions(),
         active_version=loading.active_version,
         **first_places(places),

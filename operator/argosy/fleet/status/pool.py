@@ -32,6 +32,7 @@ def pool_status(
         replicas=len(servers),
         available_replicas=sum(server.ready for server in servers),
         url=next((server.url for server in servers if server.ready and server.url), ""),
+        grpc_address=next((each.grpc_address for each in reports.values() if each.ready and each.grpc_address), ""),
         servers=_shown(servers),
         gpus=_gpus(plan),
         remaining_servers=max(0, len(servers) - _SERVERS),
