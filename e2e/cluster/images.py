@@ -58,7 +58,7 @@ def build(dockerfile: Path, context: Path, tag: str, build_args: Mapping[str, st
         mounts += [f"--volume={place}:{place}:ro" for place in settings.folders]
         if pip_settings.CERTIFICATES.exists():
             mounts.append(f"--volume={pip_settings.CERTIFICATES.resolve()}:{pip_settings.CERTIFICATES}:ro")
-        with _beside_others():
+        with _alone():
             _buildah("bud", "--isolation=chroot", "--format=docker", "--layers", "--pull=never", *mounts, *args,
                      f"--tag={tag}", f"--file={dockerfile}", str(context))  # fmt: skip
     return _buildah("inspect", "--type=image", "--format={{.FromImageID}}", tag).strip()
@@ -72,8 +72,16 @@ def exists(tag: str) -> bool:
 def remove_others(tag: str) -> None:
     """Remove what was built under the same name with other tags, and layers that nothing else is made of.
 
-    What cannot be removed now, because something runs from it, stays for the next time.
+    What cannot be removed now, because something runs from it or a build goes on, stays for the next time.
     """
+    try:
+        with _alone(fcntl.LOCK_NB):
+            _remove_others(tag)
+    except BlockingIOError:
+        return
+
+
+def _remove_others(tag: str) -> None:
     name = tag.rpartition(":")[0]
     listed = _buildah("images", "--format={{.Name}}:{{.Tag}}").split()
     others = [each for each in listed if each.startswith(f"{name}:") and each != tag]
@@ -116,13 +124,11 @@ def _locked(how: int) -> Iterator[None]:
         yield
 
 
-def _beside_others() -> AbstractContextManager[None]:
-    """While a build goes on: others may build as well, and nothing is taken from under it."""
-    return _locked(fcntl.LOCK_SH)
-
-
 def _alone(how: int = 0) -> AbstractContextManager[None]:
-    """While no build goes on, in this process or another; with LOCK_NB BlockingIOError where one does."""
+    """While no build goes on, in this process or another: two at once take cached layers from under each other.
+
+    With LOCK_NB BlockingIOError where one does.
+    """
     return _locked(fcntl.LOCK_EX | how)
 
 

@@ -309,7 +309,7 @@ async def test_a_missing_right_is_a_refusal(cluster: Cluster, declared: Declared
 KINDS_OF_POOLS = (
     "nodes,pods,configmaps,services,serviceaccounts,deployments.apps,roles.rbac.authorization.k8s.io,"
     "rolebindings.rbac.authorization.k8s.io,networkpolicies.networking.k8s.io,poddisruptionbudgets.policy,"
-    "inferencemodels.argosy.dev,ensembles.argosy.dev,servingpools.argosy.dev"
+    "controllerrevisions.apps,inferencemodels.argosy.dev,ensembles.argosy.dev,servingpools.argosy.dev"
 )
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from argosy.api import parse_documents
 from argosy.api.model.modelformat import BACKENDS
+from argosy.api.values.identity import Identity
 from argosy.fleet.validation.references import check_set
 from argosy.fleet.validation.runtimes import BUNDLED, RUNTIMES
 from argosy_runtime import backends
@@ -28,7 +29,7 @@ def ensemble(name: str, step: str, namespace: str = "n", pool_ref: str = "p") ->
     return HEAD % ("Ensemble", name, namespace) + spec
 
 
-def said(*documents: str, invalid: tuple[str, ...] = ()) -> list[str]:
+def said(*documents: str, invalid: tuple[Identity, ...] = ()) -> list[str]:
     resources, problems = parse_documents("---\n".join(documents), "f.yaml")
     assert problems == []
     sources = {resource.identity: "f.yaml" for resource in resources}
@@ -78,7 +79,10 @@ def test_a_pool_of_another_namespace_does_not_count() -> None:
 
 
 def test_what_is_there_but_invalid_is_not_called_unknown() -> None:
-    assert said(model("m"), ensemble("e", "x"), invalid=("ServingPool n/p", "InferenceModel n/x")) == []
+    assert (
+        said(model("m"), ensemble("e", "x"), invalid=(Identity("ServingPool n/p"), Identity("InferenceModel n/x")))
+        == []
+    )
 
 
 def test_graph_problems_stand_at_the_ensemble() -> None:

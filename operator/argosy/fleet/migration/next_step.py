@@ -74,7 +74,19 @@ def _forms(server: ServerPlan, state: PoolState, migration: Migration, keys: Rel
         found = {each: form for each, form in fitting.items() if each not in deferred or each in kept}
     held = observed.held(name)
     stays = {each for each in former if each in found} | {each for each in kept if each not in found}
-    return {**found, **{each: held[each] for each in stays if each in held}}
+    return _whole({**found, **{each: held[each] for each in stays if each in held}}, held)
+
+
+def _whole(forms: Mapping[str, Form], held: Mapping[str, Form]) -> dict[str, Form]:
+    """Without ensembles that would be loaded and lack a step, for its new version waits; what is loaded stays."""
+    found = dict(forms)
+    while broken := {
+        form.name
+        for form in found.values()
+        if form is not held.get(form.name) and not all(_has(found, step, at) for step, at in form.steps.items())
+    }:
+        found = {name: form for name, form in found.items() if name not in broken}
+    return found
 
 
 def _waiting_ensembles(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.operator.fleet.declared import ensemble, model
 from tests.operator.fleet.migration.pool_states import (
@@ -137,6 +137,14 @@ def spread(where: Mapping[str, frozenset[str]], models: Mapping[str, Resource]) 
     newer=names,
     uses=st.tuples(names, names),
     deleted=st.frozensets(st.sampled_from([*NAMES, "e"])),
+)
+@example(
+    before={"p-0": frozenset({"m0"})},
+    after={"p-0": frozenset({"m0"})},
+    sizes=(50, 10, 10),
+    newer=frozenset({"m0"}),
+    uses=(frozenset({"m1"}), frozenset({"m0"})),
+    deleted=frozenset(),
 )
 def test_from_any_plan_to_any_other_nothing_that_is_routed_is_unloaded_in_one_round(
     before: Mapping[str, frozenset[str]],
