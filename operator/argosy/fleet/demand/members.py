@@ -14,7 +14,7 @@ class Members:
 
     `broken`: names that are declared and have no valid form, so that what serves under them is left as it is.
     `runs`: the models of each ensemble. `elsewhere`: names that another pool is to serve by now, and whether requests
-    reach them there.
+    reach them there. `served_names`: what clients call each member that they know by another name than its own.
     """
 
     models: Mapping[str, InferenceModel] = field(default_factory=dict)
@@ -22,6 +22,7 @@ class Members:
     broken: frozenset[str] = frozenset()
     runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     elsewhere: Mapping[str, bool] = field(default_factory=dict)
+    served_names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -40,6 +41,7 @@ class Members:
             frozenset(each.name for each in broken if not isinstance(each, ServingPool) and each.pool_key == pool),
             runs_of(ensembles.values()),
             elsewhere or {},
+            {each.name: each.served_name for each in mine if each.served_name != each.name},
         )
 
     def declares(self, name: str) -> bool:
@@ -49,12 +51,6 @@ class Members:
     def knows(self, name: str) -> bool:
         """Whether something of this name is asked of this pool or another."""
         return self.declares(name) or name in self.elsewhere
-
-    @property
-    def served_names(self) -> dict[str, str]:
-        """What clients call each member that they know by another name than its own."""
-        every = (*self.models.values(), *self.ensembles.values())
-        return {each.name: each.served_name for each in every if each.served_name != each.name}
 
     def version(self, name: str) -> int | None:
         """The version of a valid member that answers a request which names none."""
