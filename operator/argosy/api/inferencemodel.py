@@ -6,8 +6,16 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from argosy.api.model.batching import Batching
+from argosy.api.model.batchrules import BATCH_RULES
 from argosy.api.model.configfields import check_config
-from argosy.api.model.declaredversions import BY_VERSION, MAX_VERSIONS, VERSION_RULES, VersionFiles, declared
+from argosy.api.model.declaredversions import (
+    BY_VERSION,
+    MAX_VERSIONS,
+    VERSION_RULES,
+    VersionFiles,
+    declared,
+    declared_versions,
+)
 from argosy.api.model.engine import Engine
 from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
@@ -27,51 +35,6 @@ ON_ONE_GPU = frozenset({"onnxruntime", "tensorrt"})
 """Backends of which an instance runs on one GPU, whatever it is given."""
 BATCH_FROM_FILES = frozenset({"onnxruntime", "tensorrt", "python"})
 """Backends that complete an absent maxBatchSize from the model's files."""
-
-
-def _one_scheduler(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    if spec.batching is not None and spec.sequence is not None:
-        yield Fault("batching and sequence exclude each other: a model has one scheduler; keep one", ("sequence",))
-
-
-def _preferred_sizes(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    places: list[tuple[tuple[str, ...], tuple[int, ...]]] = []
-    if spec.batching is not None:
-        places.append((("batching",), spec.batching.preferred_batch_sizes))
-    if spec.sequence is not None and spec.sequence.oldest is not None:
-        places.append((("sequence", "oldest"), spec.sequence.oldest.preferred_batch_sizes))
-    for path, sizes in places:
-        for index, size in enumerate(sizes):
-            if spec.max_batch_size is None:
-                yield Fault(f"needs a maxBatchSize of {size} or more; set it", (*path, "preferredBatchSizes", index))
-            elif size > spec.max_batch_size:
-                yield Fault(
-                    f"is {size}, more than maxBatchSize {spec.max_batch_size}; lower it or raise maxBatchSize",
-                    (*path, "preferredBatchSizes", index),
-                )
-
-
-def _scalars_need_a_batch(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    if spec.batch_size != 0:
-        return
-    for field, tensors in (("inputs", spec.inputs), ("outputs", spec.outputs)):
-        for index, tensor in enumerate(tensors):
-            if tensor.reshape is not None and not tensor.reshape.shape:
-                yield Fault(
-                    "an empty shape needs the batch dimension; set maxBatchSize to 1 or more",
-                    (field, index, "reshape", "shape"),
-                )
-
-
-def _ragged_needs_a_batch(spec: "InferenceModelSpec") -> Iterator[Fault]:
-    if spec.batch_size != 0:
-        return
-    for index, tensor in enumerate(spec.inputs):
-        if tensor.allow_ragged_batch:
-            yield Fault(
-                "there is no batch to be ragged while maxBatchSize is 0; set it, or leave this out",
-                ("inputs", index, "allowRaggedBatch"),
-            )
 
 
 def _gpus_agree(spec: "InferenceModelSpec") -> Iterator[Fault]:
@@ -275,21 +238,7 @@ class InferenceModelSpec(ApiModel):
 
     rules: ClassVar[tuple[Rule, ...]] = (
         *VERSION_RULES,
-        Rule(
-            ("batching", "sequence"),
-            _one_scheduler,
-            cel="!(has(self.batching) && has(self.sequence))",
-            says="batching and sequence exclude each other; keep one",
-        ),
-        Rule(
-            ("batching", "sequence", "max_batch_size"),
-            _preferred_sizes,
-            cel="!has(self.batching) || !has(self.batching.preferredBatchSizes) || "
-            "self.batching.preferredBatchSizes.all(size, has(self.maxBatchSize) && size <= self.maxBatchSize)",
-            says="a preferred batch size is at most maxBatchSize",
-        ),
-        Rule(("inputs", "outputs", "max_batch_size", "model_format", "engine"), _scalars_need_a_batch),
-        Rule(("inputs", "max_batch_size", "model_format", "engine"), _ragged_needs_a_batch),
+        *BATCH_RULES,
         Rule(
             ("footprint", "parallelism"),
             _gpus_agree,
@@ -327,9 +276,14 @@ class InferenceModelSpec(ApiModel):
         return declared(self)
 
     @property
+    def declared_versions(self) -> tuple[int, ...]:
+        """Every declared version, the lowest first."""
+        return declared_versions(self)
+
+    @property
     def default_version(self) -> int:
         """The version that answers a request which names none: the highest declared one."""
-        return max(self.declared)
+        return self.declared_versions[-1]
 
     @property
     def backend(self) -> str:

@@ -80,7 +80,7 @@ def _checked(model: Alike[InferenceModel]) -> _Checked:
     leaves to them only what is wrong with every one.
     """
     resource = model.resource
-    config = model_config(resource, Devices(), resource.spec.declared.keys())
+    config = model_config(resource, Devices(), resource.spec.declared_versions)
     try:
         full = normalize(config, resource.served_name)
     except ConfigError as error:

@@ -42,6 +42,13 @@ def declared(spec: Versioned) -> dict[int, VersionFiles]:
     return {spec.version: files}
 
 
+def declared_versions(spec: Versioned) -> tuple[int, ...]:
+    """Every declared version, the lowest first."""
+    if spec.versions:
+        return tuple(sorted(each.version for each in spec.versions))
+    return () if spec.version is None else (spec.version,)
+
+
 def _one_form(spec: Versioned) -> Iterator[Fault]:
     for field, value in (("version", spec.version), ("storageUri", spec.storage_uri), ("digest", spec.digest)):
         if spec.versions and value is not None:

@@ -49,7 +49,7 @@ def versions_kept(model: InferenceModel, named: Collection[int] = (), loaded: It
 
     `named` are those that ensembles ask for, `loaded` those that each server has.
     """
-    declared, policy = model.spec.declared.keys(), model.spec.version_policy
+    declared, policy = set(model.spec.declared_versions), model.spec.version_policy
     known = ({*declared, *versions} for versions in loaded)
     now = (len(retained(declared, policy, each) | (set(named) & each)) for each in known)
     return max([_to_come(model), *now])
@@ -57,7 +57,7 @@ def versions_kept(model: InferenceModel, named: Collection[int] = (), loaded: It
 
 def _to_come(model: InferenceModel) -> int:
     """As many as are declared and the policy itself tells; with `all`, only storage knows of more."""
-    declared, policy = model.spec.declared.keys(), model.spec.version_policy
+    declared, policy = set(model.spec.declared_versions), model.spec.version_policy
     if policy is not None and policy.specific is not None:
         return len({*declared, *policy.specific.versions})
     latest = policy.latest.num_versions if policy is not None and policy.latest is not None else 0

@@ -31,7 +31,7 @@ def model_status(
     places = [
         place(server, each.version, each.gpus, each.instances) for server, each in zip(servers, placements, strict=True)
     ]
-    loading = progress.loading(model.name, model.spec.declared, servers)
+    loading = progress.loading(model.name, model.spec.declared_versions, servers)
     return InferenceModelStatus(
         observed_generation=model.metadata.generation,
         conditions=conditions(

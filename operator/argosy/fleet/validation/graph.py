@@ -136,7 +136,7 @@ def _no_model(name: str, ensemble: Ensemble, models: Mapping[str, Served]) -> st
 
 def _serves(model: Served, version: int | None) -> bool:
     """Whether a version may be among those that are served; with `latest` and `all` only storage knows."""
-    declared = {model.spec.version} if isinstance(model, Ensemble) else model.spec.declared.keys()
+    declared = {model.spec.version} if isinstance(model, Ensemble) else set(model.spec.declared_versions)
     if version is None or version in declared:
         return True
     policy: VersionPolicy | None = getattr(model.spec, "version_policy", None)
