@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 
 from argosy.api.model.configfields import ENSEMBLE_GOVERNED, check_config
 from argosy.api.model.rollout import Rollout
-from argosy.api.model.scale import replicas_in_order
+from argosy.api.model.scale import fewest_of, most_of, replicas_in_order
 from argosy.api.model.slo import Slo
 from argosy.api.status import EnsembleStatus
 from argosy.api.values.base import ApiModel, Fault, Int, Rule
@@ -138,14 +138,12 @@ class EnsembleSpec(ApiModel):
     @property
     def fewest_replicas(self) -> int:
         """`replicas` where it is set, else `minReplicas`."""
-        return self.min_replicas if self.replicas is None else self.replicas
+        return fewest_of(self.replicas, self.min_replicas)
 
     @property
     def most_replicas(self) -> int:
         """`replicas` where it is set, else `maxReplicas`; `minReplicas` where neither is."""
-        if self.replicas is not None:
-            return self.replicas
-        return self.min_replicas if self.max_replicas is None else self.max_replicas
+        return most_of(self.replicas, self.min_replicas, self.max_replicas)
 
 
 class Ensemble(PoolMember):

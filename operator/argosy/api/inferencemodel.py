@@ -21,7 +21,7 @@ from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
 from argosy.api.model.modelformat import ModelFormat
 from argosy.api.model.rollout import Rollout
-from argosy.api.model.scale import replicas_in_order
+from argosy.api.model.scale import fewest_of, most_of, replicas_in_order
 from argosy.api.model.sequence import Sequence
 from argosy.api.model.slo import Slo
 from argosy.api.status import InferenceModelStatus
@@ -323,14 +323,12 @@ class InferenceModelSpec(ApiModel):
     @property
     def fewest_replicas(self) -> int:
         """`replicas` where it is set, else `minReplicas`."""
-        return self.min_replicas if self.replicas is None else self.replicas
+        return fewest_of(self.replicas, self.min_replicas)
 
     @property
     def most_replicas(self) -> int:
         """`replicas` where it is set, else `maxReplicas`; `minReplicas` where neither is."""
-        if self.replicas is not None:
-            return self.replicas
-        return self.min_replicas if self.max_replicas is None else self.max_replicas
+        return most_of(self.replicas, self.min_replicas, self.max_replicas)
 
 
 class InferenceModel(PoolMember):

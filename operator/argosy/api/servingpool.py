@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.model.scale import replicas_in_order
+from argosy.api.model.scale import fewest_of, replicas_in_order
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import ARGUMENTS_CEL, Arguments, RateLimit, ResponseCache, check_arguments
 from argosy.api.status import ServingPoolStatus
@@ -224,7 +224,7 @@ class ServingPoolSpec(ApiModel):
     @property
     def fewest_servers(self) -> int:
         """`replicas` where it is set, else `minServers`."""
-        return self.min_servers if self.replicas is None else self.replicas
+        return fewest_of(self.replicas, self.min_servers)
 
     @property
     def most_servers(self) -> int | None:

@@ -1,4 +1,4 @@
-"""The rule of least and most replicas, which three kinds share."""
+"""How many replicas there may be: what models, ensembles and pools share."""
 
 from collections.abc import Iterator
 
@@ -22,3 +22,15 @@ def replicas_in_order(least: str, most: str) -> Rule:
         cel=f"!has(self.{high}) || self.{low} <= self.{high}",
         says=f"{high} is at least {low}",
     )
+
+
+def fewest_of(fixed: int | None, least: int) -> int:
+    """`fixed` where it is set, else `least`."""
+    return least if fixed is None else fixed
+
+
+def most_of(fixed: int | None, least: int, limit: int | None) -> int:
+    """`fixed` where it is set, else `limit`; `least` where neither is."""
+    if fixed is not None:
+        return fixed
+    return least if limit is None else limit
