@@ -13,9 +13,11 @@ from .dataplane import DataPlane
 from .errors import ServingError
 from .execution.devices import visible_gpus
 from .flags import ServerOptions, parse
-from .frontends import grpc, http, metrics
-from .frontends.grpc import GrpcListener
-from .frontends.listener import HttpListener
+from .frontends import metrics
+from .frontends.grpc import listener as grpc
+from .frontends.grpc.listener import GrpcListener
+from .frontends.http import app as http
+from .frontends.http.listener import HttpListener
 from .quiet import Quiet
 from .repository.options import ControlMode
 

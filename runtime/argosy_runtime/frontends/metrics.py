@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from .http_exchange import Application, Call, Reply, message_reply
-from .listener import HttpListener, bind
+from .http.exchange import Application, Call, Reply, message_reply
+from .http.listener import HttpListener
 from .port import DataPlane
+from .sockets import bind
 
 PORT_FLAG = "--metrics-port"
 _MAX_BODY = 1 << 16

@@ -11,7 +11,7 @@ from argosy_runtime.backends import isolation, resolve
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError, invalid, unsupported
 from argosy_runtime.execution.calls import ServerCalls
-from argosy_runtime.execution.process import ProcessInstance
+from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.modelconfig import ConfigError, check, check_structure, normalize, parse_json, parse_text
 from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import require

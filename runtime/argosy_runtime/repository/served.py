@@ -10,10 +10,10 @@ from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import ServerCalls
-from argosy_runtime.execution.crew import NewInstance
+from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.ensembles import Cancel, Deliver, EnsembleRunner
-from argosy_runtime.execution.process import ProcessInstance
-from argosy_runtime.execution.pump import Pump
+from argosy_runtime.execution.instance_group import NewInstance
+from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.execution.thread import ThreadInstance
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.modelconfig import InstancePlacement, instances
@@ -83,7 +83,7 @@ class ServedModel:
         self._holds = Holds()
         placements = [place for place in instances(self.config, gpus) if not place.passive]
         makers = [self._maker(place) for place in placements]
-        self._pump = Pump(self, BatchingRules.of(self.config), makers, self.statistics)
+        self._dispatcher = Dispatcher(self, BatchingRules.of(self.config), makers, self.statistics)
 
     def _maker(self, place: InstancePlacement) -> NewInstance:
         spec = InstanceSpec(
@@ -102,30 +102,30 @@ class ServedModel:
     async def start(self) -> None:
         """Load every instance and warm it up. Raises ServingError."""
         begun = monotonic()
-        await self._pump.start()
+        await self._dispatcher.start()
         try:
-            await self._pump.warm_up(warmup.batches(self.config, self._folder.path, self._admit))
+            await self._dispatcher.warm_up(warmup.batches(self.config, self._folder.path, self._admit))
         except ServingError:
-            await self._pump.close(grace=0)
+            await self._dispatcher.close(grace=0)
             raise
         self.statistics.load_seconds = monotonic() - begun
 
     @property
     def ready(self) -> bool:
         """See `ServedVersion`."""
-        return self._pump.ready
+        return self._dispatcher.ready
 
     @property
     def problem(self) -> str:
         """See `ServedVersion`."""
-        return self._pump.problem
+        return self._dispatcher.problem
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
         """See `ServedVersion`."""
         size = self._admit(request)
         key = self._admission.batch_key(request)
-        job = self._pump.submit(request, size, key, self._output_shapes.before(deliver))
-        return lambda: self._pump.cancel(job)
+        job = self._dispatcher.submit(request, size, key, self._output_shapes.before(deliver))
+        return lambda: self._dispatcher.cancel(job)
 
     def _admit(self, request: InferRequest) -> int:
         """Its batch size, with its inputs in the model's own shapes."""
@@ -145,7 +145,7 @@ class ServedModel:
         """See `ServedVersion`."""
         end = monotonic() + grace
         await self._holds.wait_for_none(grace)
-        await self._pump.close(max(0.0, end - monotonic()))
+        await self._dispatcher.close(max(0.0, end - monotonic()))
 
 
 class ServedEnsemble:

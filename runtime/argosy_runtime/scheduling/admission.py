@@ -13,7 +13,7 @@ from argosy_runtime.messages import InferRequest, Tensor
 from argosy_runtime.modelconfig import shapes
 from argosy_runtime.modelconfig.datatypes import v2_name
 
-from .ticket import BatchKey
+from .queued_request import BatchKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 `delay` is max_queue_delay_microseconds, `preferred` the preferred batch sizes (the maximum where none is given):
 
-1. A batch takes tickets in queue order while their keys are equal and their sizes fit into `max_batch_size`.
-2. It goes at once when it reaches the largest preferred size, or when the next ticket cannot join it.
+1. A batch takes queued requests in queue order while their keys are equal and their sizes fit into `max_batch_size`.
+2. It goes at once when it reaches the largest preferred size, or when the next queued cannot join it.
 3. It goes with the largest preferred size it holds, where it holds one.
-4. Otherwise it goes when its oldest ticket has waited for `delay`, with all it has.
+4. Otherwise it goes when its oldest queued has waited for `delay`, with all it has.
 
 A model without dynamic batching is the same machine with one request to a batch.
 """
@@ -54,7 +54,7 @@ class BatchingRules:
 
 @dataclass(slots=True)
 class Advance(Generic[T]):
-    """What was decided: batches to run now, tickets to refuse, when to ask again (None: at the next event)."""
+    """What was decided: batches to run now, queued requests to refuse, when to ask again (None: at the next event)."""
 
     batches: list[list[T]] = field(default_factory=list)
     expired: list[T] = field(default_factory=list)
@@ -73,13 +73,13 @@ class DynamicBatcher(Generic[T]):
         """Requests waiting."""
         return len(self._queue)
 
-    def submit(self, ticket: T) -> ServingError | None:
+    def submit(self, queued: T) -> ServingError | None:
         """A request arrives. Returns why it is refused, or None."""
-        return self._queue.push(ticket)
+        return self._queue.push(queued)
 
-    def cancel(self, ticket: T) -> bool:
-        """Forget a waiting ticket; False if it no longer waits."""
-        return self._queue.remove(ticket)
+    def cancel(self, queued: T) -> bool:
+        """Forget a waiting queued; False if it no longer waits."""
+        return self._queue.remove(queued)
 
     def drain(self) -> list[T]:
         """Give up all that waits (the model is going away)."""
@@ -100,7 +100,7 @@ class DynamicBatcher(Generic[T]):
         return result
 
     def _next_batch(self, now: int) -> tuple[int, int | None]:
-        """How many tickets form the next batch; 0 and a time where it is better to wait."""
+        """How many queued requests form the next batch; 0 and a time where it is better to wait."""
         if not self._rules.merge:
             return 1, None
         count, best, oldest, closed = self._gather()
@@ -111,19 +111,19 @@ class DynamicBatcher(Generic[T]):
         return 0, oldest + self._rules.delay_ns
 
     def _gather(self) -> tuple[int, int, int, bool]:
-        """Walk the queue: tickets that fit, those at the last preferred size, oldest arrival, whether it is full."""
+        """Walk the queue: requests that fit, those at the last preferred size, oldest arrival, whether it is full."""
         rules = self._rules
         size = count = best = 0
         oldest = 0
         key = None
-        for ticket in self._queue:
+        for queued in self._queue:
             if count == 0:
-                key, oldest = ticket.key, ticket.arrived
-            elif ticket.key != key or size + ticket.size > rules.max_batch_size:
+                key, oldest = queued.key, queued.arrived
+            elif queued.key != key or size + queued.size > rules.max_batch_size:
                 return count, best, oldest, True
             count += 1
-            size += ticket.size
-            oldest = min(oldest, ticket.arrived)
+            size += queued.size
+            oldest = min(oldest, queued.arrived)
             if size in rules.preferred:
                 best = count
             if size >= rules.target:

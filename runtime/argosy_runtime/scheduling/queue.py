@@ -1,6 +1,6 @@
 """The queue before a model: priority levels, each first in first out, with limits and timeouts.
 
-A ticket whose timeout strikes is either expired (REJECT) or sent behind its level's other tickets (DELAY).
+A request whose timeout strikes is either expired (REJECT) or sent behind its level's other requests (DELAY).
 """
 
 from collections import deque
@@ -10,9 +10,9 @@ from typing import Generic, TypeVar
 from argosy_runtime.errors import FailureReason, ServingError, unavailable
 
 from .queue_policy import QueuePolicies, QueuePolicy
-from .ticket import Ticket
+from .queued_request import QueuedRequest
 
-T = TypeVar("T", bound=Ticket)
+T = TypeVar("T", bound=QueuedRequest)
 
 
 class _Level(Generic[T]):
@@ -33,22 +33,22 @@ class _Level(Generic[T]):
         yield from self.delayed
 
     def expire(self, now: int) -> list[T]:
-        late = [ticket for ticket in self.waiting if ticket.deadline is not None and ticket.deadline <= now]
+        late = [queued for queued in self.waiting if queued.deadline is not None and queued.deadline <= now]
         if not late:
             return []
         gone = set(map(id, late))
-        self.waiting = deque(ticket for ticket in self.waiting if id(ticket) not in gone)
+        self.waiting = deque(queued for queued in self.waiting if id(queued) not in gone)
         if not self.policy.delay_on_timeout:
             return late
-        for ticket in late:
-            ticket.deadline = None
-            self.delayed.append(ticket)
+        for queued in late:
+            queued.deadline = None
+            self.delayed.append(queued)
         return []
 
-    def remove(self, ticket: T) -> bool:
+    def remove(self, queued: T) -> bool:
         for queue in (self.waiting, self.delayed):
-            if ticket in queue:
-                queue.remove(ticket)
+            if queued in queue:
+                queue.remove(queued)
                 return True
         return False
 
@@ -72,17 +72,17 @@ class RequestQueue(Generic[T]):
         for level in self._levels.values():
             yield from level
 
-    def push(self, ticket: T) -> ServingError | None:
-        """Let a ticket in, or say why not."""
-        ticket.priority = self._policies.level(ticket.request.priority)
-        level = self._levels.get(ticket.priority)
+    def push(self, queued: T) -> ServingError | None:
+        """Let a queued in, or say why not."""
+        queued.priority = self._policies.level(queued.request.priority)
+        level = self._levels.get(queued.priority)
         if level is None:
-            level = self._open(ticket.priority)
+            level = self._open(queued.priority)
         if level.policy.max_size and len(level) >= level.policy.max_size:
-            return unavailable(f"{ticket.request.log_prefix}Exceeds maximum queue size", FailureReason.REJECTED)
-        ticket.deadline = level.policy.deadline(ticket)
-        self._timed = self._timed or ticket.deadline is not None
-        level.waiting.append(ticket)
+            return unavailable(f"{queued.request.log_prefix}Exceeds maximum queue size", FailureReason.REJECTED)
+        queued.deadline = level.policy.deadline(queued)
+        self._timed = self._timed or queued.deadline is not None
+        level.waiting.append(queued)
         self._size += 1
         return None
 
@@ -92,7 +92,7 @@ class RequestQueue(Generic[T]):
         return self._levels[priority]
 
     def take(self, count: int) -> list[T]:
-        """Remove and return the first `count` tickets."""
+        """Remove and return the first `count` queued requests."""
         taken: list[T] = []
         for level in self._levels.values():
             while level and len(taken) < count:
@@ -100,19 +100,19 @@ class RequestQueue(Generic[T]):
         self._size -= len(taken)
         return taken
 
-    def remove(self, ticket: T) -> bool:
-        """Take a cancelled ticket out; False if it is not waiting here."""
-        level = self._levels.get(ticket.priority)
-        if level is None or not level.remove(ticket):
+    def remove(self, queued: T) -> bool:
+        """Take a cancelled queued out; False if it is not waiting here."""
+        level = self._levels.get(queued.priority)
+        if level is None or not level.remove(queued):
             return False
         self._size -= 1
         return True
 
     def expire(self, now: int) -> list[T]:
-        """Apply the timeouts: the tickets to refuse are removed and returned."""
+        """Apply the timeouts: the queued requests to refuse are removed and returned."""
         if not self._timed:
             return []
-        expired = [ticket for level in self._levels.values() for ticket in level.expire(now)]
+        expired = [queued for level in self._levels.values() for queued in level.expire(now)]
         self._size -= len(expired)
         return expired
 
@@ -120,11 +120,11 @@ class RequestQueue(Generic[T]):
         """When the next timeout strikes."""
         if not self._timed:
             return None
-        deadlines = [ticket.deadline for ticket in self if ticket.deadline is not None]
+        deadlines = [queued.deadline for queued in self if queued.deadline is not None]
         self._timed = bool(deadlines)
         return min(deadlines, default=None)
 
 
-def timeout_error(ticket: Ticket) -> ServingError:
-    """What the client of an expired ticket is told."""
-    return unavailable(f"{ticket.request.log_prefix}Request timeout expired", FailureReason.REJECTED)
+def timeout_error(queued: QueuedRequest) -> ServingError:
+    """What the client of an expired queued is told."""
+    return unavailable(f"{queued.request.log_prefix}Request timeout expired", FailureReason.REJECTED)

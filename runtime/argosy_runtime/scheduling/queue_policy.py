@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tritonclient.grpc.model_config_pb2 import ModelDynamicBatching, ModelQueuePolicy
 
-from .ticket import Ticket
+from .queued_request import QueuedRequest
 
 _MICROSECOND = 1_000
 
@@ -28,13 +28,13 @@ class QueuePolicy:
             delay_on_timeout=policy.timeout_action == ModelQueuePolicy.DELAY,
         )
 
-    def deadline(self, ticket: Ticket) -> int | None:
-        """When the ticket's wait ends. A request may shorten the default timeout, never lengthen it."""
+    def deadline(self, queued: QueuedRequest) -> int | None:
+        """When the queued's wait ends. A request may shorten the default timeout, never lengthen it."""
         timeout = self.timeout_ns
-        wanted = ticket.request.timeout_us * _MICROSECOND
+        wanted = queued.request.timeout_us * _MICROSECOND
         if self.allow_override and 0 < wanted < timeout:
             timeout = wanted
-        return ticket.arrived + timeout if timeout else None
+        return queued.arrived + timeout if timeout else None
 
 
 @dataclass(frozen=True, slots=True)

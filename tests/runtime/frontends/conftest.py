@@ -11,9 +11,9 @@ from tritonclient.grpc import model_config_pb2 as mc
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, internal, invalid, not_found, unavailable
-from argosy_runtime.frontends import grpc as grpc_frontend
-from argosy_runtime.frontends import http as http_frontend
 from argosy_runtime.frontends import metrics as metrics_frontend
+from argosy_runtime.frontends.grpc import listener as grpc_frontend
+from argosy_runtime.frontends.http import app as http_frontend
 from argosy_runtime.frontends.restrictions import Api, Restriction
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.telemetry.log_settings import LogSettings, Setting

@@ -20,7 +20,7 @@ from tritonclient.grpc import service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.frontends import grpc as grpc_frontend
+from argosy_runtime.frontends.grpc import listener as grpc_frontend
 
 from .conftest import Running
 

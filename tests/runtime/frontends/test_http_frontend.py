@@ -21,7 +21,7 @@ import tritonclient.http.aio as triton_aio
 from tritonclient.utils import InferenceServerException
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.frontends import http as http_frontend
+from argosy_runtime.frontends.http import app as http_frontend
 
 from .conftest import LIMIT, Running
 

@@ -10,39 +10,39 @@ from argosy_runtime.errors import ErrorKind
 from argosy_runtime.messages import InferRequest, Tensor
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
-from argosy_runtime.scheduling.ticket import Ticket
+from argosy_runtime.scheduling.queued_request import QueuedRequest
 
 US = 1_000
 
 
-def ticket(arrived: int = 0, size: int = 1, key=None, priority: int = 0, timeout_us: int = 0) -> Ticket:
+def queued(arrived: int = 0, size: int = 1, key=None, priority: int = 0, timeout_us: int = 0) -> QueuedRequest:
     tensor = Tensor("X", "FP32", np.zeros((size, 1), np.float32))
     request = InferRequest("m", {"X": tensor}, priority=priority, timeout_us=timeout_us)
-    return Ticket(request, arrived, size, key)
+    return QueuedRequest(request, arrived, size, key)
 
 
-def batcher(**rules) -> DynamicBatcher[Ticket]:
+def batcher(**rules) -> DynamicBatcher[QueuedRequest]:
     return DynamicBatcher(BatchingRules(**{"max_batch_size": 8, **rules}))
 
 
-def submit(scheduler: DynamicBatcher[Ticket], *tickets: Ticket) -> None:
-    for one in tickets:
+def submit(scheduler: DynamicBatcher[QueuedRequest], *waiting: QueuedRequest) -> None:
+    for one in waiting:
         assert scheduler.submit(one) is None
 
 
 def test_without_delay_all_that_waits_goes_at_once():
     scheduler = batcher()
-    tickets = [ticket() for _ in range(3)]
-    submit(scheduler, *tickets)
+    waiting = [queued() for _ in range(3)]
+    submit(scheduler, *waiting)
     step = scheduler.advance(0, free_instances=1)
-    assert step.batches == [tickets]
+    assert step.batches == [waiting]
     assert step.wake_at is None
     assert scheduler.pending == 0
 
 
 def test_waits_for_the_delay_of_the_oldest_then_sends_all():
     scheduler = batcher(delay_ns=100 * US)
-    first, second = ticket(arrived=0), ticket(arrived=40 * US)
+    first, second = queued(arrived=0), queued(arrived=40 * US)
     submit(scheduler, first)
     assert scheduler.advance(0, 1).wake_at == 100 * US
     submit(scheduler, second)
@@ -53,26 +53,26 @@ def test_waits_for_the_delay_of_the_oldest_then_sends_all():
 
 def test_a_full_batch_does_not_wait():
     scheduler = batcher(delay_ns=100 * US, max_batch_size=4)
-    tickets = [ticket(size=2), ticket(size=2), ticket()]
-    submit(scheduler, *tickets)
+    waiting = [queued(size=2), queued(size=2), queued()]
+    submit(scheduler, *waiting)
     step = scheduler.advance(0, 2)
-    assert step.batches == [tickets[:2]]
+    assert step.batches == [waiting[:2]]
     assert step.wake_at == 100 * US
 
 
 def test_a_preferred_size_goes_at_once_and_the_rest_waits():
     scheduler = batcher(delay_ns=100 * US, preferred=frozenset({2, 4}))
-    tickets = [ticket() for _ in range(3)]
-    submit(scheduler, *tickets)
+    waiting = [queued() for _ in range(3)]
+    submit(scheduler, *waiting)
     step = scheduler.advance(0, 2)
-    assert step.batches == [tickets[:2]]
+    assert step.batches == [waiting[:2]]
     assert scheduler.pending == 1
     assert step.wake_at == 100 * US
 
 
 def test_a_different_shape_closes_the_batch():
     scheduler = batcher(delay_ns=100 * US)
-    small, wide = ticket(key=(("X", (1,)),)), ticket(key=(("X", (2,)),))
+    small, wide = queued(key=(("X", (1,)),)), queued(key=(("X", (2,)),))
     submit(scheduler, small, wide)
     step = scheduler.advance(0, 2)
     assert step.batches == [[small]]
@@ -81,7 +81,7 @@ def test_a_different_shape_closes_the_batch():
 
 def test_no_free_instance_means_no_batch():
     scheduler = batcher()
-    submit(scheduler, ticket())
+    submit(scheduler, queued())
     step = scheduler.advance(0, 0)
     assert (step.batches, step.wake_at) == ([], None)
     assert scheduler.pending == 1
@@ -89,15 +89,15 @@ def test_no_free_instance_means_no_batch():
 
 def test_without_dynamic_batching_one_request_is_one_batch():
     scheduler = batcher(merge=False)
-    tickets = [ticket(size=3), ticket(size=2)]
-    submit(scheduler, *tickets)
-    assert scheduler.advance(0, 5).batches == [[tickets[0]], [tickets[1]]]
+    waiting = [queued(size=3), queued(size=2)]
+    submit(scheduler, *waiting)
+    assert scheduler.advance(0, 5).batches == [[waiting[0]], [waiting[1]]]
 
 
 def test_higher_priority_first():
     policies = QueuePolicies(QueuePolicy(), {}, levels=2, default_level=2)
     scheduler = batcher(policies=policies, merge=False)
-    low, high, default = ticket(priority=2), ticket(priority=1), ticket(priority=0)
+    low, high, default = queued(priority=2), queued(priority=1), queued(priority=0)
     submit(scheduler, low, high, default)
     assert scheduler.advance(0, 3).batches == [[high], [low], [default]]
     assert default.priority == 2
@@ -109,8 +109,8 @@ def policy(**fields) -> QueuePolicies:
 
 def test_a_full_queue_refuses_with_tritons_words():
     scheduler = batcher(policies=policy(max_size=1))
-    submit(scheduler, ticket())
-    error = scheduler.submit(ticket())
+    submit(scheduler, queued())
+    error = scheduler.submit(queued())
     assert error is not None
     assert error.kind is ErrorKind.UNAVAILABLE
     assert error.message.endswith("Exceeds maximum queue size")
@@ -119,7 +119,7 @@ def test_a_full_queue_refuses_with_tritons_words():
 
 def test_reject_expires_even_while_every_instance_is_busy():
     scheduler = batcher(policies=policy(timeout_ns=50 * US))
-    late, fresh = ticket(arrived=0), ticket(arrived=30 * US)
+    late, fresh = queued(arrived=0), queued(arrived=30 * US)
     submit(scheduler, late, fresh)
     assert scheduler.advance(0, 0).wake_at == 50 * US
     step = scheduler.advance(50 * US, 0)
@@ -129,7 +129,7 @@ def test_reject_expires_even_while_every_instance_is_busy():
 
 def test_delay_sends_the_late_behind_the_others():
     scheduler = batcher(policies=policy(timeout_ns=50 * US, delay_on_timeout=True), merge=False)
-    late, fresh = ticket(arrived=0), ticket(arrived=30 * US)
+    late, fresh = queued(arrived=0), queued(arrived=30 * US)
     submit(scheduler, late, fresh)
     step = scheduler.advance(60 * US, 2)
     assert step.expired == []
@@ -143,13 +143,13 @@ def test_delay_sends_the_late_behind_the_others():
 )
 def test_a_request_may_only_shorten_the_timeout(default, wanted, expected):
     rule = QueuePolicy(timeout_ns=default * US, allow_override=True)
-    deadline = rule.deadline(ticket(timeout_us=wanted))
+    deadline = rule.deadline(queued(timeout_us=wanted))
     assert deadline == (None if expected is None else expected * US)
 
 
 def test_cancelled_tickets_leave_the_queue():
     scheduler = batcher(delay_ns=100 * US)
-    gone, stays = ticket(), ticket()
+    gone, stays = queued(), queued()
     submit(scheduler, gone, stays)
     assert scheduler.cancel(gone)
     assert not scheduler.cancel(gone)
@@ -176,9 +176,9 @@ def test_rules_from_a_configuration():
 )
 def test_every_ticket_runs_once_in_order_within_its_delay(arrivals, delay, preferred, free):
     scheduler = batcher(delay_ns=delay, preferred=preferred)
-    waiting = [ticket(at, size, key=((key, ()),)) for at, size, key in sorted(arrivals)]
+    waiting = [queued(at, size, key=((key, ()),)) for at, size, key in sorted(arrivals)]
     expected = list(waiting)
-    ran: list[Ticket] = []
+    ran: list[QueuedRequest] = []
     now = 0
     while waiting or scheduler.pending:
         while waiting and waiting[0].arrived <= now:
@@ -197,11 +197,11 @@ def test_every_ticket_runs_once_in_order_within_its_delay(arrivals, delay, prefe
     assert ran == expected
 
 
-def ran_by(expected: list[Ticket], ran: list[Ticket]) -> int:
+def ran_by(expected: list[QueuedRequest], ran: list[QueuedRequest]) -> int:
     """The arrival of the oldest that still waits."""
     return expected[len(ran)].arrived
 
 
-def next_event(waiting: list[Ticket], wake_at: int | None) -> int:
+def next_event(waiting: list[QueuedRequest], wake_at: int | None) -> int:
     times = [one.arrived for one in waiting[:1]] + ([wake_at] if wake_at is not None else [])
     return min(times, default=0)

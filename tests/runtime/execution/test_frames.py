@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.execution.wire import FrameReader, encode
+from argosy_runtime.execution.process.frames import FrameReader, encode
 from argosy_runtime.messages import InferRequest, Tensor
 from argosy_runtime.modelconfig.datatypes import numpy_dtype
 

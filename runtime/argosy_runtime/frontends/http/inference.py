@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from argosy_runtime.errors import DecoupledModelError, FailureReason, ServingError, invalid, unsupported
+from argosy_runtime.frontends.model_lookup import lazy_view, model_view
+from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.protocol import generate, http_request, http_response
 from argosy_runtime.protocol.output_encoding import OutputEncoding
 
 from . import compression
-from .http_exchange import JSON_HEADERS, STATUS, Call, Headers, Reply, json_reply
-from .model_lookup import lazy_view, model_view
-from .port import DataPlane
-from .restrictions import cannot_forward
+from .exchange import JSON_HEADERS, STATUS, Call, Headers, Reply, json_reply
 
 _EVENT_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
 _HEADER_LENGTH = http_request.HEADER_LENGTH.lower().encode()

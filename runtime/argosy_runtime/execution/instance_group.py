@@ -18,7 +18,7 @@ _STOP_SECONDS = 30.0
 _LAST_RETRY_SECONDS = 30.0
 
 
-class Crew:
+class InstanceGroup:
     """Instances, each made anew by its maker when it is lost, with a growing pause between attempts.
 
     `on_return` is called when an instance is free again after a loss; `on_end` when none is left and a first attempt to

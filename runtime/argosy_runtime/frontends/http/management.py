@@ -5,13 +5,13 @@ import binascii
 from typing import Any, cast
 
 from argosy_runtime.errors import ServingError, internal, invalid, not_found, unsupported
+from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.modelconfig import to_json
 from argosy_runtime.protocol import json_forms
 from argosy_runtime.protocol.json_text import dumps, loads, typed, unsigned
 from argosy_runtime.telemetry.log_settings import KINDS, Setting
 
-from .http_exchange import Call, Reply, empty_reply, json_reply, message_reply
-from .port import DataPlane
+from .exchange import Call, Reply, empty_reply, json_reply, message_reply
 
 
 class Management:

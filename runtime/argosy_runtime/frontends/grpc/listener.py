@@ -6,10 +6,11 @@ import grpc
 from grpc_health.v1 import health_pb2_grpc
 from tritonclient.grpc import service_pb2_grpc
 
-from .grpc_service import Health, InferenceService
-from .listener import bind, cannot_listen
-from .port import DataPlane
-from .restrictions import Restrictions
+from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.restrictions import Restrictions
+from argosy_runtime.frontends.sockets import bind, cannot_listen
+
+from .service import Health, InferenceService
 
 PORT_FLAG = "--grpc-port"
 _UNLIMITED = -1

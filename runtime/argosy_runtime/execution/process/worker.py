@@ -1,4 +1,4 @@
-"""The process of one model instance: `python -m argosy_runtime.execution.worker FD`.
+"""The process of one model instance: `python -m argosy_runtime.execution.process.worker FD`.
 
 Its main thread loads and runs the model; a second one reads the socket, so that cancellations and the answers to the
 model's own calls arrive while it computes. When the server is gone (end of file), so is this process.
@@ -23,10 +23,10 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.backends import resolve
 from argosy_runtime.backends.contract import InstanceSpec, MetricFamilySpec, ModelInstance
 from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.execution.executing import BatchCancellations, execute, load
 from argosy_runtime.messages import InferRequest, InferResponse
 
-from .executing import BatchCancellations, execute, load
-from .wire import FrameReader, Message, encode
+from .frames import FrameReader, Message, encode
 
 _READ_SIZE = 1 << 20
 _JOIN_BELOW = 1 << 16

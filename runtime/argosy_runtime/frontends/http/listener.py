@@ -1,43 +1,16 @@
-"""Listening sockets, and the HTTP server on one: who is connected, and how it ends."""
+"""The HTTP server on one listening socket: who is connected, and how it ends."""
 
 import asyncio
 import contextlib
-import errno
 import socket
 
-from argosy_runtime.errors import ServingError, unavailable
+from argosy_runtime.frontends.sockets import BACKLOG
 
-from .http_connection import Connection
-from .http_exchange import Application
+from .connection import Connection
+from .exchange import Application
 
-BACKLOG = 1024
 # How long cancelled requests have to say so before their connections are cut.
 LAST_WORDS_S = 0.5
-
-
-def cannot_listen(flag: str, port: int, reason: str) -> ServingError:
-    """The error of a port that cannot be had; names the flag that chooses it."""
-    return unavailable(f"{flag} {port} {reason}")
-
-
-def bind(host: str, port: int, flag: str, reuse_port: bool = False) -> socket.socket:
-    """A listening TCP socket; port 0 takes any free one. Raises UNAVAILABLE, naming the flag, where it cannot."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if reuse_port:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listening.bind((host, port))
-        # Listening here and not later: with SO_REUSEADDR a port in use shows only now.
-        listening.listen(BACKLOG)
-    except (OSError, OverflowError) as error:
-        listening.close()
-        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            raise cannot_listen(flag, port, "is in use") from error
-        raise cannot_listen(flag, port, f"cannot be opened on {host}: {error}") from error
-    listening.setblocking(False)
-    return listening
 
 
 class HttpListener:

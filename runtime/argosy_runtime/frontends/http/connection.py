@@ -7,7 +7,7 @@ from http import HTTPStatus
 
 import httptools
 
-from .http_exchange import Application, Call, Headers, Reply, message_reply
+from .exchange import Application, Call, Headers, Reply, message_reply
 
 _log = logging.getLogger(__name__)
 MAX_HEAD_BYTES = 1 << 16

@@ -12,11 +12,11 @@ from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queue import timeout_error
-from argosy_runtime.scheduling.ticket import BatchKey, Ticket
+from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from .crew import Crew, NewInstance
 from .instance import Instance, Run
+from .instance_group import InstanceGroup, NewInstance
 
 Deliver = Callable[[InferResponse], None]
 
@@ -25,7 +25,7 @@ _LAST_WORDS_SECONDS = 1.0
 
 
 @dataclass(slots=True, eq=False)
-class Job(Ticket):
+class Job(QueuedRequest):
     """A ticket with whom to tell, and where it runs once it does."""
 
     deliver: Deliver = lambda response: None
@@ -50,7 +50,7 @@ class Identity(Protocol):
         """The version served."""
 
 
-class Pump:
+class Dispatcher:
     """Queue, scheduler and instances of one model version. All methods run on the event loop."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Pump:
         self._version = str(identity.version)
         self._scheduler: DynamicBatcher[Job] = DynamicBatcher(rules)
         self._order: ResponseOrder[Job, InferResponse] | None = ResponseOrder() if rules.preserve_ordering else None
-        self._crew = Crew(makers, self._on_return, self._on_end)
+        self._group = InstanceGroup(makers, self._on_return, self._on_end)
         self._statistics = statistics
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -74,11 +74,11 @@ class Pump:
 
     async def start(self) -> None:
         """Load every instance; raises ServingError where one cannot."""
-        await self._crew.start()
+        await self._group.start()
 
     async def warm_up(self, batches: Sequence[Sequence[InferRequest]]) -> None:
         """Run every batch on every instance, before any request comes; the first error is raised."""
-        for instance in list(self._crew.idle):
+        for instance in list(self._group.idle):
             for batch in batches:
                 await self._warm_up_once(instance, batch)
 
@@ -91,7 +91,7 @@ class Pump:
                 errors.put_nowait(response.error)
 
         jobs = [Job(request, now, deliver=deliver, started=now) for request in batch]
-        self._crew.idle.remove(instance)
+        self._group.idle.remove(instance)
         if self._order is not None:
             for job in jobs:
                 self._order.expect(job)
@@ -106,12 +106,12 @@ class Pump:
     @property
     def ready(self) -> bool:
         """Whether it can answer: at least one instance lives or is on its way back."""
-        return not self._closing and self._crew.lost is None
+        return not self._closing and self._group.lost is None
 
     @property
     def problem(self) -> str:
         """Why it is not ready, "" where it is."""
-        return "" if self._crew.lost is None else self._crew.lost.message
+        return "" if self._group.lost is None else self._group.lost.message
 
     def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> Job:
         """A request comes in; `deliver` gets its responses, the last one final. Refusals are delivered too."""
@@ -151,14 +151,14 @@ class Pump:
                 self._refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
         if self._timer is not None:
             self._timer.cancel()
-        await self._crew.stop(max(end - self._loop.time(), _LAST_WORDS_SECONDS))
+        await self._group.stop(max(end - self._loop.time(), _LAST_WORDS_SECONDS))
 
     def _unready(self) -> ServingError:
         text = self.problem or "it is being unloaded"
         return unavailable(f"Request for unavailable model: '{self._name}' version {self._version}: {text}")
 
     def _advance(self, now: int) -> None:
-        step = self._scheduler.advance(now, len(self._crew.idle))
+        step = self._scheduler.advance(now, len(self._group.idle))
         for job in step.expired:
             self._statistics.pending -= 1
             self.receive(job, InferResponse("", "", error=timeout_error(job)))
@@ -178,7 +178,7 @@ class Pump:
         self._advance(monotonic_ns())
 
     def _dispatch(self, batch: list[Job], now: int) -> None:
-        instance = self._crew.take()
+        instance = self._group.take()
         self._statistics.pending -= len(batch)
         listener = _Batch(self, instance, batch)
         for index, job in enumerate(batch):
@@ -189,7 +189,7 @@ class Pump:
 
     def executed(self, instance: Instance, batch: list[Job], times: ExecutionTimes | None) -> None:
         """An instance is through with a batch."""
-        self._crew.give_back(instance)
+        self._group.give_back(instance)
         now = monotonic_ns()
         for job in batch:
             job.executed = True
@@ -248,18 +248,18 @@ class Pump:
 class _Batch:
     """Listens to one batch."""
 
-    pump: Pump
+    dispatcher: Dispatcher
     instance: Instance
     jobs: list[Job]
     on_done: Callable[[], None] | None = None
 
     def respond(self, index: int, response: InferResponse) -> None:
         """See `RunListener`."""
-        self.pump.receive(self.jobs[index], response)
+        self.dispatcher.receive(self.jobs[index], response)
 
     def done(self, times: ExecutionTimes | None) -> None:
         """See `RunListener`."""
-        self.pump.executed(self.instance, self.jobs, times)
+        self.dispatcher.executed(self.instance, self.jobs, times)
         if self.on_done is not None:
             self.on_done()
 

@@ -8,14 +8,13 @@ from typing import Any
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.frontends.http.inference import close
+from argosy_runtime.frontends.model_lookup import lazy_view
+from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.protocol import grpc_request, grpc_response
 from argosy_runtime.protocol.grpc_request import GrpcOptions
 from argosy_runtime.protocol.model_version import canonical
-
-from .http_inference import close
-from .model_lookup import lazy_view
-from .port import DataPlane
 
 # Responses that may wait to be written before those who make them must wait too.
 PENDING_RESPONSES = 64

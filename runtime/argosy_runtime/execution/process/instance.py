@@ -13,12 +13,12 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.contract import InstanceSpec
 from argosy_runtime.errors import ServingError, internal, invalid, unavailable
+from argosy_runtime.execution.calls import NAMES, ServerCalls
+from argosy_runtime.execution.instance import Instance, Run
+from argosy_runtime.execution.thread import load_timeout_message
 from argosy_runtime.messages import InferRequest
 
-from .calls import NAMES, ServerCalls
-from .instance import Instance, Run
-from .thread import load_timeout_message
-from .wire import FrameReader, Message, encode
+from .frames import FrameReader, Message, encode
 from .worker import pack_spec
 
 _STOP_SECONDS = 30.0
@@ -198,7 +198,7 @@ class ProcessInstance(Instance):
                 f"Failed to process the request(s) for model '{self.name}', message: its process {how}; "
                 "it is being restarted"
             )
-            # First the pump must know, lest it give the next batch to what is no longer there.
+            # First the dispatcher must know, lest it give the next batch to what is no longer there.
             self._on_death(self, error)
             self._fail_all(error)
 
@@ -219,7 +219,7 @@ async def _spawn(theirs: socket.socket) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "argosy_runtime.execution.worker",
+        "argosy_runtime.execution.process.worker",
         str(theirs.fileno()),
         pass_fds=[theirs.fileno()],
         env=_environment(),
@@ -229,6 +229,6 @@ async def _spawn(theirs: socket.socket) -> asyncio.subprocess.Process:
 
 def _environment() -> dict[str, str]:
     """The worker finds this package wherever the server did."""
-    package_root = str(Path(__file__).resolve().parents[2])
+    package_root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}

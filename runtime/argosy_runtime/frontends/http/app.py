@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.restrictions import Api, Restrictions
+from argosy_runtime.frontends.sockets import bind
 from argosy_runtime.protocol.http_request import DEFAULT_MAX_INPUT_SIZE
 
 from . import compression
-from .http_exchange import Call, Reply, error_reply, message_reply
-from .http_inference import Inference
-from .http_management import Management
-from .listener import HttpListener, bind
-from .port import DataPlane
-from .restrictions import Api, Restrictions
+from .exchange import Call, Reply, error_reply, message_reply
+from .inference import Inference
+from .listener import HttpListener
+from .management import Management
 from .routing import Routes
 
 PORT_FLAG = "--http-port"

@@ -11,16 +11,16 @@ from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc import service_pb2_grpc
 
 from argosy_runtime.errors import DecoupledModelError, ErrorKind, ServingError, invalid, unsupported
+from argosy_runtime.frontends.http.management import no_shared_memory, no_such_region
+from argosy_runtime.frontends.model_lookup import lazy_view
+from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.restrictions import Api, Restrictions, cannot_forward
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.protocol import grpc_request, grpc_response
 from argosy_runtime.protocol.model_version import canonical
 
-from . import grpc_settings
-from .grpc_stream import StreamSession
-from .http_management import no_shared_memory, no_such_region
-from .model_lookup import lazy_view
-from .port import DataPlane
-from .restrictions import Api, Restrictions, cannot_forward
+from . import settings
+from .stream import StreamSession
 
 STATUS: dict[ErrorKind, grpc.StatusCode] = {
     ErrorKind.UNKNOWN: grpc.StatusCode.UNKNOWN,
@@ -209,8 +209,8 @@ class InferenceService(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: 
     @_guarded(Api.LOGGING)
     async def LogSettings(self, request: pb.LogSettingsRequest, context: Context) -> pb.LogSettingsResponse:  # noqa: N802
         if request.settings:
-            self._plane.change_log_settings(grpc_settings.decode(request))
-        return grpc_settings.encode(self._plane.log_settings())
+            self._plane.change_log_settings(settings.decode(request))
+        return settings.encode(self._plane.log_settings())
 
     @_guarded(Api.SHARED_MEMORY)
     async def SystemSharedMemoryStatus(  # noqa: N802

@@ -8,7 +8,7 @@ BatchKey = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 @dataclass(slots=True, eq=False)
-class Ticket:
+class QueuedRequest:
     """One request waiting for, or holding, a place in a batch. Compared by identity.
 
     `size` is its batch size (1 where the model does not batch). `key` says which requests may share its batch: those

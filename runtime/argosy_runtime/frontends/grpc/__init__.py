@@ -1,0 +1,1 @@
+"""The gRPC front end: GRPCInferenceService and grpc.health.v1."""
