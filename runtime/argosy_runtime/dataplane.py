@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version as distribution_version
 
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .errors import DecoupledModelError, ErrorKind, ServingError, unavailable
-from .execution.ensembles import Cancel, Deliver, Submit
-from .messages import InferRequest, InferResponse
+from .messages import Deliver, InferRequest, Submission
 from .modelcalls import ModelCalls
 from .repository import describing
 from .repository.layout import ModelFolder
@@ -192,47 +191,15 @@ class DataPlane:
             )
             raise unavailable(f"explicit model load / unload is not allowed if {mode}: cannot {what} '{name}'")
 
-    async def infer(self, request: InferRequest) -> InferResponse:
+    def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
         """See the port."""
         self.requests += 1
         served = self.registry.find(request.model_name, request.model_version)
-        if served.config.model_transaction_policy.decoupled:
+        if single and served.decoupled:
             raise DecoupledModelError
-        answer: asyncio.Future[InferResponse] = asyncio.get_running_loop().create_future()
-
-        def deliver(response: InferResponse) -> None:
-            if not answer.done():
-                answer.set_result(response)
-
-        cancel = self._submit(served.submit, request, deliver)
-        try:
-            response = await answer
-        except asyncio.CancelledError:
-            cancel()
-            raise
-        if response.error is not None:
-            raise response.error
-        return _chosen(request, response)
-
-    def _submit(self, submit: Submit, request: InferRequest, deliver: Deliver) -> Cancel:
         if not self._accepting:
             raise unavailable("Server is stopping, scheduler for model has stopped accepting new inference requests")
-        return submit(request, deliver)
-
-    async def stream(self, request: InferRequest) -> AsyncIterator[InferResponse]:
-        """See the port."""
-        self.requests += 1
-        responses: asyncio.Queue[InferResponse] = asyncio.Queue()
-        cancel = self._submit(self.registry.submit, request, responses.put_nowait)
-        final = False
-        try:
-            while not final:
-                response = await responses.get()
-                final = response.final
-                yield _chosen(request, response)
-        finally:
-            if not final:
-                cancel()
+        return served.submit(request, deliver)
 
     def log_settings(self) -> dict[str, Setting]:
         """See the port."""
@@ -256,14 +223,6 @@ class DataPlane:
     def custom_metrics(self) -> CustomMetrics:
         """Metrics that models define."""
         return self._custom
-
-
-def _chosen(request: InferRequest, response: InferResponse) -> InferResponse:
-    """Only the outputs that were asked for, in the order in which they were."""
-    if request.requested_outputs and response.outputs:
-        by_name = {tensor.name: tensor for tensor in response.outputs}
-        response.outputs = [by_name[name] for name in request.requested_outputs if name in by_name]
-    return response
 
 
 def _labels(name: str, version: int, config: ModelConfig) -> dict[str, str]:

@@ -1,83 +1,149 @@
 """The one request and the one response that every front end, scheduler and backend speaks.
 
-Nothing here knows a wire format. Arrays are numpy; BYTES tensors are object arrays of `bytes`, BF16 tensors use
-`ml_dtypes.bfloat16`. Where a model's `max_batch_size` is above 0 the first dimension is the batch.
+Nothing here knows a wire format. Where a model's `max_batch_size` is above 0 the first dimension is the batch.
+
+Most requests of a client are alike in everything but their id and their numbers. What they have in common is a *plan*:
+made once, with all the ordinary checks, and remembered by whoever meets it (a front end by the bytes it came from, a
+model's admission, a model's process). A request made of a plan carries its tensors' bytes as they came; its tensors are
+made only where somebody looks at them. Responses likewise.
 """
 
-from dataclasses import dataclass, field
-from pickle import PickleBuffer
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Callable, Sequence
 
 from .errors import ServingError
-from .modelconfig.datatypes import numpy_dtype
+from .tensors import Array, Data, Tensor, TensorSpec, raw_tensor
 
 Parameter = str | int | bool | float
-Array = npt.NDArray[np.generic]
-
-# Below this many bytes an array is cheaper inside the pickle than as a buffer beside it.
-_INLINE_BYTES = 4096
 
 
-@dataclass(slots=True, frozen=True)
-class Tensor:
-    """A named array. `datatype` is its V2 name: BOOL, INT64, FP32, BYTES, BF16 …"""
+class RequestPlan:
+    """What requests alike have in common: everything but id and data. Compared by identity, never changed.
 
-    name: str
-    datatype: str
-    array: Array
+    `inputs` in the order in which their data comes. The other fields are `InferRequest`'s.
+    """
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Dimensions, the batch first where there is one."""
-        return self.array.shape
+    __slots__ = (
+        "inputs",
+        "model_name",
+        "model_version",
+        "parameters",
+        "priority",
+        "requested_outputs",
+        "sequence_end",
+        "sequence_id",
+        "sequence_start",
+        "timeout_us",
+    )
 
-    def renamed(self, name: str) -> "Tensor":
-        """The same data under another name (how an ensemble passes a tensor on: no copy)."""
-        return Tensor(name, self.datatype, self.array)
+    def __init__(self, like: "InferRequest") -> None:
+        self.inputs = tuple([tensor.spec() for tensor in like.inputs.values()])
+        self.model_name = like.model_name
+        self.model_version = like.model_version
+        self.requested_outputs = like.requested_outputs
+        self.parameters = like.parameters
+        self.sequence_id: int | str = like.sequence_id
+        self.sequence_start = like.sequence_start
+        self.sequence_end = like.sequence_end
+        self.priority = like.priority
+        self.timeout_us = like.timeout_us
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # Far cheaper than what dataclasses and numpy do by themselves, and paid for each tensor of each request.
-        array = self.array
-        if array.dtype.hasobject:
-            return (Tensor, (self.name, self.datatype, array))
-        small = array.nbytes < _INLINE_BYTES
-        data = bytearray(array.tobytes()) if small else PickleBuffer(_as_bytes(array))
-        return (_rebuild, (self.name, self.datatype, array.shape, data))
+    def request(self, request_id: str, raw: Sequence[Data]) -> "InferRequest":
+        """A request like the others; `raw` are its inputs' bytes, one after the other as in `inputs`.
+
+        Whoever calls this has checked that they are as many as there should be.
+        """
+        return InferRequest(
+            self.model_name,
+            None,
+            self.model_version,
+            request_id,
+            self.requested_outputs,
+            self.parameters,
+            self.sequence_id,
+            self.sequence_start,
+            self.sequence_end,
+            self.priority,
+            self.timeout_us,
+            self,
+            raw,
+        )
 
 
-def _as_bytes(array: Array) -> memoryview:
-    # As plain bytes, because numpy exports no buffer of the types it does not know itself, BF16 for one.
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def _rebuild(name: str, datatype: str, shape: tuple[int, ...], data: bytearray | memoryview) -> Tensor:
-    return Tensor(name, datatype, np.frombuffer(data, numpy_dtype(datatype)).reshape(shape))
-
-
-@dataclass(slots=True)
 class InferRequest:
     """One inference request, decoded.
 
     `model_version` is "" where the version policy decides. `requested_outputs` empty means all of them.
     `timeout_us` 0 and `priority` 0 mean the model's defaults. `sequence_id` 0 or "" means no sequence.
+    `plan` and `raw` are None for a request that is like no other; one that is made of a plan is not changed but in its
+    inputs, which are its own from then on.
     """
 
-    model_name: str
-    inputs: dict[str, Tensor]
-    model_version: str = ""
-    id: str = ""
-    requested_outputs: tuple[str, ...] = ()
-    parameters: dict[str, Parameter] = field(default_factory=dict)
-    sequence_id: int | str = 0
-    sequence_start: bool = False
-    sequence_end: bool = False
-    priority: int = 0
-    timeout_us: int = 0
+    __slots__ = (
+        "_inputs",
+        "id",
+        "model_name",
+        "model_version",
+        "parameters",
+        "plan",
+        "priority",
+        "raw",
+        "requested_outputs",
+        "sequence_end",
+        "sequence_id",
+        "sequence_start",
+        "timeout_us",
+    )
+
+    def __init__(
+        self,
+        model_name: str,
+        inputs: dict[str, Tensor] | None,
+        model_version: str = "",
+        id: str = "",  # noqa: A002
+        requested_outputs: tuple[str, ...] = (),
+        parameters: dict[str, Parameter] | None = None,
+        sequence_id: int | str = 0,
+        sequence_start: bool = False,
+        sequence_end: bool = False,
+        priority: int = 0,
+        timeout_us: int = 0,
+        plan: RequestPlan | None = None,
+        raw: Sequence[Data] | None = None,
+    ) -> None:
+        self.model_name = model_name
+        self._inputs = inputs
+        self.model_version = model_version
+        self.id = id
+        self.requested_outputs = requested_outputs
+        self.parameters: dict[str, Parameter] = {} if parameters is None else parameters
+        self.sequence_id: int | str = sequence_id
+        self.sequence_start = sequence_start
+        self.sequence_end = sequence_end
+        self.priority = priority
+        self.timeout_us = timeout_us
+        self.plan = plan
+        self.raw = raw
+
+    @property
+    def inputs(self) -> dict[str, Tensor]:
+        """The input tensors by name."""
+        inputs = self._inputs
+        if inputs is None:
+            assert self.plan is not None
+            assert self.raw is not None
+            inputs = self._inputs = {tensor.name: tensor for tensor in _tensors(self.plan.inputs, self.raw)}
+        return inputs
+
+    @inputs.setter
+    def inputs(self, inputs: dict[str, Tensor]) -> None:
+        self._inputs = inputs
+        self.plan = None
+        self.raw = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (InferRequest, tuple([getattr(self, name) for name in self.__slots__]))
+        sequence = (self.sequence_id, self.sequence_start, self.sequence_end)
+        fields = (self.model_name, self.inputs, self.model_version, self.id, self.requested_outputs, self.parameters)
+        return (InferRequest, (*fields, *sequence, self.priority, self.timeout_us))
 
     @property
     def log_prefix(self) -> str:
@@ -85,27 +151,134 @@ class InferRequest:
         return f"[request id: {self.id or '<id_unknown>'}] "
 
 
-@dataclass(slots=True)
+class ResponsePlan:
+    """What responses alike have in common: everything but whose they are and the data. Compared by identity."""
+
+    __slots__ = ("names", "outputs", "parameters")
+
+    def __init__(self, outputs: Sequence[TensorSpec], parameters: dict[str, Parameter]) -> None:
+        self.outputs = tuple(outputs)
+        self.names = tuple([output.name for output in outputs])
+        self.parameters = parameters
+
+
 class InferResponse:
     """One response. A decoupled model sends any number; `final` marks the last, which may hold no outputs.
 
     Exactly one of `outputs` and `error` says something. `repeated` names the outputs that were made once for the whole
-    request and stood in an earlier response to it.
+    request and stood in an earlier response to it. `plan` and `raw` as in a request.
     """
 
-    model_name: str
-    model_version: str
-    id: str = ""
-    outputs: list[Tensor] = field(default_factory=list)
-    parameters: dict[str, Parameter] = field(default_factory=dict)
-    error: ServingError | None = None
-    final: bool = True
-    repeated: frozenset[str] = frozenset()
+    __slots__ = (
+        "_outputs",
+        "error",
+        "final",
+        "id",
+        "model_name",
+        "model_version",
+        "parameters",
+        "plan",
+        "raw",
+        "repeated",
+    )
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (InferResponse, tuple([getattr(self, name) for name in self.__slots__]))
+    def __init__(
+        self,
+        model_name: str = "",
+        model_version: str = "",
+        id: str = "",  # noqa: A002
+        outputs: list[Tensor] | None = None,
+        parameters: dict[str, Parameter] | None = None,
+        error: ServingError | None = None,
+        final: bool = True,
+        repeated: frozenset[str] = frozenset(),
+        plan: ResponsePlan | None = None,
+        raw: Sequence[Data] | None = None,
+    ) -> None:
+        self.model_name = model_name
+        self.model_version = model_version
+        self.id = id
+        self._outputs = [] if outputs is None and plan is None else outputs
+        self.parameters: dict[str, Parameter] = {} if parameters is None else parameters
+        self.error = error
+        self.final = final
+        self.repeated = repeated
+        self.plan = plan
+        self.raw = raw
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The output tensors."""
+        outputs = self._outputs
+        if outputs is None:
+            assert self.plan is not None
+            assert self.raw is not None
+            outputs = self._outputs = _tensors(self.plan.outputs, self.raw)
+        return outputs
+
+    @outputs.setter
+    def outputs(self, outputs: list[Tensor]) -> None:
+        self._outputs = outputs
+        self.plan = None
+        self.raw = None
 
     @property
     def is_empty(self) -> bool:
         """A bare final flag: nothing a client that did not ask for it should see."""
-        return not self.outputs and self.error is None
+        return self.error is None and not (self._outputs if self.plan is None else self.plan.outputs)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        fields = (self.model_name, self.model_version, self.id, self.outputs, self.parameters, self.error, self.final)
+        return (InferResponse, (*fields, self.repeated))
+
+
+def planned_response(plan: ResponsePlan, raw: Sequence[Data], final: bool = True) -> InferResponse:
+    """A response like others; `raw` are its outputs' bytes, as many as there should be."""
+    return InferResponse("", "", "", None, plan.parameters, None, final, _NONE_REPEATED, plan, raw)
+
+
+_NONE_REPEATED: frozenset[str] = frozenset()
+
+
+def _tensors(specs: Sequence[TensorSpec], raw: Sequence[Data]) -> list[Tensor]:
+    made: list[Tensor] = []
+    for spec, data in zip(specs, raw, strict=True):
+        made.append(raw_tensor(spec.name, spec.datatype, spec.shape, data))
+    return made
+
+
+Deliver = Callable[[InferResponse], None]
+"""Takes the responses to one request, on the event loop; the last of them is final, and nothing follows it."""
+
+
+class Submission:
+    """A request on its way, for whoever submitted it. On the event loop only; nothing does anything once it is over."""
+
+    __slots__ = ()
+
+    def cancel(self) -> None:
+        """The client has gone: the request is forgotten, or whoever runs it is told."""
+        raise NotImplementedError
+
+    def pause(self) -> None:
+        """Responses cannot be taken as fast as they come: whoever makes them shall wait before the next."""
+        raise NotImplementedError
+
+    def resume(self) -> None:
+        """They can again."""
+        raise NotImplementedError
+
+
+__all__ = [
+    "Array",
+    "Deliver",
+    "InferRequest",
+    "InferResponse",
+    "Parameter",
+    "RequestPlan",
+    "ResponsePlan",
+    "Submission",
+    "Tensor",
+    "TensorSpec",
+    "planned_response",
+]

@@ -1,14 +1,15 @@
 """What running models may ask of the server (business logic scripting), answered as a client would be."""
 
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .backends.contract import MetricFamilySpec
 from .errors import ServingError, unavailable, unsupported
-from .messages import InferRequest, InferResponse
+from .messages import Deliver, InferRequest, InferResponse, Submission
+from .response_stream import ResponseStream
 from .telemetry.custom import CustomMetrics
 
 _log = logging.getLogger("argosy.model")
@@ -22,7 +23,7 @@ class Server(Protocol):
 
     def model_config(self, name: str, version: str) -> ModelConfig: ...
 
-    def stream(self, request: InferRequest) -> AsyncIterator[InferResponse]: ...
+    def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission: ...
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None: ...
 
@@ -50,7 +51,8 @@ class ModelCalls:
                 "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
                 "calls for decoupled models.'"
             )
-        return [response async for response in self._server.stream(request)]
+        async with ResponseStream(self._server.submit, request) as responses:
+            return [response async for response in responses]
 
     async def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
         """As a client's load request."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavailable
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queue import timeout_error
@@ -18,15 +18,13 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from .instance import Instance, Run
 from .instance_group import InstanceGroup, NewInstance
 
-Deliver = Callable[[InferResponse], None]
-
 # How long instances may take to end where the grace is used up.
 _LAST_WORDS_SECONDS = 1.0
 
 
-@dataclass(slots=True, eq=False)
-class Job(QueuedRequest):
-    """A ticket with whom to tell, and where it runs once it does."""
+@dataclass(eq=False)
+class DispatchedRequest(QueuedRequest, Submission):
+    """A queued request with whom to tell, and where it runs once it does."""
 
     deliver: Deliver = lambda response: None
     started: int = 0
@@ -36,6 +34,22 @@ class Job(QueuedRequest):
     over: bool = False
     executed: bool = False
     succeeded: bool = False
+    dispatcher: "Dispatcher | None" = None
+
+    def cancel(self) -> None:
+        """See `Submission`."""
+        if self.dispatcher is not None:
+            self.dispatcher.cancel(self)
+
+    def pause(self) -> None:
+        """See `Submission`."""
+        if self.instance is not None and self.run is not None:
+            self.instance.pause(self.run, self.index)
+
+    def resume(self) -> None:
+        """See `Submission`."""
+        if self.instance is not None and self.run is not None:
+            self.instance.resume(self.run, self.index)
 
 
 class Identity(Protocol):
@@ -62,14 +76,16 @@ class Dispatcher:
     ) -> None:
         self._name = identity.name
         self._version = str(identity.version)
-        self._scheduler: DynamicBatcher[Job] = DynamicBatcher(rules)
-        self._order: ResponseOrder[Job, InferResponse] | None = ResponseOrder() if rules.preserve_ordering else None
+        self._scheduler: DynamicBatcher[DispatchedRequest] = DynamicBatcher(rules)
+        self._order: ResponseOrder[DispatchedRequest, InferResponse] | None = None
+        if rules.preserve_ordering:
+            self._order = ResponseOrder()
         self._group = InstanceGroup(makers, self._on_return, self._on_end)
         self._statistics = statistics
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._closing = False
-        self._owed: set[Job] = set()
+        self._owed: set[DispatchedRequest] = set()
         self._drained = asyncio.Event()
 
     async def start(self) -> None:
@@ -90,7 +106,7 @@ class Dispatcher:
             if response.final:
                 errors.put_nowait(response.error)
 
-        jobs = [Job(request, now, deliver=deliver, started=now) for request in batch]
+        jobs = [DispatchedRequest(request, now, deliver=deliver, started=now) for request in batch]
         self._group.idle.remove(instance)
         if self._order is not None:
             for job in jobs:
@@ -113,10 +129,10 @@ class Dispatcher:
         """Why it is not ready, "" where it is."""
         return "" if self._group.lost is None else self._group.lost.message
 
-    def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> Job:
+    def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> DispatchedRequest:
         """A request comes in; `deliver` gets its responses, the last one final. Refusals are delivered too."""
         now = monotonic_ns()
-        job = Job(request, now, size, key, deliver=deliver)
+        job = DispatchedRequest(request, now, size, key, deliver=deliver, dispatcher=self)
         self._owed.add(job)
         refusal = self._unready() if not self.ready else self._scheduler.submit(job)
         if refusal is not None:
@@ -128,7 +144,7 @@ class Dispatcher:
         self._advance(now)
         return job
 
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: DispatchedRequest) -> None:
         """The client has gone: forget the request, or tell the instance that runs it."""
         if job.over or job.cancelled:
             return
@@ -177,7 +193,7 @@ class Dispatcher:
         self._timer = None
         self._advance(monotonic_ns())
 
-    def _dispatch(self, batch: list[Job], now: int) -> None:
+    def _dispatch(self, batch: list[DispatchedRequest], now: int) -> None:
         instance = self._group.take()
         self._statistics.pending -= len(batch)
         listener = _Batch(self, instance, batch)
@@ -187,7 +203,7 @@ class Dispatcher:
         for job in batch:
             job.run = run
 
-    def executed(self, instance: Instance, batch: list[Job], times: ExecutionTimes | None) -> None:
+    def executed(self, instance: Instance, batch: list[DispatchedRequest], times: ExecutionTimes | None) -> None:
         """An instance is through with a batch."""
         self._group.give_back(instance)
         now = monotonic_ns()
@@ -198,7 +214,7 @@ class Dispatcher:
         self._statistics.executed(answered, sum(job.size for job in batch), spent)
         self._advance(now)
 
-    def receive(self, job: Job, response: InferResponse) -> None:
+    def receive(self, job: DispatchedRequest, response: InferResponse) -> None:
         """A request has an answer: from an instance, or because it will not get to one."""
         if self._order is None:
             self._answer(job, response)
@@ -206,17 +222,18 @@ class Dispatcher:
         for owner, released in self._order.receive(job, response, response.final):
             self._answer(owner, released)
 
-    def _answer(self, job: Job, response: InferResponse) -> None:
+    def _answer(self, job: DispatchedRequest, response: InferResponse) -> None:
         if job.over:
             return
         response.model_name = self._name
         response.model_version = self._version
         response.id = job.request.id
+        _keep_requested(response, job.request.requested_outputs)
         if response.final:
             self._finish(job, response)
         job.deliver(response)
 
-    def _finish(self, job: Job, response: InferResponse) -> None:
+    def _finish(self, job: DispatchedRequest, response: InferResponse) -> None:
         job.over = True
         self._owed.discard(job)
         if not self._owed:
@@ -250,7 +267,7 @@ class _Batch:
 
     dispatcher: Dispatcher
     instance: Instance
-    jobs: list[Job]
+    jobs: list[DispatchedRequest]
     on_done: Callable[[], None] | None = None
 
     def respond(self, index: int, response: InferResponse) -> None:
@@ -264,7 +281,16 @@ class _Batch:
             self.on_done()
 
 
-def _cancelled(job: Job) -> ServingError:
+def _keep_requested(response: InferResponse, names: tuple[str, ...]) -> None:
+    """Only the outputs that were asked for, in the order in which they were."""
+    if not names or (response.plan is not None and response.plan.names == names):
+        return
+    if outputs := response.outputs:
+        by_name = {tensor.name: tensor for tensor in outputs}
+        response.outputs = [by_name[name] for name in names if name in by_name]
+
+
+def _cancelled(job: DispatchedRequest) -> ServingError:
     return ServingError(ErrorKind.CANCELLED, f"{job.request.log_prefix}Request was cancelled", FailureReason.CANCELED)
 
 

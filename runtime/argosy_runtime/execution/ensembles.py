@@ -1,26 +1,21 @@
 """Runs ensembles: drives the state machine of `scheduling.ensemble` with real calls of this server's models."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic_ns, time_ns
 from typing import Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.scheduling.ensemble import EnsembleRun, EnsembleSteps, Progress, StepCall
 from argosy_runtime.telemetry.statistics import ModelStatistics
-
-Deliver = Callable[[InferResponse], None]
-Cancel = Callable[[], None]
-Submit = Callable[[InferRequest, Deliver], Cancel]
 
 
 class Models(Protocol):
     """The models of an ensemble's steps."""
 
-    def submit_step(self, request: InferRequest, deliver: Deliver) -> Cancel:
-        """Start a step's request; the responses go to `deliver`, the result cancels it. Raises ServingError."""
+    def submit_step(self, request: InferRequest, deliver: Deliver) -> Submission:
+        """Start a step's request; the responses go to `deliver`. Raises ServingError."""
 
     def hold(self) -> None:
         """A request begins that may need any of them."""
@@ -29,17 +24,32 @@ class Models(Protocol):
         """It is over."""
 
 
-@dataclass(slots=True, eq=False)
-class EnsembleJob:
-    """One request on its way: the calls that are open can be cancelled."""
+@dataclass(eq=False)
+class EnsembleSubmission(Submission):
+    """One request on its way through an ensemble, and the calls of steps that are open."""
 
+    runner: "EnsembleRunner"
     run: EnsembleRun
     request: InferRequest
     deliver: Deliver
     arrived: int
     size: int
-    open: dict[StepCall, Cancel] = field(default_factory=dict)
+    open: dict[StepCall, Submission] = field(default_factory=dict)
     over: bool = False
+
+    def cancel(self) -> None:
+        """See `Submission`."""
+        self.runner.cancel(self)
+
+    def pause(self) -> None:
+        """See `Submission`: the steps that are open now wait."""
+        for submission in list(self.open.values()):
+            submission.pause()
+
+    def resume(self) -> None:
+        """See `Submission`."""
+        for submission in list(self.open.values()):
+            submission.resume()
 
 
 class EnsembleRunner:
@@ -51,15 +61,15 @@ class EnsembleRunner:
         self._models = models
         self._statistics = statistics
 
-    def submit(self, request: InferRequest, size: int, deliver: Deliver) -> EnsembleJob:
+    def submit(self, request: InferRequest, size: int, deliver: Deliver) -> EnsembleSubmission:
         """Start a request; `deliver` gets its responses, the last one final."""
         run = EnsembleRun(self._steps, request, self._version)
-        job = EnsembleJob(run, request, deliver, monotonic_ns(), size)
+        job = EnsembleSubmission(self, run, request, deliver, monotonic_ns(), size)
         self._models.hold()
         self._follow(job, run.start())
         return job
 
-    def cancel(self, job: EnsembleJob) -> None:
+    def cancel(self, job: EnsembleSubmission) -> None:
         """The client has gone."""
         if not job.over:
             error = ServingError(
@@ -68,7 +78,7 @@ class EnsembleRunner:
             self._send(job, InferResponse("", "", error=error))
             self._cancel_open(job)
 
-    def _follow(self, job: EnsembleJob, progress: Progress) -> None:
+    def _follow(self, job: EnsembleSubmission, progress: Progress) -> None:
         for call in progress.calls:
             self._call(job, call)
         for response in progress.responses:
@@ -76,7 +86,7 @@ class EnsembleRunner:
             if response.error is not None:
                 self._cancel_open(job)
 
-    def _call(self, job: EnsembleJob, call: StepCall) -> None:
+    def _call(self, job: EnsembleSubmission, call: StepCall) -> None:
         finished = False
 
         def receive(response: InferResponse) -> None:
@@ -88,22 +98,22 @@ class EnsembleRunner:
                 self._follow(job, job.run.receive(call, response))
 
         try:
-            cancel = self._models.submit_step(call.request, receive)
+            submission = self._models.submit_step(call.request, receive)
         except ServingError as error:
             receive(InferResponse("", "", error=self._blame(error, call)))
             return
         if not finished:
-            job.open[call] = cancel
+            job.open[call] = submission
 
     def _blame(self, error: ServingError, call: StepCall) -> ServingError:
         return ServingError(error.kind, f"in ensemble '{self._steps.name}', {error.message}", error.reason)
 
-    def _cancel_open(self, job: EnsembleJob) -> None:
-        for cancel in list(job.open.values()):
-            cancel()
+    def _cancel_open(self, job: EnsembleSubmission) -> None:
+        for submission in list(job.open.values()):
+            submission.cancel()
         job.open.clear()
 
-    def _send(self, job: EnsembleJob, response: InferResponse) -> None:
+    def _send(self, job: EnsembleSubmission, response: InferResponse) -> None:
         if job.over:
             return
         response.model_name = self._steps.name
@@ -115,7 +125,7 @@ class EnsembleRunner:
             self._count(job, response)
         job.deliver(response)
 
-    def _count(self, job: EnsembleJob, response: InferResponse) -> None:
+    def _count(self, job: EnsembleSubmission, response: InferResponse) -> None:
         total = monotonic_ns() - job.arrived
         if response.error is not None:
             self._statistics.failed(total, response.error.reason or FailureReason.BACKEND)

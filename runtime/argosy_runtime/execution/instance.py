@@ -60,6 +60,14 @@ class Instance(ABC):
     def cancel(self, run: Run, index: int) -> None:
         """The client of one request has gone."""
 
+    @abstractmethod
+    def pause(self, run: Run, index: int) -> None:
+        """The client of one request reads slower than it is answered: no response to it until `resume`."""
+
+    @abstractmethod
+    def resume(self, run: Run, index: int) -> None:
+        """It has caught up."""
+
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:
         """Start a batch."""
         run = Run(next(self._ids), listener, set(range(len(requests))))

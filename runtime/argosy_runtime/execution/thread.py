@@ -92,6 +92,12 @@ class ThreadInstance(Instance):
         """See `Instance`."""
         self._gone.add(run.id, index)
 
+    def pause(self, run: Run, index: int) -> None:
+        """See `Instance`."""
+
+    def resume(self, run: Run, index: int) -> None:
+        """See `Instance`."""
+
     async def stop(self, grace: float) -> None:
         """See `Instance`. A model that does not end in time is left to its daemon thread."""
         if self._thread is None or not self._thread.is_alive():

@@ -1,12 +1,12 @@
 """The data plane as the front ends see it."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.telemetry.log_settings import Setting
 
 
@@ -51,11 +51,12 @@ class DataPlane(Protocol):
     async def unload(self, name: str, unload_dependents: bool) -> None:
         """Unload a model."""
 
-    async def infer(self, request: InferRequest) -> InferResponse:
-        """Exactly one response. Cancelling the awaiting task cancels the request."""
+    def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
+        """Start a request: any number of responses go to `deliver`, the last with `final`; maybe before this returns.
 
-    def stream(self, request: InferRequest) -> AsyncIterator[InferResponse]:
-        """Any number of responses, the last with `final`. Closing the iterator cancels the request."""
+        Raises ServingError where the request may not enter; DecoupledModelError where it must be answered once
+        (`single`) and its model answers any number of times.
+        """
 
     def log_settings(self) -> dict[str, Setting]:
         """What the server logs: Triton's names and values, in its order."""

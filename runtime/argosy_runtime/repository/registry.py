@@ -11,8 +11,6 @@ from pathlib import Path
 
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 from argosy_runtime.execution.calls import ServerCalls
-from argosy_runtime.execution.ensembles import Cancel, Deliver
-from argosy_runtime.messages import InferRequest
 
 from . import ensembles, layout, lookup
 from .layout import ModelFolder
@@ -52,10 +50,6 @@ class Registry:
     def find(self, name: str, version: str = "") -> ServedVersion:
         """The version that answers; the latest ready one where none is named. Raises ServingError."""
         return lookup.find(self._records, name, version)
-
-    def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
-        """Give a request to its model. Raises ServingError where it may not enter."""
-        return self.find(request.model_name, request.model_version).submit(request, deliver)
 
     async def load_many(self, folders: Iterable[ModelFolder]) -> dict[str, ServingError]:
         """Load models, ensembles after their steps; the errors of those that failed."""

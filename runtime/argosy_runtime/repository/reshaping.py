@@ -6,8 +6,7 @@ The way there is `scheduling.admission`'s. Both stand before every backend, so n
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelOutput
 
 from argosy_runtime.errors import internal
-from argosy_runtime.execution.ensembles import Deliver
-from argosy_runtime.messages import InferResponse, Tensor
+from argosy_runtime.messages import Deliver, InferResponse, Tensor
 from argosy_runtime.modelconfig import shapes
 
 

@@ -11,11 +11,11 @@ from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.dispatcher import Dispatcher
-from argosy_runtime.execution.ensembles import Cancel, Deliver, EnsembleRunner
+from argosy_runtime.execution.ensembles import EnsembleRunner
 from argosy_runtime.execution.instance_group import NewInstance
 from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.execution.thread import ThreadInstance
-from argosy_runtime.messages import InferRequest
+from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig import InstancePlacement, instances
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.scheduling.dynamic import BatchingRules
@@ -37,6 +37,7 @@ class ServedVersion(Protocol):
     config: ModelConfig
     statistics: ModelStatistics
     labels: Mapping[str, Sequence[str]]
+    decoupled: bool
 
     @property
     def ready(self) -> bool:
@@ -46,7 +47,7 @@ class ServedVersion(Protocol):
     def problem(self) -> str:
         """Why it cannot, "" where it can."""
 
-    def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
+    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request. Raises ServingError where it may not enter; all else is delivered."""
 
     def hold(self) -> None:
@@ -73,6 +74,7 @@ class ServedModel:
         self.name = prepared.config.name
         self.version = version
         self.config = prepared.config
+        self.decoupled = bool(prepared.config.model_transaction_policy.decoupled)
         self.statistics = ModelStatistics()
         self.labels: Mapping[str, Sequence[str]] = read_labels(prepared.folder.path, prepared.config)
         self._folder = prepared.folder
@@ -120,12 +122,11 @@ class ServedModel:
         """See `ServedVersion`."""
         return self._dispatcher.problem
 
-    def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
+    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """See `ServedVersion`."""
         size = self._admit(request)
         key = self._admission.batch_key(request)
-        job = self._dispatcher.submit(request, size, key, self._output_shapes.before(deliver))
-        return lambda: self._dispatcher.cancel(job)
+        return self._dispatcher.submit(request, size, key, self._output_shapes.before(deliver))
 
     def _admit(self, request: InferRequest) -> int:
         """Its batch size, with its inputs in the model's own shapes."""
@@ -165,6 +166,7 @@ class ServedEnsemble:
         self.name = prepared.config.name
         self.version = version
         self.config = prepared.config
+        self.decoupled = bool(prepared.config.model_transaction_policy.decoupled)
         self.statistics = statistics
         self.labels: Mapping[str, Sequence[str]] = read_labels(prepared.folder.path, prepared.config)
         self._admission = Admission(self.config)
@@ -181,13 +183,12 @@ class ServedEnsemble:
         """See `ServedVersion`."""
         return "; ".join(model.problem for model in self._models.values() if not model.ready)
 
-    def submit(self, request: InferRequest, deliver: Deliver) -> Cancel:
+    def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """See `ServedVersion`."""
         size = self._admission.check(request)
-        job = self._runner.submit(request, size, deliver)
-        return lambda: self._runner.cancel(job)
+        return self._runner.submit(request, size, deliver)
 
-    def submit_step(self, request: InferRequest, deliver: Deliver) -> Cancel:
+    def submit_step(self, request: InferRequest, deliver: Deliver) -> Submission:
         """See `execution.ensembles.Steps`."""
         return self._models[request.model_name, request.model_version].submit(request, deliver)
 

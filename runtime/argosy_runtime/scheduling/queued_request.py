@@ -7,7 +7,7 @@ from argosy_runtime.messages import InferRequest
 BatchKey = tuple[tuple[str, tuple[int, ...]], ...]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class QueuedRequest:
     """One request waiting for, or holding, a place in a batch. Compared by identity.
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,7 @@ from argosy_runtime.frontends import metrics as metrics_frontend
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
 from argosy_runtime.frontends.http import app as http_frontend
 from argosy_runtime.frontends.restrictions import Api, Restriction
-from argosy_runtime.messages import InferRequest, InferResponse, Tensor
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
 from argosy_runtime.telemetry.log_settings import LogSettings, Setting
 
 LIMIT = 1 << 20
@@ -30,6 +30,22 @@ MODELS = {
     "half": ([("IN", "FP16", [-1])], 0),
 }
 DECOUPLED = {"repeat"}
+
+
+class _Running(Submission):
+    """A request that the fake is answering."""
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self._task = task
+
+    def cancel(self) -> None:
+        self._task.cancel()
+
+    def pause(self) -> None:
+        pass
+
+    def resume(self) -> None:
+        pass
 
 
 class FakePlane:
@@ -99,33 +115,28 @@ class FakePlane:
     async def unload(self, name: str, unload_dependents: bool) -> None:
         self.unloaded.append((name, unload_dependents))
 
-    async def infer(self, request: InferRequest) -> InferResponse:
+    def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission:
         self.requests.append(request)
         self._declared(request.model_name)
-        if request.model_name in DECOUPLED:
+        if single and request.model_name in DECOUPLED:
             raise DecoupledModelError
-        if request.model_name == "slow":
-            await self._wait()
-        self._fail_if_so(request)
-        return _echo(request)
-
-    async def stream(self, request: InferRequest) -> AsyncIterator[InferResponse]:
-        self.requests.append(request)
-        self._declared(request.model_name)
         if request.model_name == "busy":
             raise unavailable("Exceeds maximum queue size")
+        return _Running(asyncio.get_running_loop().create_task(self._run(request, deliver)))
+
+    async def _run(self, request: InferRequest, deliver: Deliver) -> None:
         if request.model_name == "slow":
             await self._wait()
         if request.model_name == "fails":
-            yield _response(request, error=internal("the model broke"))
+            deliver(_response(request, error=internal("the model broke")))
         elif request.model_name == "repeat":
             for turn in range(int(request.inputs["IN"].array[0])):
                 await asyncio.sleep(0)
                 count = Tensor("OUT", "INT32", np.array([turn], np.int32))
-                yield _response(request, outputs=[count], final=False)
-            yield _response(request)
+                deliver(_response(request, outputs=[count], final=False))
+            deliver(_response(request))
         else:
-            yield _echo(request)
+            deliver(_echo(request))
 
     def log_settings(self) -> dict[str, Setting]:
         return self.log.values()
@@ -144,13 +155,6 @@ class FakePlane:
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
-
-    @staticmethod
-    def _fail_if_so(request: InferRequest) -> None:
-        if request.model_name == "fails":
-            raise internal("the model broke")
-        if request.model_name == "busy":
-            raise unavailable("Exceeds maximum queue size")
 
     @staticmethod
     def _declared(name: str) -> tuple[list[tuple[str, str, list[int]]], int]:

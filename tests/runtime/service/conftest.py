@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from argosy_runtime.dataplane import DataPlane
-from argosy_runtime.messages import InferRequest, Tensor
+from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
+from argosy_runtime.response_stream import ResponseStream, single_response
 
 CONFIG = """
 backend: "python"
@@ -130,9 +131,24 @@ def ask(name: str, *values: float, version: str = "", **fields: object) -> Infer
     return InferRequest(name, {"X": Tensor("X", "FP32", array)}, model_version=version, **fields)
 
 
+async def infer(plane: DataPlane, request: InferRequest) -> InferResponse:
+    """The one response; its error is raised."""
+    response = await single_response(plane.submit, request)
+    if response.error is not None:
+        raise response.error
+    return response
+
+
+async def responses(plane: DataPlane, request: InferRequest) -> AsyncIterator[InferResponse]:
+    """Every response; closing this cancels the request."""
+    async with ResponseStream(plane.submit, request) as stream:
+        async for response in stream:
+            yield response
+
+
 async def value(plane: DataPlane, name: str, x: float = 1.0, version: str = "") -> float:
     """One answer's Y."""
-    response = await plane.infer(ask(name, x, version=version))
+    response = await infer(plane, ask(name, x, version=version))
     return float(response.outputs[0].array[0, 0])
 
 

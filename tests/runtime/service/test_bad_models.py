@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, reason, states, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, reason, states, value
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.repository.options import ControlMode
@@ -71,7 +71,7 @@ async def test_a_crash_while_executing_fails_that_batch_and_the_model_comes_back
     plane = await serve()
     await plane.load("m", None, {})
     with pytest.raises(ServingError) as caught:
-        await plane.infer(ask("m", -1.0))
+        await infer(plane, ask("m", -1.0))
     assert caught.value.kind is ErrorKind.INTERNAL
     assert "its process exited with code 7; it is being restarted" in caught.value.message
     assert await value(plane, "m", 4) == 4, "the request waits for the new process"
@@ -105,9 +105,9 @@ async def test_a_process_that_cannot_come_back_makes_the_model_unavailable(repos
     plane = await serve()
     await plane.load("m", None, {})
     with pytest.raises(ServingError, match="exited with code 1"):
-        await plane.infer(ask("m"))
+        await infer(plane, ask("m"))
     with pytest.raises(ServingError, match="once was enough"):
-        await plane.infer(ask("m"))
+        await infer(plane, ask("m"))
     assert not plane.model_ready("m", "")
     assert "once was enough" in reason(plane, "m")
     marker.unlink()
@@ -118,7 +118,7 @@ async def test_execute_that_raises_fails_the_batch_and_nothing_else(repository, 
     plane = await serve()
     await plane.load("m", None, {})
     with pytest.raises(ServingError, match=r"Failed to process the request\(s\) for model 'm_0', message: .*negative"):
-        await plane.infer(ask("m", -1.0))
+        await infer(plane, ask("m", -1.0))
     assert await value(plane, "m", 4) == 4
 
 
@@ -240,9 +240,9 @@ async def test_a_process_that_cannot_be_started_is_tried_again(repository, serve
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", start_or_not)
     with pytest.raises(ServingError, match="exited with code 1"):
-        await plane.infer(ask("m", -1.0))
+        await infer(plane, ask("m", -1.0))
     with pytest.raises(ServingError, match=r"cannot start its process: .*temporarily unavailable"):
-        await plane.infer(ask("m", 1.0))
+        await infer(plane, ask("m", 1.0))
     for _ in range(50):
         if plane.model_ready("m", ""):
             break

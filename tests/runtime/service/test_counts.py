@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, responses, value
 
 from argosy_runtime.errors import ServingError
 
@@ -63,17 +63,17 @@ class TritonPythonModel:
 
 
 @pytest.mark.parametrize("wait", [True, False], ids=["within execute", "after execute"])
-@pytest.mark.parametrize("responses", [0, 3])
-async def test_a_stream_counts_once_however_many_its_responses(repository, serve, wait, responses):
+@pytest.mark.parametrize("count", [0, 3])
+async def test_a_stream_counts_once_however_many_its_responses(repository, serve, wait, count):
     config = CONFIG + "model_transaction_policy { decoupled: true }"
     repository.write("m", {"1/model.py": STREAM.replace("WAIT", str(wait))}, config)
     plane = await serve()
     await plane.load("m", None, {})
-    got = [response async for response in plane.stream(ask("m", responses))]
+    got = [response async for response in responses(plane, ask("m", count))]
     # The last response leaves before its execution ends.
     while not plane.statistics("m", "").model_stats[0].execution_count:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
-    assert len([response for response in got if response.outputs]) == responses
+    assert len([response for response in got if response.outputs]) == count
     assert counts(plane, "m") == {"rows": 1, "runs": 1, "batches": {1: [1, 1, 1]}, **every_stage(1)}
     infer = plane.statistics("m", "").model_stats[0].inference_stats.compute_infer
     assert infer.ns > 0
@@ -94,9 +94,9 @@ async def test_an_ensemble_counts_its_requests_and_its_models_their_own(reposito
     repository.write("e", {"1/.keep": ""}, ENSEMBLE)
     plane = await serve()
     await plane.load("e", None, {})
-    await plane.infer(ask("e", 1, 2, 3))
+    await infer(plane, ask("e", 1, 2, 3))
     with pytest.raises(ServingError):
-        await plane.infer(ask("e", 0))
+        await infer(plane, ask("e", 0))
     ensemble = {"rows": 3, "runs": 1, "batches": {3: [1, 1, 1]}, "fail": 1, **every_stage(1)}
     assert counts(plane, "e") == ensemble
     step = {"rows": 6, "runs": 3, "batches": {1: [1, 1, 1], 3: [2, 2, 2]}, "fail": 1, **every_stage(2)}

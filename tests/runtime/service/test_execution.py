@@ -4,7 +4,7 @@ import asyncio
 
 import numpy as np
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, responses, value
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest
@@ -15,7 +15,7 @@ DECOUPLED = "model_transaction_policy { decoupled: true }"
 
 async def stream(plane, request: InferRequest) -> list[float]:
     """The values of every response."""
-    return [float(r.outputs[0].array[0, 0]) async for r in plane.stream(request) if r.outputs]
+    return [float(r.outputs[0].array[0, 0]) async for r in responses(plane, request) if r.outputs]
 
 
 @pytest.mark.parametrize("isolation", ["", THREAD], ids=["process", "thread"])
@@ -37,7 +37,7 @@ async def test_a_model_that_raises_fails_its_requests_and_lives_on(repository, s
     plane = await serve()
     await plane.load("m", None, {})
     with pytest.raises(ServingError, match="AssertionError"):
-        await plane.infer(ask("m", -1.0))
+        await infer(plane, ask("m", -1.0))
     assert await value(plane, "m", 3) == 3
 
 
@@ -94,7 +94,7 @@ async def test_decoupled_models_stream(repository, serve, isolation):
     assert await stream(plane, ask("s", 3.0)) == [0, 1, 2]
     assert await stream(plane, ask("s", 0.0)) == []
     with pytest.raises(ServingError) as caught:
-        await plane.infer(ask("s", 3.0))
+        await infer(plane, ask("s", 3.0))
     assert caught.value.kind is ErrorKind.UNSUPPORTED
 
 
@@ -103,9 +103,9 @@ async def test_a_closed_stream_cancels_the_request(repository, serve, isolation)
     repository.write("s", {"1/model.py": STREAMER}, CONFIG + DECOUPLED + isolation)
     plane = await serve()
     await plane.load("s", None, {})
-    responses = plane.stream(ask("s", 100_000.0))
-    await anext(responses)
-    await responses.aclose()
+    answers = responses(plane, ask("s", 100_000.0))
+    await anext(answers)
+    await answers.aclose()
     assert await asyncio.wait_for(stream(plane, ask("s", 2.0)), 20) == [0, 1]
     assert plane.statistics("s", "").model_stats[0].inference_stats.fail.count == 1
 
@@ -137,7 +137,7 @@ async def test_models_call_models(repository, serve, isolation):
     plane = await serve()
     await plane.load("caller", None, {})
     with pytest.raises(ServingError, match="double"):
-        await plane.infer(ask("caller", 5.0))
+        await infer(plane, ask("caller", 5.0))
     await plane.load("double", None, {})
     assert await value(plane, "caller", 5) == 11
 
@@ -155,7 +155,7 @@ async def test_timeouts_strike_while_the_instance_is_busy(repository, serve, gat
     waiting = [asyncio.create_task(value(plane, "m")) for _ in range(2)]
     await asyncio.sleep(0)
     with pytest.raises(ServingError, match="Exceeds maximum queue size"):
-        await plane.infer(ask("m"))
+        await infer(plane, ask("m"))
     for task in waiting:
         with pytest.raises(ServingError, match="Request timeout expired"):
             await task
@@ -172,5 +172,5 @@ async def test_large_tensors_pass_unchanged(repository, serve):
     array = np.arange(300_000, dtype=np.float32).reshape(1, -1)
     request = ask("m")
     request.inputs["X"] = type(request.inputs["X"])("X", "FP32", array)
-    response = await plane.infer(request)
+    response = await infer(plane, request)
     np.testing.assert_array_equal(response.outputs[0].array, array)

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, reason, settled, states, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, reason, settled, states, value
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.repository.options import ControlMode
@@ -17,7 +17,7 @@ async def test_load_infer_unload(repository, serve):
     assert await value(plane, "double", 3) == 6
     await plane.unload("double", False)
     with pytest.raises(ServingError) as caught:
-        await plane.infer(ask("double"))
+        await infer(plane, ask("double"))
     assert caught.value.kind is ErrorKind.NOT_FOUND
     assert caught.value.message == "Request for unknown model: 'double' has no available versions"
     assert not plane.model_ready("double", "")
@@ -63,7 +63,7 @@ async def test_version_policies(repository, serve):
     assert await value(plane, "all") == 2
     assert plane.registry.find("all", "2") is second, "a change of policy alone restarts nothing"
     with pytest.raises(ServingError, match="version 3 is not at ready state"):
-        await plane.infer(ask("all", version="3"))
+        await infer(plane, ask("all", version="3"))
 
 
 async def test_a_reload_that_fails_leaves_the_old_one_serving(repository, serve):
@@ -119,7 +119,7 @@ async def test_polling_follows_the_folder(repository, serve):
     (repository.path / "new").rename(repository.path.parent / "gone")
     await plane.poll()
     with pytest.raises(ServingError):
-        await plane.infer(ask("new"))
+        await infer(plane, ask("new"))
     with pytest.raises(ServingError, match="explicit model load / unload is not allowed"):
         await plane.load("m", None, {})
 
@@ -148,7 +148,7 @@ async def test_an_ensemble_loads_its_steps_and_follows_them(repository, serve):
     assert await value(plane, "e", 1) == 30
     await plane.unload("a", False)
     with pytest.raises(ServingError, match="has no available versions"):
-        await plane.infer(ask("e"))
+        await infer(plane, ask("e"))
     assert reason(plane, "e") == "unloaded"
     await plane.load("a", None, {})
     assert await value(plane, "e", 1) == 30
@@ -184,7 +184,7 @@ async def test_warm_up_runs_before_the_first_request(repository, serve):
     with pytest.raises(ServingError, match="cold"):
         await plane.load("bad", None, {})
     with pytest.raises(ServingError):
-        await plane.infer(ask("bad"))
+        await infer(plane, ask("bad"))
 
 
 async def test_warm_up_goes_with_preserve_ordering(repository, serve):
@@ -234,9 +234,9 @@ async def test_an_ensemble_follows_the_health_of_its_steps(repository, serve):
     plane = await serve()
     await plane.load("e", None, {})
     with pytest.raises(ServingError, match="exited with code 1"):
-        await plane.infer(ask("e", -1.0))
+        await infer(plane, ask("e", -1.0))
     with pytest.raises(ServingError, match="not again"):
-        await plane.infer(ask("e", 1.0))
+        await infer(plane, ask("e", 1.0))
     assert not plane.model_ready("e", "")
     marker.unlink()
     for _ in range(100):

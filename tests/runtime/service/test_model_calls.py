@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.runtime.service.conftest import infer
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
@@ -82,7 +83,7 @@ async def test_what_the_caller_reads(repository, serve, model, kind, message):
     for name in ("caller", "stream", "says no"):
         await plane.load(name, None, {})
     with pytest.raises(ServingError) as caught:
-        await plane.infer(through(model))
+        await infer(plane, through(model))
     assert (caught.value.kind, caught.value.message) == (kind, message)
 
 
@@ -92,4 +93,4 @@ async def test_the_answer_comes_back(repository, serve):
     plane = await serve()
     for name in ("caller", "double"):
         await plane.load(name, None, {})
-    assert (await plane.infer(through("double"))).outputs[0].array.tolist() == [[2.0]]
+    assert (await infer(plane, through("double"))).outputs[0].array.tolist() == [[2.0]]

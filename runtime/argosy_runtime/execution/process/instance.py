@@ -209,6 +209,12 @@ class ProcessInstance(Instance):
         """See `Instance`."""
         self._worker.send("cancel", run.id, index)
 
+    def pause(self, run: Run, index: int) -> None:
+        """See `Instance`."""
+
+    def resume(self, run: Run, index: int) -> None:
+        """See `Instance`."""
+
     async def stop(self, grace: float) -> None:
         """See `Instance`."""
         await self._quit(grace)

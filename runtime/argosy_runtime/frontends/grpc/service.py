@@ -18,6 +18,7 @@ from argosy_runtime.frontends.restrictions import Api, Restrictions, cannot_forw
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.protocol import grpc_request, grpc_response
 from argosy_runtime.protocol.model_version import canonical
+from argosy_runtime.response_stream import single_response
 
 from . import settings
 from .stream import StreamSession
@@ -164,7 +165,7 @@ class InferenceService(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: 
         try:
             decoded, options = grpc_request.decode(request)
             self._forward_headers(decoded, context)
-            response = await self._plane.infer(decoded)
+            response = await single_response(self._plane.submit, decoded)
         except DecoupledModelError as error:
             raise unsupported(f"{grpc_request.ENDPOINT} {error.message}") from None
         except ServingError:

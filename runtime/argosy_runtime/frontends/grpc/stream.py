@@ -8,13 +8,13 @@ from typing import Any
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import ErrorKind, ServingError
-from argosy_runtime.frontends.http.inference import close
 from argosy_runtime.frontends.model_lookup import lazy_view
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.protocol import grpc_request, grpc_response
 from argosy_runtime.protocol.grpc_request import GrpcOptions
 from argosy_runtime.protocol.model_version import canonical
+from argosy_runtime.response_stream import ResponseStream
 
 # Responses that may wait to be written before those who make them must wait too.
 PENDING_RESPONSES = 64
@@ -100,22 +100,20 @@ class StreamSession:
             turn.answered.set()
 
     async def _answer(self, request: InferRequest, options: GrpcOptions, turn: _Turn | None) -> None:
-        responses = self._plane.stream(request)
         try:
-            if turn is None:
-                async for response in responses:
-                    if not response.is_empty or options.wants_empty_final:
-                        await self._put(request, options, response)
-            else:
-                held = [response async for response in responses]
-                await self._in_turn(request, options, held, turn)
+            async with ResponseStream(self._plane.submit, request) as responses:
+                if turn is None:
+                    async for response in responses:
+                        if not response.is_empty or options.wants_empty_final:
+                            await self._put(request, options, response)
+                else:
+                    held = [response async for response in responses]
+                    await self._in_turn(request, options, held, turn)
         except ServingError as error:
             await self._refuse(request.id, error, turn)
         except Exception as error:
             told = f"unexpected {type(error).__name__} in the gRPC front end"
             await self._refuse(request.id, ServingError(ErrorKind.INTERNAL, told), turn)
-        finally:
-            await close(responses)
 
     async def _in_turn(
         self, request: InferRequest, options: GrpcOptions, held: list[InferResponse], turn: _Turn

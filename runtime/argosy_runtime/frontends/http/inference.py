@@ -2,8 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 from argosy_runtime.errors import DecoupledModelError, FailureReason, ServingError, invalid, unsupported
 from argosy_runtime.frontends.model_lookup import lazy_view, model_view
@@ -12,6 +11,7 @@ from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.protocol import generate, http_request, http_response
 from argosy_runtime.protocol.output_encoding import OutputEncoding
+from argosy_runtime.response_stream import ResponseStream, single_response
 
 from . import compression
 from .exchange import JSON_HEADERS, STATUS, Call, Headers, Reply, json_reply
@@ -41,7 +41,7 @@ class Inference:
         if self._forward is not None:
             self._forward_headers(call, request)
         try:
-            response = await self._plane.infer(request)
+            response = await single_response(self._plane.submit, request)
         except DecoupledModelError as error:
             raise unsupported(f"{http_request.ENDPOINT} {error.message}") from None
         if response.error is not None:
@@ -80,7 +80,7 @@ class Inference:
         request = self._decode_generate(call, model, version)
         first: InferResponse | None = None
         count = 0
-        async with self._streaming(request) as responses:
+        async with ResponseStream(self._plane.submit, request) as responses:
             async for response in responses:
                 if not response.is_empty:
                     first = first or response
@@ -95,7 +95,7 @@ class Inference:
     async def generate_stream(self, call: Call, model: str, version: str = "") -> None:
         """One plain JSON object in, server-sent events out. The status is that of the first response."""
         request = self._decode_generate(call, model, version)
-        async with self._streaming(request) as responses:
+        async with ResponseStream(self._plane.submit, request) as responses:
             started = False
             async for response in responses:
                 if not started:
@@ -112,22 +112,6 @@ class Inference:
         if not compression.is_identity(call.header(b"content-encoding")):
             raise invalid("Unsupported content-encoding, only 'identity' is supported.")
         return generate.decode(call.body(self._limit), model, version, view, self._limit)
-
-    @asynccontextmanager
-    async def _streaming(self, request: InferRequest) -> AsyncIterator[AsyncIterator[InferResponse]]:
-        """The responses to a request, closed in any case."""
-        responses = self._plane.stream(request)
-        try:
-            yield responses
-        finally:
-            await close(responses)
-
-
-async def close(responses: AsyncIterator[InferResponse]) -> None:
-    """Close an iterator that has a way to; a data plane takes that as a cancellation."""
-    aclose = getattr(responses, "aclose", None)
-    if aclose is not None:
-        await aclose()
 
 
 _MODELS_OWN = (None, FailureReason.BACKEND)

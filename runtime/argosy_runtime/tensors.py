@@ -1,0 +1,170 @@
+"""A named array as it travels: numpy's form and the bytes of the wire, each made from the other when it is asked for.
+
+The bytes are what the binary extension and raw gRPC contents carry: little-endian elements in C order; BYTES as a u32
+length before each element. A tensor that only passes through is never decoded.
+"""
+
+import struct
+from collections.abc import Iterable
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from .modelconfig.datatypes import element_size, numpy_dtype
+
+Array = npt.NDArray[np.generic]
+Data = bytes | memoryview
+
+_LENGTH = struct.Struct("<I")
+# Below this many bytes a copy is cheaper than a view.
+_COPY_BELOW = 4096
+
+
+class TensorSpec:
+    """A tensor less its data. `size` is in bytes; -1 for BYTES, whose elements differ in size.
+
+    `shape` has the batch first where there is one.
+    """
+
+    __slots__ = ("datatype", "name", "shape", "size")
+
+    def __init__(self, name: str, datatype: str, shape: tuple[int, ...]) -> None:
+        self.name = name
+        self.datatype = datatype
+        self.shape = shape
+        self.size = byte_size(datatype, shape)
+
+    @property
+    def key(self) -> tuple[str, str, tuple[int, ...]]:
+        """Equal for equal specs."""
+        return (self.name, self.datatype, self.shape)
+
+    def __repr__(self) -> str:
+        return f"TensorSpec({self.name!r}, {self.datatype!r}, {self.shape!r})"
+
+
+class Tensor:
+    """A named array. `datatype` is its V2 name: BOOL, INT64, FP32, BYTES, BF16 …
+
+    Arrays are numpy; BYTES tensors are object arrays of `bytes`, BF16 uses `ml_dtypes.bfloat16`.
+    """
+
+    __slots__ = ("_array", "_data", "datatype", "name", "shape")
+
+    def __init__(self, name: str, datatype: str, array: Array) -> None:
+        self.name = name
+        self.datatype = datatype
+        self.shape: tuple[int, ...] = array.shape
+        self._array: Array | None = array
+        self._data: Data | None = None
+
+    @property
+    def array(self) -> Array:
+        """The data as numpy has it; over the bytes it came as, where they lie where their type can be read."""
+        array = self._array
+        if array is None:
+            assert self._data is not None
+            array = self._array = _decoded(self.datatype, self.shape, self._data)
+        return array
+
+    @property
+    def data(self) -> Data:
+        """The data as the wire has it; a view of the array where that is large and not BYTES."""
+        data = self._data
+        if data is None:
+            assert self._array is not None
+            data = self._data = _encoded(self.datatype, self._array)
+        return data
+
+    def spec(self) -> TensorSpec:
+        """All of it but the data."""
+        return TensorSpec(self.name, self.datatype, self.shape)
+
+    def renamed(self, name: str) -> "Tensor":
+        """The same data under another name (how an ensemble passes a tensor on: no copy)."""
+        if name == self.name:
+            return self
+        other = raw_tensor(name, self.datatype, self.shape, b"")
+        other._array, other._data = self._array, self._data
+        return other
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        same = self.name == other.name and self.datatype == other.datatype and self.shape == other.shape
+        return same and bool(np.array_equal(self.array, other.array))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Tensor, (self.name, self.datatype, self.array))
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name!r}, {self.datatype!r}, {self.array!r})"
+
+
+_NOTHING: Array = np.empty(0, np.uint8)
+
+
+def raw_tensor(name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Tensor:
+    """A tensor of the bytes it came as: as many as its spec says, and for BYTES well-formed."""
+    tensor = Tensor(name, datatype, _NOTHING)
+    tensor.shape, tensor._array, tensor._data = shape, None, data
+    return tensor
+
+
+def byte_size(datatype: str, shape: tuple[int, ...]) -> int:
+    """How many bytes a tensor has; -1 for BYTES."""
+    size = element_size(datatype)
+    return -1 if size is None else prod(shape) * size
+
+
+def _decoded(datatype: str, shape: tuple[int, ...], data: Data) -> Array:
+    if datatype == "BYTES":
+        array = np.empty(prod(shape), dtype=np.object_)
+        array[:] = split_strings(data)
+        return array.reshape(shape)
+    flat: Array = np.frombuffer(data, numpy_dtype(datatype)) if len(data) else np.empty(0, numpy_dtype(datatype))
+    if not flat.flags.aligned:
+        flat = flat.copy()
+    return flat.reshape(shape)
+
+
+def _encoded(datatype: str, array: Array) -> Data:
+    if datatype == "BYTES":
+        return join_strings(string_elements(array))
+    if array.nbytes < _COPY_BELOW:
+        return array.tobytes()
+    # As plain bytes, because numpy exports no buffer of the types it does not know itself, BF16 for one.
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def string_elements(array: Array) -> list[bytes]:
+    """The elements of a BYTES array in row-major order; str elements become UTF-8."""
+    return [
+        item if isinstance(item, bytes) else str(item).encode() if isinstance(item, str) else bytes(item)
+        for item in array.ravel().tolist()
+    ]
+
+
+def join_strings(elements: Iterable[bytes]) -> bytes:
+    """Elements of a BYTES tensor as the wire has them."""
+    parts: list[bytes] = []
+    for element in elements:
+        parts.append(_LENGTH.pack(len(element)))
+        parts.append(element)
+    return b"".join(parts)
+
+
+def split_strings(data: Data) -> list[bytes]:
+    """The inverse of `join_strings`. Raises ValueError where the bytes end too early."""
+    elements: list[bytes] = []
+    offset, size = 0, len(data)
+    while offset < size:
+        end = offset + _LENGTH.size
+        if end > size:
+            raise ValueError("the bytes end within an element's length")
+        offset = end + int(_LENGTH.unpack_from(data, end - _LENGTH.size)[0])
+        if offset > size:
+            raise ValueError("the bytes end within an element")
+        elements.append(bytes(data[end:offset]))
+    return elements
