@@ -1,6 +1,7 @@
 """The server: flags in, ports open, models loaded, a clean end. `argosy serve`, `python -m argosy_runtime.server`."""
 
 import asyncio
+import gc
 import logging
 import signal
 import sys
@@ -24,6 +25,8 @@ from .repository.options import ControlMode
 _log = logging.getLogger("argosy.server")
 _Listener = HttpListener | GrpcListener
 _QUIET_POLL_S = 0.1
+# Requests make hardly any cycles; at Python's own thresholds each few hundred of them would pay for a collection.
+_GC_THRESHOLDS = (50_000, 20, 20)
 
 
 class Server:
@@ -115,6 +118,7 @@ async def run(options: ServerOptions) -> int:
         if await _done_before(stopping, starting):
             code = _report(options, starting.result())
             if code == 0:
+                _settle()
                 await stopping.wait()
                 _log.info("draining")
                 await _done_before(hurrying, loop.create_task(server.drain()))
@@ -136,6 +140,13 @@ async def _done_before(event: asyncio.Event, work: "asyncio.Task[Any]") -> bool:
         task.cancel()
     await asyncio.gather(work, waiting, return_exceptions=True)
     return done
+
+
+def _settle() -> None:
+    """What is loaded stays: the collector need not look at it again, and only seldom at what comes and goes."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
 
 
 def _report(options: ServerOptions, failures: dict[str, ServingError]) -> int:
