@@ -169,10 +169,11 @@ class DataPlane:
         records = self.registry.records
         return [records[key] for key in sorted(records) if name in ("", key)]
 
-    def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
+    async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
         """See the port."""
+        names = frozenset[str]() if ready_only else await self.registry.names()
         records = self.registry.records
-        return describing.index(records, records if ready_only else {*records, *self.registry.scan()}, ready_only)
+        return describing.index(records, records.keys() | names, ready_only)
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
         """See the port."""

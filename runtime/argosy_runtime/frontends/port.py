@@ -40,7 +40,7 @@ class DataPlane(Protocol):
     def labels(self, name: str, version: str, output: str) -> Sequence[str]:
         """The classification labels of an output, in order; none where it has none."""
 
-    def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
+    async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
         """The models of the repository."""
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:

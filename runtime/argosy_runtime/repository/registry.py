@@ -13,6 +13,7 @@ from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 from argosy_runtime.execution.calls import ServerCalls
 
 from . import ensembles, layout, lookup
+from .catalog import Catalog
 from .layout import ModelFolder
 from .options import RepositoryOptions
 from .overrides import OverrideStore
@@ -31,6 +32,7 @@ class Registry:
         self.options = options
         self._gpus = gpus
         self._calls = calls
+        self._catalog = Catalog(options.paths)
         self._preparer = Preparer(options, gpus, calls)
         self._records: dict[str, ModelRecord] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -41,6 +43,10 @@ class Registry:
     def scan(self) -> dict[str, ModelFolder]:
         """The repositories as they lie on disk now."""
         return layout.scan_all(self.options.paths, self.options.config_name)
+
+    async def names(self) -> frozenset[str]:
+        """The models that lie in the repositories now, loaded or not. Raises ServingError."""
+        return await asyncio.to_thread(self._catalog.names)
 
     @property
     def records(self) -> Mapping[str, ModelRecord]:

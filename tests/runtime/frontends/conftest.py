@@ -100,7 +100,7 @@ class FakePlane:
     def labels(self, name: str, version: str, output: str) -> Sequence[str]:
         return ["cat", "dog"] if name == "echo" else []
 
-    def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
+    async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
         index = pb.RepositoryIndexResponse()
         index.models.add(name="echo", version="1", state="READY")
         if not ready_only:

@@ -152,9 +152,9 @@ async def value(plane: DataPlane, name: str, x: float = 1.0, version: str = "") 
     return float(response.outputs[0].array[0, 0])
 
 
-def states(plane: DataPlane) -> dict[str, str]:
+async def states(plane: DataPlane) -> dict[str, str]:
     """The index: name:version → state."""
-    return {f"{m.name}:{m.version}".rstrip(":"): m.state for m in plane.index(ready_only=False).models}
+    return {f"{m.name}:{m.version}".rstrip(":"): m.state for m in (await plane.index(ready_only=False)).models}
 
 
 async def settled(plane: DataPlane) -> None:
@@ -163,6 +163,7 @@ async def settled(plane: DataPlane) -> None:
         await asyncio.sleep(0.01)
 
 
-def reason(plane: DataPlane, name: str) -> str:
+async def reason(plane: DataPlane, name: str) -> str:
     """Why a model is unavailable, from the index."""
-    return next(m.reason for m in plane.index(ready_only=False).models if m.name == name)
+    index = await plane.index(ready_only=False)
+    return next(m.reason for m in index.models if m.name == name)

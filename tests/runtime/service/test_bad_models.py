@@ -15,7 +15,7 @@ async def failure(plane, name: str) -> str:
     """What a load says, with the reason in the index the same."""
     with pytest.raises(ServingError) as caught:
         await plane.load(name, None, {})
-    assert reason(plane, name) in caught.value.message
+    assert await reason(plane, name) in caught.value.message
     return caught.value.message
 
 
@@ -36,7 +36,7 @@ async def test_initialize_that_fails(repository, serve, initialize, message):
     await plane.load("good", None, {})
     assert message in await failure(plane, "bad")
     assert await value(plane, "good", 5) == 5
-    assert states(plane) == {"good:1": "READY", "bad:1": "UNAVAILABLE"}
+    assert await states(plane) == {"good:1": "READY", "bad:1": "UNAVAILABLE"}
 
 
 async def test_a_load_that_fails_answers_at_once(repository, serve):
@@ -54,7 +54,7 @@ async def test_initialize_that_hangs_holds_nobody_up(repository, serve):
     loading = asyncio.create_task(plane.load("stuck", None, {}))
     await plane.load("good", None, {})
     assert await value(plane, "good", 5) == 5
-    assert states(plane)["stuck:1"] == "LOADING"
+    assert (await states(plane))["stuck:1"] == "LOADING"
     loading.cancel()
     await asyncio.gather(loading, return_exceptions=True)
 
@@ -109,7 +109,7 @@ async def test_a_process_that_cannot_come_back_makes_the_model_unavailable(repos
     with pytest.raises(ServingError, match="once was enough"):
         await infer(plane, ask("m"))
     assert not plane.model_ready("m", "")
-    assert "once was enough" in reason(plane, "m")
+    assert "once was enough" in await reason(plane, "m")
     marker.unlink()
 
 
@@ -162,7 +162,7 @@ async def test_folders_that_cannot_be_served_say_why(repository, serve, files, c
     repository.add("good")
     repository.write("bad", files, config)
     plane = await serve(ControlMode.NONE)
-    assert message in reason(plane, "bad")
+    assert message in await reason(plane, "bad")
     assert await value(plane, "good", 5) == 5
     assert not plane.ready()
 
@@ -207,7 +207,7 @@ async def test_a_cycle_of_ensembles_is_named(repository, serve):
     repository.write("e", {"1/.keep": ""}, text % "f")
     repository.write("f", {"1/.keep": ""}, text % "e")
     plane = await serve(ControlMode.NONE)
-    assert "circular dependency between ensembles" in reason(plane, "e")
+    assert "circular dependency between ensembles" in await reason(plane, "e")
 
 
 async def test_cancelled_requests_leave_the_queue(repository, serve, gate):

@@ -12,7 +12,7 @@ from argosy_runtime.repository.options import ControlMode
 async def test_load_infer_unload(repository, serve):
     repository.add("double", execute="y = 2 * x")
     plane = await serve()
-    assert states(plane) == {"double": ""}
+    assert await states(plane) == {"double": ""}
     await plane.load("double", None, {})
     assert await value(plane, "double", 3) == 6
     await plane.unload("double", False)
@@ -22,7 +22,7 @@ async def test_load_infer_unload(repository, serve):
     assert caught.value.message == "Request for unknown model: 'double' has no available versions"
     assert not plane.model_ready("double", "")
     await settled(plane)
-    assert states(plane) == {"double:1": "UNAVAILABLE"}
+    assert await states(plane) == {"double:1": "UNAVAILABLE"}
 
 
 async def test_a_new_version_takes_over_without_losing_a_request(repository, serve):
@@ -46,7 +46,7 @@ async def test_a_new_version_takes_over_without_losing_a_request(repository, ser
     await asyncio.gather(*clients)
     assert await value(plane, "m") == 2
     await settled(plane)
-    assert states(plane)["m:1"] == "UNAVAILABLE"
+    assert (await states(plane))["m:1"] == "UNAVAILABLE"
 
 
 async def test_version_policies(repository, serve):
@@ -78,7 +78,7 @@ async def test_a_reload_that_fails_leaves_the_old_one_serving(repository, serve)
     with pytest.raises(ServingError, match="failed to load 'm', failed to poll from model repository: "):
         await plane.load("m", None, {})
     assert await value(plane, "m", 1) == 2
-    assert states(plane) == {"m:1": "READY"}
+    assert await states(plane) == {"m:1": "READY"}
 
 
 async def test_an_unchanged_model_is_not_restarted(repository, serve):
@@ -149,12 +149,13 @@ async def test_an_ensemble_loads_its_steps_and_follows_them(repository, serve):
     await plane.unload("a", False)
     with pytest.raises(ServingError, match="has no available versions"):
         await infer(plane, ask("e"))
-    assert reason(plane, "e") == "unloaded"
+    assert await reason(plane, "e") == "unloaded"
     await plane.load("a", None, {})
     assert await value(plane, "e", 1) == 30
     await plane.unload("e", True)
     await settled(plane)
-    assert states(plane) == {"a:1": "READY", "b:1": "UNAVAILABLE", "e:1": "UNAVAILABLE"}, "a was asked for by name"
+    left = {"a:1": "READY", "b:1": "UNAVAILABLE", "e:1": "UNAVAILABLE"}
+    assert await states(plane) == left, "a was asked for by name"
 
 
 async def test_steps_of_different_requests_overlap(repository, serve):
@@ -214,11 +215,11 @@ async def test_a_request_goes_through_the_versions_it_began_with(repository, ser
     begun = asyncio.create_task(value(plane, "e", 1))
     await gate.reached()
     await plane.unload("b", False)
-    assert states(plane)["b:1"] == "UNLOADING"
+    assert (await states(plane))["b:1"] == "UNLOADING"
     gate.open()
     assert await begun == 200, "a step that a request will need stays until then"
     await settled(plane)
-    assert states(plane)["b:1"] == "UNAVAILABLE"
+    assert (await states(plane))["b:1"] == "UNAVAILABLE"
 
 
 async def test_an_ensemble_follows_the_health_of_its_steps(repository, serve):

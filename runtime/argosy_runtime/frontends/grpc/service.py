@@ -125,7 +125,7 @@ class InferenceService(service_pb2_grpc.GRPCInferenceServiceServicer):  # type: 
         self, request: pb.RepositoryIndexRequest, context: Context
     ) -> pb.RepositoryIndexResponse:
         _one_repository(request.repository_name)
-        return self._plane.index(request.ready)
+        return await self._plane.index(request.ready)
 
     @_guarded(Api.MODEL_REPOSITORY)
     async def RepositoryModelLoad(  # noqa: N802

@@ -57,7 +57,7 @@ class Management:
         ready = document.get("ready", False)
         if type(ready) is not bool:
             raise invalid("Invalid value for 'ready': expected a boolean")
-        return json_reply(json_forms.index_json(self._plane.index(ready)))
+        return json_reply(json_forms.index_json(await self._plane.index(ready)))
 
     async def load(self, call: Call, model: str) -> Reply:
         """Load a model, with the configuration and files of the body's parameters if there are any."""

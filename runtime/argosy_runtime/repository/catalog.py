@@ -1,0 +1,64 @@
+"""The names of the models that lie in the repositories, for whoever asks often.
+
+A folder is listed again only when it has changed, so that asking costs a `stat` a repository. Whether an entry is a
+folder may change behind a link without a trace in the repository, so links are looked at each time.
+"""
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import time_ns
+
+from argosy_runtime.errors import internal
+
+# A folder changed twice within one tick of its file system's clock looks the same after as between.
+_SETTLED_NS = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """A repository as it was when listed. `signature` is None where it may have changed unseen since."""
+
+    signature: tuple[int, int, int] | None
+    folders: frozenset[str]
+    links: tuple[str, ...]
+
+
+class Catalog:
+    """Names by repository. Blocks on the disk: to be asked from a thread; any number may ask at once."""
+
+    def __init__(self, repositories: Sequence[Path]) -> None:
+        self._repositories = tuple(dict.fromkeys(repositories))
+        self._listings: dict[Path, _Listing] = {}
+
+    def names(self) -> frozenset[str]:
+        """Every model's. Raises ServingError (INTERNAL) where a repository cannot be read."""
+        return frozenset().union(*(self._names(repository) for repository in self._repositories))
+
+    def _names(self, repository: Path) -> frozenset[str]:
+        try:
+            status = os.stat(repository)
+            held = self._listings.get(repository)
+            signature = (status.st_dev, status.st_ino, status.st_mtime_ns)
+            if held is None or held.signature != signature:
+                settled = time_ns() - status.st_mtime_ns > _SETTLED_NS
+                held = self._listings[repository] = _listing(repository, signature if settled else None)
+        except OSError as error:
+            raise internal(f"failed to open directory {repository}: {error.strerror}") from error
+        return held.folders.union(name for name in held.links if _is_folder(repository / name))
+
+
+def _listing(repository: Path, signature: tuple[int, int, int] | None) -> _Listing:
+    with os.scandir(repository) as entries:
+        shown = [entry for entry in entries if not entry.name.startswith(".")]
+        folders = frozenset(entry.name for entry in shown if entry.is_dir(follow_symlinks=False))
+        return _Listing(signature, folders, tuple(entry.name for entry in shown if entry.is_symlink()))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(path).st_mode)
+    except OSError:
+        return False
