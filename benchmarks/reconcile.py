@@ -41,7 +41,7 @@ from e2e.cluster.gpus import Gpus
 from e2e.cluster.state import free_ports
 from kubernetes import watch
 
-from argosy_runtime.agent.contract import RenderedRepository
+from argosy_agent.contract import RenderedRepository
 
 ROOT = Path(__file__).resolve().parents[1]
 GROUP, VERSION, MODELS = "argosy.dev", "v1alpha1", "inferencemodels"

@@ -12,8 +12,8 @@ from kubernetes import watch
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedRepository
-from argosy_runtime.agent.documents import (
+from argosy_agent.contract import LoadedModel, LoadState, RenderedRepository
+from argosy_agent.contract.documents import (
     DESIRED_KEY,
     STATE_KEY,
     AgentState,

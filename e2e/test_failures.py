@@ -62,7 +62,7 @@ def test_an_operator_that_dies_is_started_again(
 def test_an_agent_that_dies_is_not_noticed_by_requests(namespace: Namespace, client: Client, storage: str) -> None:
     (pod,) = namespace.server_pods(POOL)
     with client.load(MODEL) as load:
-        podprocesses.kill(pod, "argosy_runtime.agent.run")
+        podprocesses.kill(pod, "argosy_agent.run")
         namespace.apply(version_model("answers", POOL, storage, 4))
         _is_served(namespace, client, 4)
     assert load.failed == []

@@ -13,7 +13,7 @@ TOGETHER = (
     ("e2e/", "node"),
     ("tests/operator/cluster/", "api server"),
     ("tests/operator/render/workloads/test_accepted.py", "api server"),
-    ("tests/runtime/agent/test_kubernetes_source.py", "api server"),
+    ("tests/agent/sources/test_configmaps.py", "api server"),
     ("tests/chart/", "chart"),
     ("tests/docs/test_documents.py", "ports"),  # 8000, 8001 and 8002, which the documents name
     ("tests/examples/test_make_run.py", "ports"),

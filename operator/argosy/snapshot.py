@@ -10,7 +10,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.status.statuses import Status
-from argosy_runtime.agent.contract import RenderedRepository
+from argosy_agent.contract import RenderedRepository
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ AS_ROOT = (
 )
 RUNTIME = (
     "python -c 'import argosy_runtime.server, onnxruntime, numpy'",
-    "python -m argosy_runtime.agent --help",
+    "python -m argosy_agent --help",
     "test -w /models",
     'test "$NVIDIA_VISIBLE_DEVICES" = void',
 )

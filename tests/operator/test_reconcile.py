@@ -11,7 +11,7 @@ from argosy.api.problems import Problem
 from argosy.fleet.facts import Gpu, Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot
-from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository
+from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NODE = Node("laptop", (Gpu(0, 64 << 30, is_cpu=True),))

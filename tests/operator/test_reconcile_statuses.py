@@ -14,7 +14,7 @@ from argosy.fleet.status.statuses import Status
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.configrules import check_together
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
-from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NODES = (gpu_node("a", 2),)

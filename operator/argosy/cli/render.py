@@ -13,8 +13,8 @@ from argosy.local.machine import this_machine
 from argosy.local.manifests import for_this_machine, read_manifests
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot
-from argosy_runtime.agent.contract import RenderedRepository
-from argosy_runtime.agent.storage import StorageError
+from argosy_agent.contract import RenderedRepository
+from argosy_agent.transfer.errors import StorageError
 
 UNPLACED = 2
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from argosy.api.values.identity import PoolKey
-from argosy_runtime.agent.contract import LoadedModel
+from argosy_agent.contract import LoadedModel
 
 Device = tuple[str, int]
 """A node and the index of one of its GPUs."""

@@ -5,9 +5,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from argosy_runtime.agent.contract import RenderedRepository
-from argosy_runtime.agent.placing import place_model
-from argosy_runtime.agent.storage import Storage
+from argosy_agent.cache.storage import Storage
+from argosy_agent.contract import RenderedRepository
+from argosy_agent.folder.placing import place_model
 
 MARKER = ".argosy-rendered"
 """A file that tells a folder which may be written again from one that may not."""

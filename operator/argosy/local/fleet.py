@@ -11,10 +11,10 @@ from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Node, ServerReport
 from argosy.fleet.plan import ServerPlan
 from argosy.reconcile import Outcome
-from argosy_runtime.agent.contract import RenderedRepository
-from argosy_runtime.agent.control import Tally
-from argosy_runtime.agent.jsonfiles import read_json, write_json
-from argosy_runtime.agent.storage import Storage
+from argosy_agent.cache.storage import Storage
+from argosy_agent.contract import RenderedRepository
+from argosy_agent.jsonfiles import read_json, write_json
+from argosy_agent.sync.control import Tally
 
 from .managed import ManagedServer
 from .ports import Ports, next_free

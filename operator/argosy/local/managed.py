@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 from argosy.fleet.facts import ServerReport
-from argosy_runtime.agent.agent import Agent
-from argosy_runtime.agent.contract import RenderedRepository
-from argosy_runtime.agent.control import Control, ControlError, Tally
-from argosy_runtime.agent.repository import RepositoryFolder
-from argosy_runtime.agent.storage import Storage
+from argosy_agent.cache.storage import Storage
+from argosy_agent.contract import RenderedRepository
+from argosy_agent.folder.repository import RepositoryFolder
+from argosy_agent.sync.agent import Agent
+from argosy_agent.sync.control import Control, ControlError, Tally
 
 from .ports import PortInUseError, check_free
 from .server import EXIT_TIMEOUT_S, Command, ServerProcess, stop

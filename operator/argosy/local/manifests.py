@@ -15,7 +15,7 @@ from argosy.api.servingpool import Runtime, RuntimeName, ServingPool
 from argosy.api.values.meta import GROUP
 from argosy.api.values.storage import ModelStorage
 from argosy.api.yamltext import YamlTextError, read_documents
-from argosy_runtime.agent.localfiles import is_file, local_path
+from argosy_agent.transfer.localfiles import is_file, local_path
 
 from .server import ServerSettings
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from argosy_runtime.agent.control import Tally
+from argosy_agent.sync.control import Tally
 
 NS_PER_MS = 1e6
 WINDOW_S = 5.0

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from argosy_runtime.agent.jsonfiles import read_json, write_json
+from argosy_agent.jsonfiles import read_json, write_json
 
 from .ports import Ports
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from argosy_runtime.agent.jsonfiles import read_json, write_json
+from argosy_agent.jsonfiles import read_json, write_json
 
 DEFAULT_STATE = Path(".argosy")
 

@@ -11,7 +11,7 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.plan import Placement, ServerPlan
-from argosy_runtime.agent.contract import RenderedModel, RenderedRepository
+from argosy_agent.contract import RenderedModel, RenderedRepository
 
 from .alike import Alike
 from .ensemble_config import ensemble_config

@@ -11,7 +11,7 @@ from argosy.fleet.demand.members import Members
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.migration.next_step import ServerStep
 from argosy.fleet.plan import ServerPlan
-from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, in_load_order
+from argosy_agent.contract import RenderedModel, RenderedRepository, in_load_order
 
 from .alike import Alike
 from .configtext import config_text

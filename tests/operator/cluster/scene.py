@@ -20,7 +20,7 @@ from argosy.fleet.plan import Placement, ServerPlan
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import Cluster as Offered
 from argosy.render.workloads import Images, KubernetesObject, owners, pool_objects
-from argosy_runtime.agent.contract import RenderedRepository
+from argosy_agent.contract import RenderedRepository
 
 IMAGES = Images("argosy-runtime:1", "triton:1", "argosy-runtime:1")
 

@@ -25,8 +25,8 @@ from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError
 from argosy.cluster.client.kinds import Kind
-from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
-from argosy_runtime.agent.documents import STATE_KEY, AgentState, state_text
+from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
+from argosy_agent.contract.documents import STATE_KEY, AgentState, state_text
 
 HELD = RenderedRepository("pool-0", (RenderedModel("embedder", "name: 'embedder'", {1: VersionSource("s3://m")}),))
 READY = LoadedModel("embedder", 1, LoadState.READY)

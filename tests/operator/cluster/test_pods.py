@@ -12,7 +12,7 @@ from argosy.cluster.cache.pod_trouble import deployment_trouble, pod_trouble
 from argosy.cluster.cache.pool_view import pool_view
 from argosy.cluster.cache.routing import routes_of, routes_patch
 from argosy.cluster.cache.server_objects import Desired, State
-from argosy_runtime.agent.documents import AgentState
+from argosy_agent.contract.documents import AgentState
 
 
 def container(name: str = "server", **status: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from argosy.fleet.status.statuses import Status
 from argosy.render.forms import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import Cluster, Images, KubernetesObject, parse_drain
-from argosy_runtime.agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
+from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 KEY = PoolKey("n/p")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

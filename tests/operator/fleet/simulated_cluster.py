@@ -12,13 +12,7 @@ from argosy.reconcile import Outcome, reconcile
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import parse_served, served_text
 from argosy.snapshot import FleetSnapshot
-from argosy_runtime.agent.contract import (
-    LoadedModel,
-    LoadState,
-    RenderedModel,
-    RenderedRepository,
-    in_load_order,
-)
+from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, in_load_order
 
 POOL = PoolKey("default/p")
 START = datetime(2026, 1, 1, tzinfo=UTC)

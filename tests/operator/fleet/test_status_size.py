@@ -14,7 +14,7 @@ from argosy.fleet.migration.observed import Observed
 from argosy.fleet.migration.state import Places, PoolState
 from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan, Unplaced
 from argosy.fleet.status.statuses import Situation, Status, statuses
-from argosy_runtime.agent.contract import LoadedModel, LoadState
+from argosy_agent.contract import LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

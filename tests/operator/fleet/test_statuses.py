@@ -16,7 +16,7 @@ from argosy.fleet.migration.state import Places, PoolState
 from argosy.fleet.packing.pools import pack_fleet
 from argosy.fleet.plan import PoolPlan
 from argosy.fleet.status.statuses import Situation, Status, statuses
-from argosy_runtime.agent.contract import LoadedModel, LoadState
+from argosy_agent.contract import LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=5)

@@ -25,9 +25,9 @@ from argosy.local.snapshot import documents as resource_documents
 from argosy.local.snapshot import remembered, stamped
 from argosy.local.state import StateFolder, StateInUseError
 from argosy.local.view import LineView, Row, ServerRow, TableView, models_table
+from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
+from argosy_agent.sync.control import Tally
 from argosy_runtime import flags
-from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource
-from argosy_runtime.agent.control import Tally
 
 
 def test_a_taken_port_is_named_with_its_flag() -> None:

@@ -18,7 +18,7 @@ from argosy.render.configrules import check_rendered
 from argosy.render.configtext import config_text
 from argosy.render.ensemble_config import ensemble_config
 from argosy.render.model_config import Devices, local_devices, model_config, overlay
-from argosy_runtime.agent.contract import RenderedModel, VersionSource, in_load_order
+from argosy_agent.contract import RenderedModel, VersionSource, in_load_order
 from argosy_runtime.modelconfig import check_structure, normalize
 
 

@@ -9,8 +9,8 @@ from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, ServerReport
 from argosy.fleet.migration.observed import Binding
 from argosy.render.names import label
-from argosy_runtime.agent.contract import RenderedRepository
-from argosy_runtime.agent.documents import AgentState
+from argosy_agent.contract import RenderedRepository
+from argosy_agent.contract.documents import AgentState
 
 from .indexer import Owned, PoolLabel
 from .pod_cache import PodView

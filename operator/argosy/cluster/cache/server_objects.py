@@ -19,9 +19,9 @@ from argosy.render.workloads import (
     parse_placement,
     parse_served,
 )
-from argosy_runtime.agent.contract import RenderedRepository
-from argosy_runtime.agent.documents import DESIRED_KEY, STATE_KEY, AgentState, parse_repository, parse_state
-from argosy_runtime.agent.fields import DocumentError
+from argosy_agent.contract import RenderedRepository
+from argosy_agent.contract.documents import DESIRED_KEY, STATE_KEY, AgentState, parse_repository, parse_state
+from argosy_agent.contract.fields import DocumentError
 
 from .pod_trouble import deployment_trouble
 

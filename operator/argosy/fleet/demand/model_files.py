@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.fleet.demand.footprint import footprint_of
-from argosy_runtime.agent.contract import VersionSource
+from argosy_agent.contract import VersionSource
 
 MODEL_FILES = {
     "onnxruntime": (".onnx",),

@@ -7,7 +7,7 @@ from typing import Protocol
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.fleet.plan import Placement, ServerPlan
-from argosy_runtime.agent.contract import VersionSource
+from argosy_agent.contract import VersionSource
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.forms import Form
-from argosy_runtime.agent.contract import LoadedModel, LoadState, VersionSource
+from argosy_agent.contract import LoadedModel, LoadState, VersionSource
 
 Binding = tuple[str, str]
 """A server, and a model or ensemble there."""

@@ -15,7 +15,7 @@ from argosy.fleet.migration.forms import Form, ReloadKeys
 from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.migration.state import Places
 from argosy.fleet.plan import Placement, ServerPlan
-from argosy_runtime.agent.contract import VersionSource
+from argosy_agent.contract import VersionSource
 
 
 def target_forms(

@@ -10,7 +10,7 @@ from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.migration.state import Note
 from argosy.fleet.status.conditions import Finding, bounded
-from argosy_runtime.agent.contract import FailureKind, LoadedModel, LoadState
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from argosy.fleet.facts import CurrentServer
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name, state_name
 from argosy.render.repositories import RenderedServer
-from argosy_runtime.agent.contract import RenderedRepository
-from argosy_runtime.agent.documents import DESIRED_KEY, repository_text
+from argosy_agent.contract import RenderedRepository
+from argosy_agent.contract.documents import DESIRED_KEY, repository_text
 
 from .metadata import owned, server_labels
 

@@ -7,7 +7,7 @@ from argosy.api.pool.serverflags import setting_flags
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name, state_name
-from argosy_runtime.agent.contract import RenderedRepository
+from argosy_agent.contract import RenderedRepository
 
 from . import volumes
 from .ending import DRAIN_FLAGS, ending_flags, lifecycle
@@ -99,7 +99,7 @@ def agent_container(
         "name": AGENT,
         "image": images.agent,
         "imagePullPolicy": images.pull_policy,
-        "command": ["python", "-m", "argosy_runtime.agent"],
+        "command": ["python", "-m", "argosy_agent"],
         "args": _agent_arguments(pool, plan),
         "env": _agent_environment(),
         "resources": {"requests": dict(_AGENT_REQUESTS)},

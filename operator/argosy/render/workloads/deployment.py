@@ -9,7 +9,7 @@ from argosy.api.servingpool import ServingPool, Toleration
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
-from argosy_runtime.agent.contract import RenderedRepository
+from argosy_agent.contract import RenderedRepository
 
 from .containers import agent_container, server_container
 from .ending import TERMINATION_GRACE_S

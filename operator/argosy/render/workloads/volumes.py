@@ -6,7 +6,7 @@ from typing import Any
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.quantity import format_bytes
 from argosy.render.names import secret_volume_name, volume_name
-from argosy_runtime.agent.contract import RenderedRepository
+from argosy_agent.contract import RenderedRepository
 
 MODELS = "/models"
 """The agent's folder: the repository, and beside it, for hard links, the cache."""

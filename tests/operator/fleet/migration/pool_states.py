@@ -15,7 +15,7 @@ from argosy.fleet.migration.observed import Observed
 from argosy.fleet.migration.state import Places, PoolState
 from argosy.fleet.migration.versions import outdated_forms, target_forms
 from argosy.fleet.plan import Placement, PoolPlan, ServerPlan, Unplaced
-from argosy_runtime.agent.contract import LoadedModel, LoadState
+from argosy_agent.contract import LoadedModel, LoadState
 
 KEYS = FakeReloadKeys()
 

@@ -16,7 +16,7 @@ from argosy.fleet.migration.migrate import migrate
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
 from argosy.fleet.migration.surge import Surges
-from argosy_runtime.agent.contract import VersionSource
+from argosy_agent.contract import VersionSource
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PERIOD = timedelta(seconds=10)

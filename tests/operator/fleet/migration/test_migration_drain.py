@@ -13,7 +13,7 @@ from tests.operator.fleet.migration.pool_states import Running, on, pool_state, 
 from argosy.fleet.migration.drain import Drain, drain_of, schedule
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Migration, PoolState
-from argosy_runtime.agent.contract import LoadedModel, LoadState
+from argosy_agent.contract import LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PERIOD = timedelta(seconds=10)

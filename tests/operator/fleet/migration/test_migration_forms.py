@@ -9,7 +9,7 @@ from tests.operator.fleet.migration.pool_states import on, server
 from argosy.api import Ensemble, InferenceModel
 from argosy.fleet.migration.forms import FakeReloadKeys, Form, ReloadKeys
 from argosy.render.forms import RenderedKeys
-from argosy_runtime.agent.contract import VersionSource
+from argosy_agent.contract import VersionSource
 
 ONE, TWO = VersionSource("s3://b/m/1"), VersionSource("s3://b/m/2")
 DECLARED = Form("m", {1: ONE}, reload_key="k")

@@ -7,7 +7,7 @@ import pytest
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.migration.observed import Observed
-from argosy_runtime.agent.contract import LoadedModel, LoadState, VersionSource
+from argosy_agent.contract import LoadedModel, LoadState, VersionSource
 
 M = LoadedModel("m", 1, LoadState.READY)
 REPORT = ServerReport("p-0", True, (M,), takes_requests=True, routes=frozenset({"m"}))

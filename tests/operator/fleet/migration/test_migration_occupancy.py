@@ -11,7 +11,7 @@ from argosy.fleet.demand.members import Members
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.migration.memory.changes import Change, Priority, ServerChanges
 from argosy.fleet.migration.memory.occupancy import Occupant, memory_of, node_gpus, taken
-from argosy_runtime.agent.contract import LoadedModel, LoadState, VersionSource
+from argosy_agent.contract import LoadedModel, LoadState, VersionSource
 
 MEMBERS = Members.of("default/p", [model("m", memory=20)])
 PLAN = server("p-0", on(model("m"), 1), gpus=(0, 1))

@@ -22,7 +22,7 @@ from argosy.api import Ensemble
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.migration.state import PoolState
 from argosy.fleet.migration.versions import pins_of, target_forms
-from argosy_runtime.agent.contract import LoadedModel, LoadState, VersionSource
+from argosy_agent.contract import LoadedModel, LoadState, VersionSource
 
 PLAN = server("p-0", on(model("m"), 0))
 

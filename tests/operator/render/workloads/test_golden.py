@@ -7,7 +7,7 @@ import yaml
 from tests.operator.render.workloads.cases import CASES, DATA, as_text, read_case
 
 from argosy.render.workloads import object_identity, owners, parse_placement
-from argosy_runtime.agent.documents import parse_repository
+from argosy_agent.contract.documents import parse_repository
 
 ORDER = [
     "ServiceAccount", "Role", "RoleBinding", "ConfigMap",

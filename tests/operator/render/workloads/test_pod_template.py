@@ -18,10 +18,11 @@ from argosy.fleet.plan import ServerPlan
 from argosy.render.names import secret_volume_name
 from argosy.render.workloads import Images, pod_template, template_hash
 from argosy.render.workloads.ending import until_quiet
+from argosy_agent import flags as agent_flags
+from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
+from argosy_agent.contract.documents import ConfigMapName
+from argosy_agent.flags import ConfigMaps
 from argosy_runtime import flags
-from argosy_runtime.agent import flags as agent_flags
-from argosy_runtime.agent.contract import RenderedModel, RenderedRepository, VersionSource
-from argosy_runtime.agent.flags import ConfigMapName, ConfigMaps
 
 ON_GPUS = ServerPlan("p-0", "node", (4, 6), ())
 ON_CPU = ServerPlan("p-0", "node", (), ())

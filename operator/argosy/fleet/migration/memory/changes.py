@@ -9,7 +9,7 @@ from argosy.fleet.migration.forms import Form
 from argosy.fleet.migration.memory.occupancy import Occupant, node_gpus
 from argosy.fleet.migration.observed import Observed
 from argosy.fleet.plan import Placement, ServerPlan
-from argosy_runtime.agent.contract import LoadState, VersionSource
+from argosy_agent.contract import LoadState, VersionSource
 
 
 class Priority(IntEnum):

@@ -8,7 +8,7 @@ from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import Node
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.plan import Placement
-from argosy_runtime.agent.contract import VersionSource
+from argosy_agent.contract import VersionSource
 
 
 @dataclass(frozen=True, slots=True)

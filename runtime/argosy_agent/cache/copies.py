@@ -1,0 +1,173 @@
+"""The cache folder: whole copies by key, what of them has to stay, and room for another.
+
+<key>/                  a whole copy; its own time is when it was last used
+.kept-<owner>.json      the keys that an agent serves, touched while it does: other agents leave them
+"""
+
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from argosy_agent.jsonfiles import read_json, write_json
+from argosy_agent.transfer.errors import StorageError
+
+from .lru import Entry, evicted
+from .owners import Owner, disk_time, is_at_work
+from .partials import Partials
+
+KINDS = ("file-", "remote-")
+KEPT = ".kept-"
+TELL_S, KEPT_GONE_AFTER_S = 60.0, 600.0
+SPARE = 16 * 2**20
+"""Bytes that are left free on the disk."""
+
+
+class Cache:
+    """The copies in one folder, at most `size_limit` bytes of them. Thread-safe."""
+
+    def __init__(self, folder: Path, size_limit: int | None, owner: Owner, partials: Partials) -> None:
+        self._folder, self._limit, self._owner, self._partials = folder, size_limit, owner, partials
+        self._lock = threading.RLock()
+        self._kept: frozenset[str] = frozenset()
+        self._told_at = -TELL_S
+        self._used_since: set[str] = set()
+        self._fetching: dict[str, int] = {}
+
+    def take(self, key: str) -> Path | None:
+        """The whole copy, now used; None if it is not here."""
+        path = self._folder / key
+        with self._lock, suppress(FileNotFoundError):
+            os.utime(path)
+            self._used_since.add(key)
+            return path
+        return None
+
+    def keep(self, keys: Collection[str]) -> None:
+        """These are served or wanted: they stay. Copies of `file:` and `pvc:` folders that nobody keeps go.
+
+        To be called again and again, which costs nothing while nothing changes.
+        """
+        with self._lock:
+            recent = time.monotonic() - self._told_at <= TELL_S
+            if recent and self._kept == frozenset(keys) and not self._used_since:
+                return
+            self._used_since = set()
+            with suppress(OSError):
+                self._tell(frozenset(keys))
+                stay = self._staying()
+                for path in self._folder.glob("file-*"):
+                    if path.name not in stay:
+                        self._evict(path)
+
+    def _tell(self, keys: frozenset[str]) -> None:
+        """Write down what is kept, for other agents, where that changed or is old."""
+        changed, self._kept = keys != self._kept, keys
+        if changed or time.monotonic() - self._told_at > TELL_S:
+            write_json(self._folder / f"{KEPT}{self._owner}.json", {"keys": sorted(keys)})
+            self._told_at = time.monotonic()
+
+    @contextmanager
+    def fetching(self, key: str) -> Iterator[None]:
+        """A copy is on its way: it is counted, and neither it nor its partial copy is evicted."""
+        with self._lock:
+            self._fetching[key] = 0
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._fetching.pop(key, None)
+
+    def make_room(self, key: str, size: int, here: int, uri: str) -> None:
+        """Have room for `size` bytes of `key`, of which `here` are on the disk, by evicting what was used longest ago.
+
+        Raises StorageError where it cannot fit beside what has to stay; then nothing is evicted for it.
+        """
+        with self._lock:
+            self._fetching[key] = size
+            entries = self._entries(key)
+            free = shutil.disk_usage(self._folder).free
+            crowded = max(size - here + SPARE - free, 0) if size > here else 0
+            others = sum(entry.size for entry in entries) + sum(self._fetching.values()) - size
+            excess = 0 if self._limit is None else max(others + size - self._limit, 0)
+            gone = evicted(entries, max(excess, crowded))
+            if gone is None:
+                self._fetching[key] = 0
+                stays = others - sum(entry.size for entry in entries if not entry.stays)
+                raise self._refusal(uri, size, stays, excess, free)
+            for entry in gone:
+                self._evict(self._folder / entry.name)
+
+    def free(self) -> None:
+        """The disk is full: evict all that may go."""
+        with self._lock, suppress(OSError):
+            for entry in self._entries(""):
+                if not entry.stays:
+                    self._evict(self._folder / entry.name)
+
+    def _refusal(self, uri: str, size: int, stays: int, excess: int, free: int) -> StorageError:
+        if excess and self._limit is not None:
+            return StorageError(
+                f"{uri} needs {_amount(size)}; spec.storage.modelCache.sizeLimit is {_amount(self._limit)} and "
+                f"{_amount(stays)} of it is served or being fetched: raise it, or serve fewer models from this server"
+            )
+        return StorageError(
+            f"{uri} needs {_amount(size)}; the disk of the model cache ({self._folder}) has {_amount(free)} free and "
+            "nothing there may go: give it a larger disk (spec.storage.modelCache), or serve fewer models from it"
+        )
+
+    def _entries(self, key: str) -> list[Entry]:
+        """Everything here but what this process fetches, which is counted by itself."""
+        stay = self._staying()
+        copies = [(path, path.name in stay) for kind in KINDS for path in self._folder.glob(f"{kind}*")]
+        mine = {*self._fetching, key}
+        partials = [(each.path, each.filled) for each in self._partials.all() if each.key not in mine]
+        found = (_entry(path, stays) for path, stays in [*copies, *partials] if path.name not in mine)
+        return [entry for entry in found if entry is not None]
+
+    def _staying(self) -> set[str]:
+        now = disk_time(self._folder, self._owner)
+        stay = set(self._kept) | self._used_since | set(self._fetching)
+        for path in self._folder.glob(f"{KEPT}*.json"):
+            owner = path.name.removeprefix(KEPT).removesuffix(".json")
+            if owner == str(self._owner):
+                continue
+            if is_at_work(owner, path, self._owner, now, KEPT_GONE_AFTER_S):
+                stay |= set((read_json(path) or {}).get("keys", []))
+            else:
+                path.unlink(missing_ok=True)
+        return stay
+
+    def _evict(self, path: Path) -> None:
+        gone = self._folder / f".gone-{secrets.token_hex(8)}"
+        with suppress(OSError):
+            path.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+def _entry(path: Path, stays: bool) -> Entry | None:
+    try:
+        return Entry(path.name, _size(path), path.stat().st_mtime, stays)
+    except FileNotFoundError:  # another agent evicted it
+        return None
+
+
+def _size(folder: Path) -> int:
+    """The bytes below a folder; of a partial copy, whose files have holes, what they take on the disk."""
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):
+            if path.is_file() and not path.is_symlink():
+                total += path.stat().st_blocks * 512 if folder.name.startswith(".") else path.stat().st_size
+    return total
+
+
+def _amount(size: int) -> str:
+    for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size >= scale:
+            return f"{size / scale:.1f} {unit}"
+    return f"{size} bytes"

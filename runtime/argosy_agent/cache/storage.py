@@ -1,0 +1,210 @@
+"""Fetches copies into a cache, each once and whole."""
+
+import hashlib
+import shutil
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from argosy_agent.transfer.archives import BROKEN, unpack
+from argosy_agent.transfer.download import Download
+from argosy_agent.transfer.errors import (
+    ChangedError,
+    DigestMismatchError,
+    StorageError,
+    StorageStoppedError,
+    TransientError,
+    UnusableError,
+    is_full,
+    reason,
+    shown,
+)
+from argosy_agent.transfer.flow import Flow, Progress, Retry
+from argosy_agent.transfer.localfiles import digest_of, is_file
+from argosy_agent.transfer.stores.local import found
+from argosy_agent.transfer.stores.schemes import source_of
+from argosy_agent.transfer.stores.settings import Settings
+from argosy_agent.transfer.stores.source import Source
+
+from .copies import Cache
+from .owners import Owner
+from .partials import Partial, Partials
+
+PVC_ROOT, SECRETS, NAMED_SECRETS = Path("/pvc"), Path("/secrets/storage"), Path("/secrets/named")
+WAIT_S = 0.2
+
+
+class Storage:
+    """Copies of model files in one cache folder. Its methods block, and any thread may call them.
+
+    `size_limit` bounds the cache, in bytes; without it nothing is evicted until the disk is full. `pvc_root` is
+    where claims are mounted, by name; `secrets` holds the files of the pool's storage Secret, `named_secrets` those of
+    models' own, by name; `part` is how many bytes are read at once in place of what suits each kind of storage.
+    """
+
+    def __init__(
+        self,
+        cache: Path,
+        size_limit: int | None = None,
+        *,
+        pvc_root: Path = PVC_ROOT,
+        secrets: Path = SECRETS,
+        named_secrets: Path = NAMED_SECRETS,
+        retry: Retry = Retry(),  # noqa: B008  # frozen
+        part: int | None = None,
+    ) -> None:
+        self._folder, self._pvc_root, self._retry, self._part = cache, pvc_root, retry, part
+        self._secrets, self._named_secrets = secrets, named_secrets
+        cache.mkdir(parents=True, exist_ok=True)
+        self._stopped = threading.Event()
+        self._locks: dict[str, threading.Lock] = {}
+        owner = Owner.mine()
+        self._partials = Partials(cache, owner)
+        self._cache = Cache(cache, size_limit, owner, self._partials)
+        with suppress(OSError):
+            self._partials.sweep()
+            for left in cache.glob(".gone-*"):
+                shutil.rmtree(left, ignore_errors=True)
+
+    def key(self, uri: str, digest: str = "") -> str:
+        """The name of the copy that this URI means now.
+
+        Of `file:` and `pvc:` it is another when a name, size or time below changes; of all others it is the URI's
+        and the digest's alone. Raises StorageError where a `file:` or `pvc:` is not there.
+        """
+        parts, local = [uri, digest], _is_local(uri)
+        if local:
+            parts += [f"{each.name}\0{each.size}\0{each.changed_ns}" for each in found(uri, self._pvc_root)]
+        return f"{'file' if local else 'remote'}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:32]}"
+
+    def whole(self, key: str) -> Path | None:
+        """A copy that is here whole, by its key; nothing is waited for. None where it is not. Raises OSError."""
+        return self._cache.take(key)
+
+    def fetch(
+        self, uri: str, digest: str = "", progress: Progress = lambda done, total: None, secret: str = ""
+    ) -> Path:
+        """The folder with the files of `uri`, fetched if it is not here yet, by the credentials of `secret` if given.
+
+        A URI of one file becomes a folder that holds it; of an archive, what it holds. What passes is tried again;
+        what came before a failure or a stop is kept, and the next call goes on from there.
+        Raises StorageError, DigestMismatchError, StorageStoppedError.
+        """
+        key = self.key(uri, digest)
+        try:
+            with self._alone(key):
+                return self._cache.take(key) or self._fetch(_Wish(key, uri, digest, secret), progress)
+        except OSError as error:
+            if is_full(error):
+                self._cache.free()
+                raise self._full(uri) from error
+            raise StorageError(f"{shown(uri)} cannot be fetched: {reason(error)} ({error.filename})") from error
+
+    def keep(self, keys: Collection[str]) -> None:
+        """The copies that are served or wanted: they are not evicted. Call it whenever that changes.
+
+        Copies of `file:` and `pvc:` folders that nobody keeps are dropped; what came from afar stays for the next
+        time, until its room is needed. What was fetched since the last call stays as well.
+        """
+        self._cache.keep(keys)
+
+    def stop(self) -> None:
+        """Make every copy under way raise StorageStoppedError soon."""
+        self._stopped.set()
+
+    @contextmanager
+    def _alone(self, key: str) -> Iterator[None]:
+        """One thread per copy; the others wait for it."""
+        lock = self._locks.setdefault(key, threading.Lock())
+        while not lock.acquire(timeout=WAIT_S):
+            self._check_stopped()
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _fetch(self, wish: "_Wish", progress: Progress) -> Path:
+        target = self._folder / wish.key
+        with self._cache.fetching(wish.key), self._partials.claim(wish.key, self._wait) as partial:
+            if partial is not None:
+                try:
+                    self._fill(partial, wish, Flow(progress, self._stopped, self._retry))
+                    partial.publish(target)
+                except OSError as error:
+                    if is_full(error):
+                        partial.seal()
+                    raise
+        return self._cache.take(wish.key) or target
+
+    def _fill(self, partial: Partial, wish: "_Wish", flow: Flow) -> None:
+        with source_of(wish.uri, self._pvc_root, self._settings(wish.secret)) as source:
+            flow.persist(lambda: self._bring(source, partial, wish, flow))
+            partial.seal()
+            try:
+                source.assemble(partial.files)
+                _verify(partial.files, source, wish)
+                unpack(partial.files)
+            except BROKEN as error:
+                raise UnusableError(f"{shown(wish.uri)} cannot be unpacked: {reason(error)}") from error
+        size = sum(path.stat().st_size for path in partial.files.rglob("*") if path.is_file())
+        self._cache.make_room(wish.key, size, size, shown(wish.uri))
+        if self.key(wish.uri, wish.digest) != wish.key:
+            raise StorageError(f"{wish.uri} changed while it was copied; it is taken again when it stands still")
+
+    def _settings(self, secret: str) -> Settings:
+        if secret:
+            return Settings.of_secret(self._named_secrets / secret)
+        return Settings.of_process(self._secrets)
+
+    def _bring(self, source: Source, partial: Partial, wish: "_Wish", flow: Flow) -> None:
+        """One listing, and its files. Raises TransientError where they change meanwhile."""
+        files = flow.persist(source.files)
+        size = sum(file.size or 0 for file in files)
+        self._cache.make_room(wish.key, size, partial.journal.size, shown(wish.uri))
+        try:
+            Download(source, partial.files, partial.journal, flow, self._part or source.part).run(files)
+        except ChangedError as error:
+            raise TransientError(str(error)) from error
+
+    def _wait(self) -> None:
+        self._check_stopped()
+        self._stopped.wait(WAIT_S)
+
+    def _check_stopped(self) -> None:
+        if self._stopped.is_set():
+            raise StorageStoppedError("stopped")
+
+    def _full(self, uri: str) -> StorageError:
+        return StorageError(
+            f"{shown(uri)} cannot be fetched: the disk of the model cache ({self._folder}) is full; "
+            "what had come of it was removed: give the cache a larger disk (spec.storage.modelCache), or serve fewer "
+            "models from it"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What one fetch is for."""
+
+    key: str
+    uri: str
+    digest: str
+    secret: str = ""
+
+
+def _is_local(uri: str) -> bool:
+    return is_file(uri) or urlsplit(uri).scheme == "pvc"
+
+
+def _verify(folder: Path, source: Source, wish: _Wish) -> None:
+    """Raises DigestMismatchError where the files are not those that were declared."""
+    if wish.digest in ("", source.digest):
+        return
+    found = digest_of(folder)
+    if wish.digest != found:
+        raise DigestMismatchError(
+            f"{shown(wish.uri)}: its digest is {found}, not the declared {wish.digest}; is it another version?"
+        )

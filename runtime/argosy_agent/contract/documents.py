@@ -1,0 +1,202 @@
+"""The JSON texts that pass between the operator and an agent: what a server should hold, and what it says. Pure.
+
+`repository_text` and `state_text` give the same bytes for equal values, whatever order their mappings have, so that
+texts can be compared. Parsing checks every field, since people edit ConfigMaps: whatever it lets through is safe
+to make paths of.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .fields import DocumentError, Fields, as_fields, file_name, number, unicode_text, uri
+from .models import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
+
+DESIRED_KEY = "repository.json"
+"""The key of a server's ConfigMap under which its `repository_text` stands."""
+STATE_KEY = "state.json"
+"""The key of a server's state ConfigMap under which its `state_text` stands."""
+FIELD_MANAGER = "argosy-agent"
+"""Who an agent is to the API server."""
+NOTHING = RenderedRepository("")
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMapName:
+    """A ConfigMap of one namespace."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """What an agent says of its server.
+
+    `pod`: the UID of its Pod. `live`: the server answers. `settled`: since this Pod began, every model that it should
+    have was ready or had failed once; never taken back. `models`: every version it has or should have. `applied`:
+    what the server last loaded. `desired`: the `fingerprint` of the repository text that is worked on, empty before
+    there is one. `problem`: why a newer text is not, or another fault that concerns no one model.
+    """
+
+    pod: str = ""
+    live: bool = False
+    settled: bool = False
+    models: tuple[LoadedModel, ...] = ()
+    applied: RenderedRepository = NOTHING
+    desired: str = ""
+    problem: str = ""
+
+
+def fingerprint(text: str) -> str:
+    """A short hash of a repository text, as `AgentState.desired` holds it."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def repository_text(repository: RenderedRepository) -> str:
+    """A repository as JSON, indented for people."""
+    return _text(_of_repository(repository))
+
+
+def parse_repository(text: str) -> RenderedRepository:
+    """The repository in a text. Raises DocumentError, which names the field."""
+    return _repository(_document(text, DESIRED_KEY))
+
+
+def state_text(state: AgentState) -> str:
+    """A state as JSON, indented for people."""
+    models = [_of_loaded(each) for each in state.models]
+    return _text(
+        {
+            "pod": state.pod,
+            "live": state.live,
+            "settled": state.settled,
+            "desired": state.desired,
+            "problem": state.problem,
+            "models": models,
+            "applied": _of_repository(state.applied),
+        }
+    )
+
+
+def parse_state(text: str) -> AgentState:
+    """The state in a text. Raises DocumentError, which names the field."""
+    fields = _document(text, STATE_KEY)
+    return AgentState(
+        pod=fields.text("pod"),
+        live=fields.flag("live"),
+        settled=fields.flag("settled"),
+        models=tuple(map(_loaded, fields.list("models"))),
+        applied=_repository(fields.mapping("applied")),
+        desired=fields.text("desired"),
+        problem=fields.text("problem", ""),
+    )
+
+
+def of_model(model: RenderedModel) -> dict[str, Any]:
+    """A model as plain JSON values."""
+    return {
+        "name": model.name,
+        "config": model.config_text,
+        "versions": {str(version): _of_source(model.versions[version]) for version in sorted(model.versions)},
+        "steps": {name: model.steps[name] for name in sorted(model.steps)},
+        "gpus": list(model.gpus),
+        "reloadKey": model.reload_key,
+        **({"resource": model.resource} if model.resource else {}),
+    }
+
+
+def to_model(fields: Fields) -> RenderedModel:
+    """The model that `of_model` made these of. Raises DocumentError."""
+    name = file_name(fields.text("name"), fields.at("name"))
+    versions, steps = fields.mapping("versions"), fields.mapping("steps", {})
+    return RenderedModel(
+        name=name,
+        config_text=fields.text("config"),
+        versions={number(key, versions.at(key)): _source(versions.mapping(key)) for key in versions.values},
+        steps={unicode_text(name, steps.path): steps.number(name) for name in steps.values},
+        gpus=fields.numbers("gpus"),
+        reload_key=fields.text("reloadKey", ""),
+        resource=fields.text("resource", ""),
+    )
+
+
+def _of_repository(repository: RenderedRepository) -> dict[str, Any]:
+    return {"server": repository.server, "models": [of_model(model) for model in repository.models]}
+
+
+def _repository(fields: Fields) -> RenderedRepository:
+    models = tuple(map(to_model, fields.list("models")))
+    names = [model.name for model in models]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DocumentError(f"{fields.at('models')}: {', '.join(twice)} stands there more than once")
+    return RenderedRepository(fields.text("server"), models)
+
+
+def _of_source(source: VersionSource) -> dict[str, Any]:
+    values = {
+        "uri": source.uri,
+        "digest": source.digest,
+        "filename": source.filename,
+        "memory": source.memory,
+        "whole": source.whole,
+        "secret": source.secret,
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def _source(fields: Fields) -> VersionSource:
+    filename = fields.text("filename", "")
+    if filename:
+        file_name(filename, fields.at("filename"))
+    return VersionSource(
+        uri=uri(fields.text("uri", ""), fields.at("uri")),
+        digest=fields.text("digest", ""),
+        filename=filename,
+        memory=fields.number("memory", 0),
+        whole=fields.flag("whole", False),
+        secret=file_name(secret, fields.at("secret")) if (secret := fields.text("secret", "")) else "",
+    )
+
+
+def _of_loaded(loaded: LoadedModel) -> dict[str, Any]:
+    values: dict[str, Any] = {"model": loaded.model, "version": loaded.version, "state": str(loaded.state)}
+    if loaded.reason:
+        values["reason"] = loaded.reason
+    if loaded.failure is not None:
+        values["failure"] = str(loaded.failure)
+    if loaded.former:
+        values["former"] = True
+    return values
+
+
+def _loaded(fields: Fields) -> LoadedModel:
+    failure = fields.text("failure", "")
+    return LoadedModel(
+        model=fields.text("model"),
+        version=fields.number("version"),
+        state=LoadState(fields.one_of("state", LoadState)),
+        reason=fields.text("reason", ""),
+        failure=FailureKind(fields.one_of("failure", FailureKind)) if failure else None,
+        former=fields.flag("former", False),
+    )
+
+
+def _document(text: str, name: str) -> Fields:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise DocumentError(f"{name} is not JSON: {error}") from error
+    except RecursionError as error:
+        raise DocumentError(f"{name} is nested too deeply") from error
+    return as_fields(value, name)
+
+
+def _text(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"

@@ -1,0 +1,131 @@
+"""The agent's command line."""
+
+import argparse
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from argosy_agent.contract.documents import ConfigMapName
+from argosy_agent.contract.fields import DocumentError, file_name
+from argosy_runtime.quiet import QuietPeriod, seconds
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where a Pod's token and the API server's certificate authority are."""
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15} | {
+    f"{letter}i": 2 ** (10 * power) for power, letter in enumerate("KMGTP", 1)
+}
+"""The suffixes of a Kubernetes quantity, in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigMaps:
+    """The ConfigMap that says what is desired and the one that gets the state; `credentials` is a folder."""
+
+    desired: ConfigMapName
+    state: ConfigMapName
+    credentials: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """The file that says what is desired and the one that gets the state."""
+
+    desired: Path
+    state: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """Everything the command line says. `cache_size` is in bytes, None for no bound; `pod` is a UID or empty."""
+
+    server: str
+    folder: Path
+    cache: Path
+    cache_size: int | None
+    exchange: ConfigMaps | Files
+    pod: str
+    pvc_root: Path
+    secrets_root: Path
+    quiet: QuietPeriod
+    log: str
+
+
+def parse(arguments: Sequence[str]) -> Flags:
+    """Read a command line; argparse ends the process with a message where it is wrong."""
+    parser = _parser()
+    given = parser.parse_args(arguments)
+    return Flags(
+        server=given.server,
+        folder=given.folder,
+        cache=given.cache or given.folder / "cache",
+        cache_size=given.cache_size,
+        exchange=_exchange(parser, given),
+        pod=given.pod,
+        pvc_root=given.pvc_root,
+        secrets_root=given.secrets_root,
+        quiet=QuietPeriod(given.drain_quiet_secs, given.drain_timeout_secs),
+        log=given.log,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="argosy_agent", description="Bring a server's models to what they should be.", allow_abbrev=False
+    )
+    add = parser.add_argument
+    add("--server", type=_url, required=True, help="the server's HTTP endpoint, as http://127.0.0.1:8000")
+    add("--folder", type=Path, required=True, help="a folder that the server shares; its repository/ is the server's")
+    add("--cache", type=Path, help="where copies of model files are kept; on --folder's disk they take no space twice")
+    add("--cache-size", type=quantity, help="how large the cache may get, as 200Gi; what is served is never dropped")
+    add("--configmap", type=_configmap, metavar="NAMESPACE/NAME", help="the ConfigMap with the desired repository")
+    add("--state", type=_configmap, metavar="NAMESPACE/NAME", help="the ConfigMap that gets the state")
+    add("--credentials", type=Path, default=SERVICE_ACCOUNT, help="the folder with the API server's token and ca.crt")
+    add("--desired", type=Path, metavar="FILE", help="the desired repository, instead of --configmap")
+    add("--state-file", type=Path, metavar="FILE", help="what gets the state, instead of --state")
+    add("--pod", default="", metavar="UID", help="the Pod that this is part of")
+    add("--pvc-root", type=Path, default=Path("/pvc"), help="where claims are mounted, each by its name")
+    quiet = "unload a model once nobody has asked for it for so long; 0 unloads at once"
+    add("--drain-quiet-secs", type=seconds, default=0.0, help=quiet)
+    add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
+    add("--secrets-root", type=Path, default=Path("/secrets/named"), help="where models' own Secrets are, by name")
+    add("--log", choices=("debug", "info", "warning", "error"), default="info", help="what is logged")
+    return parser
+
+
+def _exchange(parser: argparse.ArgumentParser, given: argparse.Namespace) -> ConfigMaps | Files:
+    maps, files = (given.configmap, given.state), (given.desired, given.state_file)
+    if all(maps) and not any(files):
+        return ConfigMaps(*maps, given.credentials)
+    if any(maps) or not all(files):
+        parser.error("give either --configmap and --state, or --desired and --state-file")
+    for flag, path in zip(("--desired", "--state-file"), files, strict=True):
+        if not path.parent.is_dir():
+            parser.error(f"argument {flag}: there is no folder {path.parent}")
+    return Files(*files)
+
+
+def quantity(words: str) -> int:
+    """Bytes as Kubernetes writes them: 1500000000, 1.5G, 200Gi."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]*)", words)
+    if found is None or found[2] not in UNITS:
+        known = ", ".join(filter(None, UNITS))
+        raise argparse.ArgumentTypeError(f"{words!r} is no amount of bytes: give a number, with one of {known} or none")
+    return int(float(found[1]) * UNITS[found[2]]) if "." in found[1] else int(found[1]) * UNITS[found[2]]
+
+
+def _url(words: str) -> str:
+    parts = urlsplit(words)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise argparse.ArgumentTypeError(f"{words!r} is no URL of a server, as http://127.0.0.1:8000")
+    return words.rstrip("/")
+
+
+def _configmap(words: str) -> ConfigMapName:
+    namespace, _, name = words.partition("/")
+    try:
+        return ConfigMapName(file_name(namespace, "namespace"), file_name(name, "name"))
+    except DocumentError:
+        raise argparse.ArgumentTypeError(f"{words!r} is not NAMESPACE/NAME") from None

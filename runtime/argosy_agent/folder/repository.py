@@ -1,0 +1,181 @@
+"""A server's repository on disk, changed under a server that reads it.
+
+A change is staged beside, moved in, and then committed or taken back, so the folder always holds what is
+served or what is being loaded. Versions that stay are not touched at all: a server that looks at their times
+sees nothing new.
+
+    <server>/repository/<model>/    what the server reads
+    <server>/applied/<model>.json   what it last loaded from there
+    <server>/staging/, replaced/    only during a change
+"""
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from argosy_agent.contract.documents import of_model, to_model
+from argosy_agent.contract.fields import DocumentError, Fields, number
+from argosy_agent.jsonfiles import read_json, write_json, write_text
+
+from .placing import CONFIG, beside_versions, place
+from .target import Target
+
+BESIDE = ("staging", "replaced")
+LONGEST_RECORD = 200
+"""A record's name is the model's own up to this many bytes; a file's name has room for 255."""
+
+
+class RepositoryFolder:
+    """One server's folder. It blocks; one change per model at a time. `log` says where the server's log is."""
+
+    def __init__(self, server: Path, log: str) -> None:
+        self._server = server
+        self.root = server / "repository"
+        self.log = log
+        for folder in (self.root, server / "applied"):
+            folder.mkdir(parents=True, exist_ok=True)
+        for left in BESIDE:
+            shutil.rmtree(server / left, ignore_errors=True)
+
+    def applied(self) -> dict[str, Target]:
+        """What was last loaded, by model.
+
+        A change that was cut short has no keys, and one whose record cannot be read has no record: both are made again.
+        """
+        records = (_read(path) for path in sorted((self._server / "applied").glob("*.json")))
+        return {target.model.name: target for target in records if target is not None}
+
+    def names(self) -> set[str]:
+        """The models that have a folder."""
+        return {path.name for path in self.root.iterdir() if path.is_dir()}
+
+    def standing(self, target: Target, before: Target | None) -> dict[int, Path]:
+        """The folders of a target's versions that hold what they should, since `before` was loaded."""
+        if before is None:
+            return {}
+        entries = {version: self.root / target.model.name / str(version) for version in target.model.versions}
+        return {v: entry for v, entry in entries.items() if target.has_same_files(before, v) and entry.is_dir()}
+
+    def stage(self, target: Target, before: Target | None, files: Mapping[int, Path]) -> "Change":
+        """Put a model's new files and config in place.
+
+        What they replace is kept until the change is committed.
+        """
+        change = Change(self, target, before)
+        self.clear(target.model.name)  # an earlier change may not have come to it
+        self._record(Target(before.model if before else target.model, {}))
+        try:
+            self._stage(change, files)
+        except BaseException:
+            change.revert()
+            raise
+        return change
+
+    def remove(self, name: str) -> None:
+        """Drop a model's folder and its record."""
+        self._record_path(name).unlink(missing_ok=True)
+        shutil.rmtree(self.root / name, ignore_errors=True)
+
+    def clear(self, name: str) -> None:
+        """Drop what a change of this model keeps beside. Raises OSError."""
+        for kind in BESIDE:
+            _remove(self._server / kind / name)
+
+    def _stage(self, change: "Change", files: Mapping[int, Path]) -> None:
+        target, folder = change.target, self.root / change.target.model.name
+        folder.mkdir(exist_ok=True)
+        for version in sorted(target.model.versions.keys() - self.standing(target, change.before).keys()):
+            change.put(folder / str(version), files.get(version), target.model.versions[version].filename)
+        for extra in beside_versions(target.model, files):
+            change.put(folder / extra.name, extra)
+        write_text(folder / CONFIG, target.model.config_text)
+
+    def _record(self, target: Target) -> None:
+        write_json(self._record_path(target.model.name), _to_json(target))
+
+    def _record_path(self, name: str) -> Path:
+        encoded = name.encode()
+        if len(encoded) > LONGEST_RECORD:
+            kept = encoded[: LONGEST_RECORD - 17].decode(errors="ignore")
+            name = f"{kept}-{hashlib.sha256(encoded).hexdigest()[:16]}"
+        return self._server / "applied" / f"{name}.json"
+
+    def _beside(self, kind: str, entry: Path) -> Path:
+        path = self._server / kind / entry.relative_to(self.root)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+class Change:
+    """A staged change to one model's folder.
+
+    Accept it when it is loaded and tidy up when nothing needs what it replaced; or take it back.
+    """
+
+    def __init__(self, folder: RepositoryFolder, target: Target, before: Target | None) -> None:
+        self.target, self.before = target, before
+        self._folder = folder
+        self._put: list[Path] = []
+
+    def put(self, entry: Path, source: Path | None, filename: str = "") -> None:
+        """Place a copy of `source` (or an empty folder) at `entry`, and keep what stood there."""
+        staged = self._folder._beside("staging", entry)
+        place(source, staged, filename)
+        if entry.exists():
+            entry.rename(self._folder._beside("replaced", entry))
+        self._put.append(entry)
+        staged.rename(entry)
+
+    def accept(self) -> None:
+        """The change is loaded: from now on the folder holds what it says."""
+        self._folder._record(self.target)
+
+    def tidy(self) -> None:
+        """Drop what an accepted change replaced, and versions that are not served any more."""
+        self._folder.clear(self.target.model.name)
+        for path in (self._folder.root / self.target.model.name).iterdir():
+            if path.name.isdigit() and int(path.name) not in self.target.model.versions:
+                _remove(path)
+
+    def revert(self) -> None:
+        """The change cannot be loaded: put back what was served, or nothing."""
+        self._put_back()
+        self._folder.clear(self.target.model.name)
+
+    def _put_back(self) -> None:
+        if self.before is None:
+            self._folder.remove(self.target.model.name)
+            return
+        for entry in reversed(self._put):
+            _remove(entry)
+            replaced = self._folder._beside("replaced", entry)
+            if replaced.exists():
+                replaced.rename(entry)
+        write_text(self._folder.root / self.before.model.name / CONFIG, self.before.model.config_text)
+        self._folder._record(self.before)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _to_json(target: Target) -> dict[str, Any]:
+    return {**of_model(target.model), "keys": {str(version): key for version, key in target.keys.items()}}
+
+
+def _read(path: Path) -> Target | None:
+    record = read_json(path)
+    try:
+        return _from_json(Fields(record, path.name)) if record is not None else None
+    except DocumentError:
+        return None
+
+
+def _from_json(fields: Fields) -> Target:
+    keys = fields.mapping("keys")
+    return Target(to_model(fields), {number(key, keys.at(key)): keys.text(key) for key in keys.values})

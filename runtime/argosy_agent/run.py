@@ -1,0 +1,94 @@
+"""`python -m argosy_agent.run`: the agent itself, under the parent that `python -m argosy_agent` is."""
+
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from argosy_agent.cache.storage import Storage
+from argosy_agent.exchange.ports import DesiredSource, StateSink
+from argosy_agent.exchange.publisher import Publisher
+from argosy_agent.folder.repository import RepositoryFolder
+from argosy_agent.sources.kubernetes_api import ApiServer, ApiServerError
+from argosy_agent.sync.agent import Agent
+from argosy_agent.sync.control import Control
+from argosy_agent.sync.sidecar import Sidecar
+
+from .flags import LOG_FORMAT, Files, Flags, parse
+
+
+class FolderInUseError(Exception):
+    """Another agent works on this folder."""
+
+
+async def run(flags: Flags) -> None:
+    """Look after one server until SIGTERM or SIGINT comes. Raises OSError where the folder cannot be used."""
+    source, sink = exchange(flags)
+    control = Control(flags.server)
+    storage = Storage(flags.cache, flags.cache_size, pvc_root=flags.pvc_root, named_secrets=flags.secrets_root)
+    wake, stop = asyncio.Event(), asyncio.Event()
+    agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.quiet)
+    sidecar = Sidecar(agent, storage, Publisher(sink, time.monotonic), flags.folder, flags.pod, wake)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await sidecar.run(source, stop)
+    finally:
+        storage.stop()
+        await agent.stop()
+        await control.close()
+
+
+def exchange(flags: Flags) -> tuple[DesiredSource, StateSink]:
+    """Where the flags say that the desired repository comes from, and the state goes."""
+    if isinstance(flags.exchange, Files):
+        from argosy_agent.sources.files import FileSink, FileSource
+
+        return FileSource(flags.exchange.desired), FileSink(flags.exchange.state)
+    from argosy_agent.sources.configmaps import ConfigMapSink, ConfigMapSource
+
+    api = ApiServer.of_pod(flags.exchange.credentials)
+    return ConfigMapSource(api, flags.exchange.desired), ConfigMapSink(api, flags.exchange.state)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder for this process. Raises FolderInUseError; the dead hold nothing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "agent.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderInUseError(f"another agent works on {folder}: end it, or pass another --folder") from None
+        yield
+
+
+def main() -> int:
+    """The exit code: 0 after a signal; 1 with the reason where it cannot work."""
+    flags = parse(sys.argv[1:])
+    logging.basicConfig(level=flags.log.upper(), format=LOG_FORMAT)
+    for chatty in ("httpx", "httpcore", "watchfiles"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
+    log = logging.getLogger(__name__)
+    try:
+        with locked(flags.folder):
+            flags.cache.mkdir(parents=True, exist_ok=True)
+            asyncio.run(run(flags))
+    except (FolderInUseError, ApiServerError) as error:
+        log.error("%s", error)
+        return 1
+    except Exception:
+        log.exception("the agent ends, process %d", os.getpid())
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,287 @@
+"""Brings one server's models to what they should be, over its public control protocol.
+
+It is told again and again of the whole desired repository (`aim`), and starts what is missing (`converge`): fetch
+the files, place them beside those that are served, load, and drop the old ones when the server has. The
+server swaps in the background, so requests never notice. What fails is taken back, told with its reason, and
+tried again later; it holds up nothing else.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+
+from argosy_agent.cache.storage import Storage
+from argosy_agent.contract import FailureKind, LoadState, RenderedModel, RenderedRepository, in_load_order
+from argosy_agent.folder.repository import Change, RepositoryFolder
+from argosy_agent.folder.target import Target
+from argosy_agent.transfer.errors import DigestMismatchError, StorageError, StorageStoppedError, UnusableError
+from argosy_runtime.quiet import AT_ONCE, QuietPeriod
+
+from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
+from .fetching import Fetching
+from .ledger import LOADING, RETRY_FIRST_S, Ledger
+from .reasons import load_failure
+from .unloading import UntilQuiet
+
+LOG = logging.getLogger(__name__)
+LOADS_AT_ONCE = 4
+DRAIN_POLL_S = 0.1
+SLOW_ANSWERS = 3
+"""After this many indexes in a row that did not come in time, a server counts as one that does not answer."""
+
+
+class Agent:
+    """One server's models. Not thread-safe: it lives on one event loop. `ledger` is for others to read.
+
+    `ended` is called whenever something that was under way has ended. `quiet`: how long nobody must have asked for
+    what leaves before the server is told to drop it.
+    """
+
+    def __init__(
+        self,
+        folder: RepositoryFolder,
+        storage: Storage,
+        control: Controls,
+        clock: Callable[[], float],
+        ended: Callable[[], None] = lambda: None,
+        quiet: QuietPeriod = AT_ONCE,
+    ) -> None:
+        self._folder, self._storage, self._control, self._clock = folder, storage, control, clock
+        self._tell_ended = ended
+        self._slow = 0
+        self.ledger = Ledger(folder.applied())
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._slots = asyncio.Semaphore(LOADS_AT_ONCE)
+        self._fetching = Fetching(folder, storage)
+        self._quiet = UntilQuiet(control, quiet, clock, time.time)
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything is being fetched, loaded or dropped."""
+        return bool(self._tasks)
+
+    @property
+    def progressing(self) -> bool:
+        """Whether anything is under way beyond another try of what failed before."""
+        return any(not self.ledger.has_failed(name) for name in self._tasks)
+
+    async def observe(self) -> bool:
+        """Read the server's index. Whether the server answered; if not, nothing is known to be loaded.
+
+        A server that is only slow has what it had: taking its models for lost would take its requests away, too.
+        """
+        try:
+            index = await self._control.index()
+        except SlowError:
+            self._slow += 1
+            if self._slow >= SLOW_ANSWERS:
+                self.forget()
+            return self._slow < SLOW_ANSWERS
+        except ControlError:
+            self.forget()
+            return False
+        self._slow = 0
+        self.ledger.observed(index)
+        return True
+
+    def forget(self) -> None:
+        """The server does not answer."""
+        self.ledger.observed(())
+
+    async def aim(self, desired: RenderedRepository) -> None:
+        """Take note of what is desired, so that the ledger tells of it; nothing is done about it yet."""
+        self.ledger.wanted(desired, await self._targets(desired))
+
+    def converge(self) -> None:
+        """Start what brings the server nearer to what is desired. Call after `observe` and `aim`."""
+        for model in in_load_order(self.ledger.desired):
+            target = self.ledger.due(model.name, self._clock())
+            if target is not None:
+                self._start(model.name, self._bring(target))
+        for name in self.ledger.unwanted(self._folder.names()):
+            self._start(name, self._drop(name))
+
+    async def stop(self) -> None:
+        """Give up what is under way, and wait until it has been taken back."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _targets(self, desired: RenderedRepository) -> dict[str, Target]:
+        targets: dict[str, Target] = {}
+        for model in desired.models:
+            try:
+                keys = await asyncio.to_thread(self._keys, model)
+            except StorageError as error:
+                self.ledger.without_files(model.name, str(error), self._clock())
+            except Exception as error:  # a fault of ours, in what one model says, holds up no other
+                self.ledger.without_files(model.name, f"{type(error).__name__}: {error}", self._clock())
+            else:
+                targets[model.name] = Target(model, keys)
+        return targets
+
+    def _keys(self, model: RenderedModel) -> dict[int, str]:
+        return {
+            version: self._storage.key(source.uri, source.digest) if source.uri else ""
+            for version, source in model.versions.items()
+        }
+
+    def _start(self, name: str, work: Coroutine[None, None, None]) -> None:
+        self.ledger.doing[name] = "queued"
+        task = asyncio.create_task(work, name=name)
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._ended(name))
+
+    def _ended(self, name: str) -> None:
+        self._tasks.pop(name, None)
+        self.ledger.doing.pop(name, None)
+        self._tell_ended()
+
+    async def _bring(self, target: Target) -> None:
+        try:
+            await self._load_what_can_be(target)
+            self.ledger.brought(target)
+        except StorageStoppedError:
+            pass  # something else is wanted by now
+        except (StorageError, ControlError, OSError) as error:
+            alone = isinstance(error, UnreachableError) and not isinstance(error, SlowError)
+            costly = isinstance(error, UnusableError)
+            self.ledger.failed(target, str(error), _kind(error), self._clock(), alone=alone, costly=costly)
+        except Exception as error:  # a fault of ours: like any other it is told, and tried again after a pause
+            LOG.exception("model %s", target.model.name)
+            self.ledger.failed(target, f"{type(error).__name__}: {error}", FailureKind.LOAD, self._clock())
+
+    async def _load_what_can_be(self, target: Target) -> None:
+        """Load it; where it cannot be and nothing is served yet, have what can be served of it before that is raised.
+
+        Servers load all of a model's versions or none.
+        """
+        wanted, name = self.ledger.targets.get(target.model.name), target.model.name
+        try:
+            await self._load(target, wanted)
+        except StorageStoppedError:
+            raise
+        except (RefusedError, StorageError):
+            while name not in self.ledger.applied and len(target.model.versions) > 1:
+                target = target.without_newest()
+                with suppress(RefusedError, StorageError):
+                    await self._load(target, wanted)
+            raise
+
+    async def _load(self, target: Target, wanted: Target | None) -> None:
+        """Have it served. `wanted` is what should be while this is of any use."""
+        name = target.model.name
+
+        def tell(words: str) -> None:
+            if self.ledger.targets.get(name) != wanted:
+                raise StorageStoppedError(f"{name} is wanted otherwise by now")
+            self.ledger.doing[name] = words
+
+        before = self.ledger.applied.get(name)
+        if before is not None and before.model.versions.keys() > target.model.versions.keys():
+            leaving = frozenset(before.model.versions.keys() - target.model.versions.keys())
+            await self._quiet.wait(name, leaving, lambda: self.ledger.targets.get(name) == wanted)
+            tell("queued")
+        files = await self._fetching.files(target, before, tell)
+        change = await asyncio.to_thread(self._folder.stage, target, before, files)
+        try:
+            async with self._slots:
+                self.ledger.doing[name] = LOADING
+                await self._ask_to_load(target)
+        except BaseException as error:
+            change.revert()
+            if before not in (None, target) and isinstance(error, RefusedError):
+                await self._restore(before)
+            raise
+        await self._accept(change)
+
+    async def _accept(self, change: Change) -> None:
+        """It serves. A disk that fails from now on takes nothing of that back; the next change clears up first."""
+        target, before = change.target, change.before
+        self.ledger.applied[target.model.name] = target
+        try:
+            await asyncio.to_thread(change.accept)
+            if before is not None:
+                await self._drained(target.model.name, set(before.model.versions) - set(target.model.versions))
+            await asyncio.to_thread(change.tidy)
+        except OSError as error:
+            LOG.warning("model %s is loaded, and its folder is not tidied up: %s", target.model.name, error)
+
+    async def _ask_to_load(self, target: Target) -> None:
+        """Load, and see that every version is ready. Raises RefusedError with what the index says of the first that
+        is not, which is shorter than the answer to the load.
+        """
+        name, refused = target.model.name, ""
+        try:
+            await self._control.load(name)
+        except RefusedError as error:
+            refused = str(error)
+        self.ledger.index = await self._control.index()
+        unready = [v for v in sorted(target.model.versions) if self.ledger.state(name, v) is not LoadState.READY]
+        if refused or unready:
+            said = next((reason for v in unready if (reason := self.ledger.reason(name, v))), refused)
+            raise RefusedError(self._explained(target, said or f"version {unready[0]} is not ready"))
+
+    def _explained(self, target: Target, words: str) -> str:
+        uris = {version: source.uri for version, source in target.model.versions.items()}
+        return load_failure(words, self._folder.root / target.model.name, uris, self._folder.log)
+
+    async def _restore(self, before: Target) -> None:
+        """After a load was refused.
+
+        Most servers go on serving what they had; load it again where one does not.
+        """
+        name = before.model.name
+        with suppress(ControlError):
+            self.ledger.index = await self._control.index()
+            if not self.ledger.is_ready(before.model):
+                await self._control.load(name)
+
+    async def _drop(self, name: str) -> None:
+        self.ledger.doing[name] = "unloading"
+        target = self.ledger.applied.get(name)
+        versions = set(target.model.versions) if target else set()
+        await self._quiet.wait(name, frozenset(versions), lambda: not self.ledger.wants(name))
+        if self.ledger.wants(name):
+            return
+        try:
+            await self._control.unload(name)
+            await self._drained(name, versions)
+        except RefusedError:
+            pass  # it never was loaded
+        except UnreachableError:
+            return  # it stays in the folder, and the next round tries again
+        await self._remove(name)
+
+    async def _remove(self, name: str) -> None:
+        try:
+            await asyncio.to_thread(self._folder.remove, name)
+        except OSError as error:
+            LOG.warning("the folder of %s cannot be removed, and is tried again: %s", name, error)
+            await asyncio.sleep(RETRY_FIRST_S)
+        else:
+            self.ledger.dropped(name)
+
+    async def _drained(self, name: str, versions: set[int]) -> None:
+        """Wait until the server has answered the last request of each version and dropped it, or is gone."""
+        while True:
+            try:
+                if not await self._holds(name, versions):
+                    return
+            except SlowError:
+                pass
+            except ControlError:
+                return
+            await asyncio.sleep(DRAIN_POLL_S)
+
+    async def _holds(self, name: str, versions: set[int]) -> bool:
+        self.ledger.index = await self._control.index()
+        return self.ledger.holds(name, versions)
+
+
+def _kind(error: Exception) -> FailureKind:
+    if isinstance(error, DigestMismatchError):
+        return FailureKind.DIGEST
+    return FailureKind.LOAD if isinstance(error, ControlError) else FailureKind.DOWNLOAD

@@ -1,0 +1,147 @@
+"""A server's public control protocol: health, index, load, unload, statistics (V2 over HTTP)."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx
+
+from argosy_agent.contract import LoadedModel, LoadState
+
+ASK_TIMEOUT_S = 10.0
+
+
+class ControlError(Exception):
+    """The server did not do what it was asked."""
+
+
+class RefusedError(ControlError):
+    """The server answered with an error: its own words are the message."""
+
+
+class UnreachableError(ControlError):
+    """The server gave no answer: it is starting, hung or gone."""
+
+
+class SlowError(UnreachableError):
+    """The server took the request and did not answer in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What one model version has done since it was loaded. Times are nanoseconds, summed over requests.
+
+    `last_ms`: when the last request was answered, milliseconds of Unix time; 0 where none was.
+    """
+
+    model: str
+    version: int
+    requests: int
+    failures: int
+    queue_ns: int
+    compute_ns: int
+    last_ms: int = 0
+
+
+class Controls(Protocol):
+    """What the agent asks of a server; `Control` does it over HTTP."""
+
+    async def index(self) -> tuple[LoadedModel, ...]:
+        """Every model version that is loaded, or was tried."""
+
+    async def load(self, model: str) -> None:
+        """Load or reload a model."""
+
+    async def unload(self, model: str) -> None:
+        """Drop a model."""
+
+    async def statistics(self, model: str = "") -> tuple[Tally, ...]:
+        """What every version of a model, or of all models, has done."""
+
+
+class Control:
+    """One server's control protocol. Loading takes as long as it takes: only the other calls time out."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._client = httpx.AsyncClient(base_url=url, timeout=ASK_TIMEOUT_S, trust_env=False)
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._client.aclose()
+
+    async def live(self) -> bool:
+        """Whether the server answers at all."""
+        try:
+            response = await self._client.get("/v2/health/live")
+        except httpx.HTTPError:
+            return False
+        return response.is_success
+
+    async def index(self) -> tuple[LoadedModel, ...]:
+        """Every model version the server has loaded, or tried to. Raises ControlError."""
+        entries = await self._post("/v2/repository/index", ASK_TIMEOUT_S)
+        return tuple(_loaded(entry) for entry in entries or [] if entry.get("version") and entry.get("state"))
+
+    async def load(self, model: str) -> None:
+        """Load a model, or reload it beside what is served; returns when it answers. Raises ControlError."""
+        await self._post(f"/v2/repository/models/{model}/load", None)
+
+    async def unload(self, model: str) -> None:
+        """Stop new requests to a model and drop it when the last is answered. Raises ControlError."""
+        await self._post(f"/v2/repository/models/{model}/unload", None)
+
+    async def statistics(self, model: str = "") -> tuple[Tally, ...]:
+        """What every loaded version of a model, or of all models, has done. Raises ControlError."""
+        path = f"/v2/models/{model}/stats" if model else "/v2/models/stats"
+        return tuple(_tally(each) for each in (await self._get(path)).get("model_stats", []))
+
+    async def _post(self, path: str, timeout_s: float | None) -> Any:
+        try:
+            return _answer(await self._client.post(path, json={}, timeout=timeout_s))
+        except httpx.HTTPError as error:
+            raise _unreachable(path, error) from error
+
+    async def _get(self, path: str) -> Any:
+        try:
+            return _answer(await self._client.get(path))
+        except httpx.HTTPError as error:
+            raise _unreachable(path, error) from error
+
+
+def _unreachable(path: str, error: httpx.HTTPError) -> UnreachableError:
+    kind = SlowError if isinstance(error, httpx.ReadTimeout) else UnreachableError
+    return kind(f"the server did not answer {path}: {str(error) or type(error).__name__}")
+
+
+def _answer(response: httpx.Response) -> Any:
+    try:
+        value = response.json() if response.content else None
+    except ValueError:
+        value = None
+    if response.is_success:
+        return value
+    words = value.get("error") if isinstance(value, dict) else None
+    raise RefusedError(str(words or f"HTTP status {response.status_code}"))
+
+
+def _loaded(entry: dict[str, Any]) -> LoadedModel:
+    state = LoadState.__members__.get(str(entry["state"]), LoadState.UNAVAILABLE)
+    return LoadedModel(str(entry["name"]), int(entry["version"]), state, str(entry.get("reason", "")))
+
+
+def _tally(entry: dict[str, Any]) -> Tally:
+    times = entry.get("inference_stats", {})
+
+    def of(name: str, part: str) -> int:
+        return int(times.get(name, {}).get(part, 0))
+
+    compute = sum(of(name, "ns") for name in ("compute_input", "compute_infer", "compute_output"))
+    return Tally(
+        model=str(entry["name"]),
+        version=int(entry["version"]),
+        requests=of("success", "count"),
+        failures=of("fail", "count"),
+        queue_ns=of("queue", "ns"),
+        compute_ns=compute,
+        last_ms=int(entry.get("last_inference", 0)),
+    )

@@ -1,0 +1,219 @@
+"""What is known of one server's models: what it says, what was brought there, what is under way, what failed.
+
+The agent writes it; nothing here asks a server, touches a file or reads a clock.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
+from argosy_agent.folder.target import Target
+
+RETRY_FIRST_S, RETRY_MOST_S = 2.0, 60.0
+COSTLY_FIRST_S, COSTLY_MOST_S = 60.0, 1800.0
+"""The pauses where another try would fetch all of a model once more, to the same end."""
+LOADING = "loading"
+"""What is said of a model while the server is asked to load it."""
+HELD = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
+"""States in which a server still has a version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a target is not served, at which step it failed, and when it is tried again.
+
+    `alone`: the server ended while it loaded this, so it waits while another is loaded.
+    """
+
+    target: Target | None
+    reason: str
+    kind: FailureKind
+    attempts: int
+    retry_at: float
+    alone: bool = False
+
+
+class Ledger:
+    """One server's models, by name. Times are seconds of one steady clock."""
+
+    def __init__(self, applied: dict[str, Target]) -> None:
+        self.applied = applied
+        self.targets: dict[str, Target] = {}
+        self.failures: dict[str, Failure] = {}
+        self._relapses: dict[str, Failure] = {}
+        self.doing: dict[str, str] = {}
+        self.index: tuple[LoadedModel, ...] = ()
+        self.desired: tuple[RenderedModel, ...] = ()
+        self._unsettled: set[str] = set()
+
+    def observed(self, index: tuple[LoadedModel, ...]) -> None:
+        """The server's index was read. Of what is under way it may be out of date by the time it is used."""
+        self.index, self._unsettled = index, set(self.doing)
+
+    def wanted(self, desired: RenderedRepository, targets: dict[str, Target]) -> None:
+        """What should be served; `targets` are those whose files can be had.
+
+        What a model takes of the GPUs may be said anew while it is loaded.
+        """
+        self.desired, self.targets = desired.models, targets
+        self.applied.update({name: each for name, each in targets.items() if self.applied.get(name) == each})
+
+    def failed(
+        self, target: Target, reason: str, kind: FailureKind, now: float, *, alone: bool = False, costly: bool = False
+    ) -> None:
+        """A target could not be brought; it is tried again after a pause that grows."""
+        name = target.model.name
+        failures = self._relapses if target == self._former(name) else self.failures
+        before = failures.get(name)
+        attempts = before.attempts + 1 if before and before.target == target else 1
+        first, most = (COSTLY_FIRST_S, COSTLY_MOST_S) if costly else (RETRY_FIRST_S, RETRY_MOST_S)
+        wait = min(first * 2 ** min(attempts - 1, 10), most)
+        failures[name] = Failure(target, reason, kind, attempts, now + wait, alone)
+
+    def brought(self, target: Target) -> None:
+        """A target was brought."""
+        name = target.model.name
+        self._relapses.pop(name, None)
+        if target == self.targets.get(name):
+            self.failures.pop(name, None)
+
+    def without_files(self, name: str, reason: str, now: float) -> None:
+        """A model's files cannot be had; that is looked at every round."""
+        self.failures[name] = Failure(None, reason, FailureKind.DOWNLOAD, 0, now)
+
+    def dropped(self, name: str) -> None:
+        """A model is no longer here."""
+        self.applied.pop(name, None)
+        self.failures.pop(name, None)
+        self._relapses.pop(name, None)
+
+    def copies(self) -> set[str]:
+        """The copies of model files that are served or being loaded."""
+        targets = [*self.applied.values(), *self.targets.values()]
+        return {key for target in targets for key in target.keys.values()}
+
+    def has_failed(self, name: str) -> bool:
+        """Whether the model, as it should be now, failed when it was last tried."""
+        failure = self.failures.get(name)
+        return failure is not None and failure.target == self.targets.get(name)
+
+    def is_served(self, target: Target) -> bool:
+        """Whether the server serves exactly this: these files, this config."""
+        return self.applied.get(target.model.name) == target and self.is_ready(target.model)
+
+    def is_ready(self, model: RenderedModel) -> bool:
+        """Whether the server has every version of a model ready."""
+        return all(self.state(model.name, version) is LoadState.READY for version in model.versions)
+
+    def state(self, name: str, version: int) -> LoadState | None:
+        """A version's state, or None if the server says nothing of it."""
+        return next((each.state for each in self._entries(name, version)), None)
+
+    def reason(self, name: str, version: int) -> str:
+        """The server's own words about a version."""
+        return next((each.reason for each in self._entries(name, version)), "")
+
+    def holds(self, name: str, versions: set[int]) -> bool:
+        """Whether the server still has any of these versions."""
+        return any(self.state(name, version) in HELD for version in versions)
+
+    def due(self, name: str, now: float) -> Target | None:
+        """What of a model is to be brought now.
+
+        What served and got lost goes first: it stands in the folder, while what should be served may not be had. Once
+        it fails it goes last, for it may be what the other mends.
+        """
+        target = self.targets.get(name)
+        if name in self.doing or name in self._unsettled:
+            return None
+        if target is not None and self.is_served(target):
+            self.failures.pop(name, None)
+            return None
+        order = [self._lost(name), target]
+        if name in self._relapses:
+            order.reverse()
+        return next((each for each in order if each is not None and self._may_be_brought(each, now)), None)
+
+    def wants(self, name: str) -> bool:
+        """Whether a model should be here."""
+        return any(each.name == name for each in self.desired)
+
+    def unwanted(self, folders: set[str]) -> list[str]:
+        """What is here, or has a folder here, and should not be."""
+        wanted = {model.name for model in self.desired}
+        used = {step for target in self.applied.values() for step in target.model.steps}
+        return sorted((set(self.applied) | folders) - wanted - used - set(self.doing) - self._unsettled)
+
+    def loaded(self) -> tuple[LoadedModel, ...]:
+        """The index, with what is known better: what is under way, and why something failed. By declared names."""
+        seen = {(each.model, each.version): each for each in self.index}
+        for model in self.desired:
+            for version in model.versions:
+                ready = self.state(model.name, version) is LoadState.READY
+                if not ready or self._outdated(model, version):
+                    state, said, kind = self._instead(model)
+                    former = ready and model.name in self.applied
+                    seen[model.name, version] = LoadedModel(model.name, version, state, said, kind, former)
+        known = [*(each.model for each in self.applied.values()), *self.desired]
+        declared = {model.name: model.declared_name for model in known}
+        return tuple(replace(seen[key], model=declared.get(key[0], key[0])) for key in sorted(seen))
+
+    def has_been_tried(self, name: str) -> bool:
+        """Whether a model is served as it should be, has failed, or waits for a step that will not come by itself."""
+        target = self.targets.get(name)
+        return (target is not None and self.is_served(target)) or self._is_stuck(name, frozenset())
+
+    def _former(self, name: str) -> Target | None:
+        """What was last loaded and stands whole in the folder, where something else should be served."""
+        before = self.applied.get(name)
+        if before is None or before == self.targets.get(name) or before.keys.keys() != before.model.versions.keys():
+            return None
+        return before
+
+    def _lost(self, name: str) -> Target | None:
+        former = self._former(name)
+        return None if former is None or self.is_ready(former.model) else former
+
+    def _may_be_brought(self, target: Target, now: float) -> bool:
+        name = target.model.name
+        failures = [self.failures.get(name), self._relapses.get(name)]
+        failure = next((each for each in failures if each is not None and each.target == target), None)
+        if failure is not None and (now < failure.retry_at or (failure.alone and LOADING in self.doing.values())):
+            return False
+        return not self._missing_steps(target.model)
+
+    def _is_stuck(self, name: str, users: frozenset[str]) -> bool:
+        model = next((each for each in self.desired if each.name == name), None)
+        if model is None or name in users or self.has_failed(name):
+            return True
+        return any(self._is_stuck(step, users | {name}) for step in self._missing_steps(model))
+
+    def _instead(self, model: RenderedModel) -> tuple[LoadState, str, FailureKind | None]:
+        """The state of a model that is not served as it should be, in place of the index's."""
+        failure, doing = self.failures.get(model.name), self.doing.get(model.name)
+        if doing is not None and not self.has_failed(model.name):
+            return LoadState.LOADING, doing, None
+        if failure is not None:
+            return LoadState.UNAVAILABLE, failure.reason, failure.kind
+        waits = self._missing_steps(model)
+        return LoadState.LOADING, f"waiting for {', '.join(waits)}" if waits else "waiting", None
+
+    def _outdated(self, model: RenderedModel, version: int) -> bool:
+        """Whether the server serves this version, but from former files or with a former config."""
+        applied, target = self.applied.get(model.name), self.targets.get(model.name)
+        if applied is None or target is None:
+            return True
+        same_files = applied.keys.get(version) == target.keys.get(version)
+        only_config = applied.model.versions.keys() == model.versions.keys()
+        return not same_files or (only_config and applied != target)
+
+    def _missing_steps(self, model: RenderedModel) -> list[str]:
+        """The steps of an ensemble that it cannot run yet."""
+        return sorted(
+            step
+            for step, version in model.steps.items()
+            if step in self.doing or self.state(step, version) is not LoadState.READY
+        )
+
+    def _entries(self, name: str, version: int) -> Iterator[LoadedModel]:
+        return (each for each in self.index if (each.model, each.version) == (name, version))

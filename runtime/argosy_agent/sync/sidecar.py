@@ -1,0 +1,127 @@
+"""The loop of an agent beside a server: what is desired, what the server has, one step nearer, say how it stands."""
+
+import asyncio
+import logging
+import os
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+from argosy_agent.contract import LoadedModel, RenderedRepository
+from argosy_agent.contract.documents import NOTHING, AgentState, fingerprint, parse_repository
+from argosy_agent.contract.fields import DocumentError
+from argosy_agent.exchange.ports import DesiredSource
+from argosy_agent.exchange.publisher import Publisher
+
+from .agent import Agent
+from .record import Record, read_record, write_record
+
+LOG = logging.getLogger(__name__)
+POLL_S = 2.0
+"""How often the server is asked for its index when nothing happens: it may restart, or be told by others."""
+LONGEST_REASON = 2000
+"""Characters of one model's reason: a state has to fit into a ConfigMap."""
+
+
+class Keeps(Protocol):
+    """What this loop asks of the storage."""
+
+    def keep(self, keys: set[str]) -> None:
+        """These copies are served or being loaded. To be called again and again: what nobody keeps may go."""
+
+
+class Sidecar:
+    """Runs one agent. `wake` is set by whatever ends a wait for the next round; `folder` keeps its record."""
+
+    def __init__(
+        self, agent: Agent, storage: Keeps, publisher: Publisher, folder: Path, pod: str, wake: asyncio.Event
+    ) -> None:
+        self._agent, self._storage, self._publisher = agent, storage, publisher
+        self._folder, self._wake = folder, wake
+        self._record = read_record(folder, pod)
+        self._desired: RenderedRepository | None = None
+        self._problem = ""
+        self._tried: set[str] = set()
+        if self._record.desired:
+            self._take(self._record.desired)
+
+    async def run(self, source: DesiredSource, stop: asyncio.Event) -> None:
+        """Round after round until `stop` is set, or the process that started this one is gone."""
+        parent = os.getppid()
+        async with asyncio.TaskGroup() as tasks:
+            helpers = [tasks.create_task(self._follow(source)), tasks.create_task(self._publisher.run())]
+            helpers.append(tasks.create_task(self._wake_on(stop)))
+            while not stop.is_set() and os.getppid() == parent:
+                self._wake.clear()
+                await self.round()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), POLL_S)
+            for helper in helpers:
+                helper.cancel()
+
+    async def round(self) -> None:
+        """Look, do what is due, and offer the state."""
+        live = await self._agent.observe()
+        if self._desired is not None:
+            await self._agent.aim(self._desired)
+            # Before anything is fetched: room is never made by dropping what is served.
+            await asyncio.to_thread(self._storage.keep, self._agent.ledger.copies())
+            if live:
+                self._agent.converge()
+                self._settle(self._desired)
+        self._publisher.offer(self._state(live))
+
+    async def _follow(self, source: DesiredSource) -> None:
+        async for text in source.texts():
+            self._take(text)
+            self._wake.set()
+
+    async def _wake_on(self, stop: asyncio.Event) -> None:
+        await stop.wait()
+        self._wake.set()
+
+    def _take(self, text: str) -> None:
+        """Go by this text from now on, if it can be read."""
+        try:
+            self._desired, self._problem = parse_repository(text), ""
+        except DocumentError as error:
+            if str(error) != self._problem:
+                LOG.warning("%s; what was desired before stands", error)
+            self._problem = str(error)
+            return
+        self._remember(replace(self._record, desired=text))
+
+    def _settle(self, desired: RenderedRepository) -> None:
+        if self._record.settled:
+            return
+        names = {model.name for model in desired.models}
+        self._tried |= {name for name in names if self._agent.ledger.has_been_tried(name)}
+        if names <= self._tried:
+            LOG.info("settled: every model was ready or had failed once")
+            self._remember(replace(self._record, settled=True))
+
+    def _remember(self, record: Record) -> None:
+        if record != self._record:
+            self._record = record
+            write_record(self._folder, record)
+
+    def _state(self, live: bool) -> AgentState:
+        ledger = self._agent.ledger
+        server = (self._desired or NOTHING).server
+        applied = tuple(ledger.applied[name].model for name in sorted(ledger.applied))
+        return AgentState(
+            pod=self._record.pod,
+            live=live,
+            settled=self._record.settled,
+            models=tuple(map(_shortened, ledger.loaded())),
+            applied=RenderedRepository(server, applied),
+            desired=fingerprint(self._record.desired) if self._record.desired else "",
+            problem=self._problem,
+        )
+
+
+def _shortened(loaded: LoadedModel) -> LoadedModel:
+    if len(loaded.reason) <= LONGEST_REASON:
+        return loaded
+    return replace(loaded, reason=loaded.reason[: LONGEST_REASON - 1] + "…")

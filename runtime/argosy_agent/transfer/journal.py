@@ -1,0 +1,84 @@
+"""What of a copy is on disk already, for the next try and for the next process.
+
+One line of JSON per fact, appended: a line that was cut short is not believed. A span is written down only when
+its bytes are on the disk.
+"""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+from argosy_agent.transfer.stores.source import StoredFile
+
+from .spans import Span, length, merged
+
+
+class Journal:
+    """The journal of one partial copy. Any thread may call it. Raises OSError."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._marks: dict[str, tuple[int | None, str]] = {}
+        self._spans: dict[str, list[Span]] = {}
+        for line in path.read_bytes().split(b"\n") if path.is_file() else ():
+            self._replay(line)
+        self._file = path.open("ab", buffering=0)
+        self._file.write(b"\n")
+
+    @property
+    def size(self) -> int:
+        """How many bytes are here."""
+        with self._lock:
+            return sum(length(spans) for spans in self._spans.values())
+
+    def resume(self, file: StoredFile) -> list[Span]:
+        """What is here of exactly this file. Where it has changed or cannot be resumed, it begins anew: nothing."""
+        with self._lock:
+            spans = self._spans.get(file.name, [])
+            same = self._marks.get(file.name) == (file.size, file.mark) and bool(file.mark) and file.size is not None
+            if same and (file.ranges or spans == [(0, file.size)]):
+                return spans
+            self._begin(file)
+            return []
+
+    def restart(self, file: StoredFile) -> None:
+        """Nothing of this file is here any more."""
+        with self._lock:
+            self._begin(file)
+
+    def here(self, file: StoredFile, start: int, end: int) -> None:
+        """The bytes from `start` to `end` of a file are on the disk."""
+        if start < end:
+            with self._lock:
+                self._spans[file.name] = merged([*self._spans.get(file.name, []), (start, end)])
+                self._append("here", file.name, start, end)
+
+    def is_whole(self, file: StoredFile) -> bool:
+        """Whether every byte of a file is here."""
+        with self._lock:
+            return self._spans.get(file.name, []) == ([(0, file.size)] if file.size else [])
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._file.close()
+
+    def _begin(self, file: StoredFile) -> None:
+        self._marks[file.name] = (file.size, file.mark)
+        self._spans[file.name] = []
+        self._append("file", file.name, file.size, file.mark)
+
+    def _append(self, *fact: Any) -> None:
+        self._file.write(json.dumps(fact).encode() + b"\n")
+
+    def _replay(self, line: bytes) -> None:
+        try:
+            fact = json.loads(line)
+        except ValueError:
+            return
+        match fact:
+            case ["file", str(name), size, str(mark)]:
+                self._marks[name], self._spans[name] = (size, mark), []
+            case ["here", str(name), int(start), int(end)] if name in self._marks:
+                self._spans[name] = merged([*self._spans[name], (start, end)])

@@ -1,0 +1,48 @@
+"""What a server's answer means, and what to do about it."""
+
+import http
+
+from argosy_agent.transfer.errors import StorageError, TransientError, UnauthorizedError, shown
+
+TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
+SECRET = "the Secret of spec.storage.secretName"
+RIGHTS = {
+    "s3": f"{SECRET} (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY) or the servers' service account needs s3:ListBucket "
+    "and s3:GetObject there; AWS_SKIP_SIGNATURE=true reads a public bucket",
+    "gs": f"{SECRET} (GOOGLE_APPLICATION_CREDENTIALS) or the servers' service account needs storage.objects.list and "
+    "storage.objects.get there; GOOGLE_SKIP_SIGNATURE=true reads a public bucket",
+    "az": f"{SECRET} (AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN, or AZURE_TENANT_ID, AZURE_CLIENT_ID and "
+    "AZURE_CLIENT_SECRET) or the servers' service account needs the role Storage Blob Data Reader there; "
+    "AZURE_SKIP_SIGNATURE=true reads a public container",
+    "hf": f"{SECRET} needs HF_TOKEN with read access, and a gated model's terms must be accepted by its owner",
+    "oci": f"{SECRET} needs .dockerconfigjson with credentials that may pull from this registry",
+    "http": "write credentials as https://user:password@host/…, or let the server serve it",
+}
+RIGHTS["https"], RIGHTS["abfss"] = RIGHTS["http"], RIGHTS["az"]
+MISSING = "correct spec.storageUri, or put the files there"
+
+
+def answered(uri: str, status: int, said: str = "", after: float = 0.0) -> StorageError:
+    """The error for a server that answered `status` (and `said` something) where files of `uri` were asked for."""
+    scheme = uri.partition(":")[0]
+    words = f"{shown(uri)}: the server answered {status} {_phrase(status)}" + (f" ({said})" if said else "")
+    if status in TRANSIENT or status >= 500:
+        return TransientError(words, after)
+    if status in (401, 403):
+        kind = UnauthorizedError if status == 401 else StorageError
+        return kind(f"{words}: {RIGHTS.get(scheme, 'it may not be read')}")
+    if status in (404, 410):
+        return StorageError(f"{words}: nothing is there; {MISSING}")
+    return StorageError(words)
+
+
+def nothing_there(uri: str) -> StorageError:
+    """The error for a place without files."""
+    return StorageError(f"{shown(uri)}: nothing is there; {MISSING}")
+
+
+def _phrase(status: int) -> str:
+    try:
+        return http.HTTPStatus(status).phrase
+    except ValueError:
+        return ""

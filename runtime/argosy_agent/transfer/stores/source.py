@@ -1,0 +1,79 @@
+"""What every kind of storage can do: list its files, and give the bytes of one from anywhere on."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from argosy_agent.transfer.errors import StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """One file of a source.
+
+    `name` is its path below the copy, `size` its bytes (None where the server does not say), `mark` what changes
+    with its content (an ETag; empty where there is none), `ranges` whether it can be read from the middle.
+    `place` is for the source alone.
+    """
+
+    name: str
+    size: int | None
+    mark: str = ""
+    place: str = ""
+    ranges: bool = True
+
+
+class Source(ABC):
+    """Files somewhere. Its methods block; `read` may run in several threads at once."""
+
+    readers = 4
+    """How many parts may be read at once."""
+    part = 16 * 2**20
+    """A large file is read in parts of at most this many bytes."""
+    digest = ""
+    """What the source itself says the digest of all of it is, once it was listed and if that can be trusted."""
+
+    @abstractmethod
+    def files(self) -> list[StoredFile]:
+        """What there is now. Raises StorageError."""
+
+    @abstractmethod
+    def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:
+        """The bytes from `start` up to `end` (None: all), in order.
+
+        Raises TransientError, ChangedError or StorageError; may end early where a connection was cut.
+        """
+
+    def link(self, file: StoredFile, target: Path) -> bool:
+        """Make `target` the same file without copying, where that can be."""
+        return False
+
+    def check(self, file: StoredFile, path: Path) -> None:  # noqa: B027  # most need nothing
+        """Look at a file that is whole. Raises DigestMismatchError."""
+
+    def assemble(self, folder: Path) -> None:  # noqa: B027  # most need nothing
+        """Make the copy of what was fetched into `folder`. Raises OSError, tarfile.TarError."""
+
+    def close(self) -> None:  # noqa: B027  # most need nothing
+        """Let connections go."""
+
+    def __enter__(self) -> "Source":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def safe_name(name: str) -> str:
+    """`name` as a relative path that stays below its folder. Raises StorageError."""
+    path = PurePosixPath(name.lstrip("/"))
+    if not path.parts or ".." in path.parts or "\0" in name:
+        raise StorageError(f"a file named {name!r} would be written outside its folder")
+    return path.as_posix()
+
+
+def without_markers(files: list[StoredFile]) -> list[StoredFile]:
+    """The files without the empty objects that some tools write in place of folders."""
+    parents = {parent.as_posix() for file in files for parent in PurePosixPath(file.name).parents}
+    return [file for file in files if file.size or file.name not in parents]

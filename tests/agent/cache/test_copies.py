@@ -1,0 +1,232 @@
+"""The cache folder: its bound, its sharing, and a disk that is full."""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy_agent.cache.copies import TELL_S
+from argosy_agent.cache.owners import Owner
+from argosy_agent.cache.storage import Storage
+from argosy_agent.transfer import download as downloading
+from argosy_agent.transfer.errors import StorageError
+
+MIB = 2**20
+
+
+def offered(site: Any, **sizes: int) -> dict[str, str]:
+    """Files of so many bytes; their URLs."""
+    site.files |= {f"/{name}": name.encode() * size for name, size in sizes.items()}
+    return {name: f"{site.url}/{name}" for name in sizes}
+
+
+def held(cache: Path) -> set[str]:
+    """The files of all whole copies."""
+    return {path.name for path in cache.glob("remote-*/*")}
+
+
+def test_the_least_recently_used_goes(site: Any, cache: Path) -> None:
+    urls = offered(site, a=400, b=400, c=400, d=400)
+    storage = Storage(cache, 1000)
+    for name, age in (("a", 300), ("b", 200)):
+        copy = storage.fetch(urls[name])
+        os.utime(copy, (time.time() - age,) * 2)
+    storage.keep([])
+    storage.fetch(urls["a"])  # used again: b is now the older one
+    storage.fetch(urls["c"])
+    assert held(cache) == {"a", "c"}
+    storage.keep([storage.key(urls["a"])])
+    storage.fetch(urls["d"])
+    assert held(cache) == {"a", "d"}
+
+
+def test_what_cannot_fit_is_refused_and_nothing_goes_for_it(site: Any, cache: Path) -> None:
+    urls = offered(site, a=700, b=200, c=900)
+    storage = Storage(cache, 1000)
+    for name in "ab":
+        storage.fetch(urls[name])
+    storage.keep([storage.key(urls["a"])])
+    words = "c needs 900 bytes; spec.storage.modelCache.sizeLimit is 1000 bytes and 700 bytes of it is served"
+    with pytest.raises(StorageError, match=words):
+        storage.fetch(urls["c"])
+    assert held(cache) == {"a", "b"}
+
+
+def test_what_is_kept_is_said_again_though_nothing_changes(
+    site: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = offered(site, a=600)
+    storage = Storage(cache)
+    storage.fetch(urls["a"])
+    kept = [storage.key(urls["a"])]
+    storage.keep(kept)
+    (record,) = cache.glob(".kept-*")
+    long_ago = time.time() - 3600
+    os.utime(record, (long_ago,) * 2)
+    storage.keep(kept)
+    assert record.stat().st_mtime == pytest.approx(long_ago)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 2 * TELL_S)
+    storage.keep(kept)
+    assert record.stat().st_mtime > long_ago + 1800
+
+
+def test_what_another_agent_serves_stays(site: Any, cache: Path) -> None:
+    urls = offered(site, a=600, b=600)
+    one, other = Storage(cache, 1000), Storage(cache, 1000)
+    one.fetch(urls["a"])
+    one.keep([one.key(urls["a"])])
+    with pytest.raises(StorageError, match="600 bytes of it is served"):
+        other.fetch(urls["b"])
+    for record in cache.glob(".kept-*"):
+        os.utime(record, (time.time() - 3600,) * 2)
+    other.fetch(urls["b"])
+    assert held(cache) == {"b"}
+
+
+def test_threads_that_want_the_same_fetch_it_once(site: Any, cache: Path) -> None:
+    urls = offered(site, a=5000)
+    storage = Storage(cache)
+    copies: list[Path] = []
+    threads = [threading.Thread(target=lambda: copies.append(storage.fetch(urls["a"]))) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(copies)) == 1
+    assert len(site.asked) == 2
+
+
+def test_agents_that_share_a_cache_wait_for_each_other(site: Any, cache: Path) -> None:
+    urls = offered(site, a=5000)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hold(path: str) -> None:
+        begun.set()
+        go_on.wait(30)
+
+    site.before = hold
+    copies: list[Path] = []
+    first = threading.Thread(target=lambda: copies.append(Storage(cache).fetch(urls["a"])))
+    first.start()
+    assert begun.wait(30)
+    second = threading.Thread(target=lambda: copies.append(Storage(cache).fetch(urls["a"])))
+    second.start()
+    go_on.set()
+    for thread in (first, second):
+        thread.join()
+    assert len(set(copies)) == 1
+    assert len(site.asked) == 2
+
+
+def test_a_killed_agents_copy_is_taken_over(site: Any, cache: Path) -> None:
+    urls = offered(site, a=100 * 1000)
+    program = (
+        "import sys, os; from pathlib import Path; from argosy_agent.cache.storage import Storage\n"
+        "die = lambda done, total: os._exit(9) if done >= 50_000 else None\n"
+        "Storage(Path(sys.argv[1]), part=10_000).fetch(sys.argv[2], progress=die)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program, str(cache), urls["a"]], timeout=60, check=False)
+    assert ended.returncode == 9
+    (left,) = cache.glob(".partial-*.*")
+    assert Owner.parse(left.name.split(".", 2)[2])
+    told: list[int] = []
+    copy = Storage(cache, part=10_000).fetch(urls["a"], progress=lambda done, total: told.append(done))
+    assert (copy / "a").read_bytes() == site.files["/a"]
+    assert told[0] > 0
+    assert list(cache.iterdir()) == [copy]
+
+
+@pytest.mark.parametrize("age", [0, 3600])
+def test_a_strangers_copy_is_taken_over_when_it_stands_still(cache: Path, site: Any, age: int) -> None:
+    urls = offered(site, a=10)
+    storage = Storage(cache)
+    stranger = cache / f".partial-{storage.key(urls['a'])}.otherhost_1_1_1_abc"
+    stranger.mkdir()
+    os.utime(stranger, (time.time() - age,) * 2)
+    if age:
+        assert storage.fetch(urls["a"]).is_dir()
+        assert not stranger.exists()
+        return
+    waiting = threading.Timer(0.5, storage.stop)
+    waiting.start()
+    with pytest.raises(StorageError, match="stopped"):
+        storage.fetch(urls["a"])
+    waiting.join()
+    assert stranger.exists()
+
+
+def test_files_that_went_from_a_partial_copy_are_read_again(site: Any, cache: Path) -> None:
+    urls = offered(site, a=10_000)
+    first = Storage(cache, part=1000)
+    with pytest.raises(StorageError):
+        first.fetch(urls["a"], progress=lambda done, total: first.stop() if done > 3000 else None)
+    (left,) = cache.glob(".partial-*/files/a")
+    left.unlink()
+    assert (Storage(cache).fetch(urls["a"]) / "a").read_bytes() == site.files["/a"]
+
+
+def test_a_torn_journal_line_is_not_believed(site: Any, cache: Path) -> None:
+    urls = offered(site, a=10_000)
+    first = Storage(cache, part=1000)
+    with pytest.raises(StorageError):
+        first.fetch(urls["a"], progress=lambda done, total: first.stop() if done > 3000 else None)
+    (journal,) = cache.glob(".partial-*/journal")
+    with journal.open("ab") as file:
+        file.write(b'["here", "a", 0, 99')
+    assert (Storage(cache).fetch(urls["a"]) / "a").read_bytes() == site.files["/a"]
+
+
+def test_a_full_disk_is_told_and_freed(site: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    urls = offered(site, old=10, a=10_000)
+    storage = Storage(cache, part=1000)
+    storage.fetch(urls["old"])
+    storage.keep([])
+
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(downloading.os, "pwrite", full)
+    with pytest.raises(StorageError, match=r"/a cannot be fetched: the disk of the model cache .* is full"):
+        storage.fetch(urls["a"])
+    assert [path for path in cache.iterdir() if not path.name.startswith(".kept-")] == []
+
+
+FULL = """
+import sys
+from pathlib import Path
+from argosy_agent.cache.storage import Storage
+from argosy_agent.transfer.errors import StorageError
+cache = Path(sys.argv[1])
+storage = Storage(cache)
+for uri in sys.argv[2:]:
+    try:
+        storage.fetch(uri)
+    except StorageError as error:
+        print(error)
+    print(sorted(path.name for path in cache.iterdir()))
+"""
+
+
+@pytest.mark.parametrize("unsized", [False, True])
+def test_a_disk_that_really_is_full(site: Any, tmp_path: Path, unsized: bool) -> None:
+    """On a small file system of its own, where a user may mount one."""
+    size = 24 if not unsized else 20
+    urls = offered(site, a=size * MIB)
+    site.unsized = site.plain = unsized
+    mount = f"mount -t tmpfs -o size=16m none {tmp_path} && exec {sys.executable} -c '{FULL}' {tmp_path} {urls['a']}"
+    ran = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", mount], capture_output=True, text=True, timeout=100, check=False
+    )
+    if "mount" in ran.stderr or "unshare" in ran.stderr:
+        pytest.skip(f"no file system may be mounted here: {ran.stderr.strip()}")
+    assert ran.returncode == 0, ran.stderr
+    said, left = ran.stdout.splitlines()
+    assert ("is full" if unsized else "needs 24.0 MiB; the disk of the model cache") in said
+    assert left == "[]"

@@ -1,0 +1,176 @@
+"""Web servers that cut, refuse, change and lie."""
+
+import hashlib
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from argosy_agent.cache.storage import Storage
+from argosy_agent.transfer.errors import DigestMismatchError, StorageError, StorageStoppedError
+from argosy_agent.transfer.stores import ranged
+
+BODY = bytes(range(256)) * 40
+
+
+def test_a_large_file_is_read_in_parts_at_once(site, storage: Storage) -> None:
+    site.files["/m.onnx"] = BODY
+    told: list[tuple[int, int]] = []
+    copy = storage.fetch(f"{site.url}/m.onnx", progress=lambda done, total: told.append((done, total)))
+    assert (copy / "m.onnx").read_bytes() == BODY
+    assert told[0] == (0, len(BODY))
+    assert told[-1] == (len(BODY), len(BODY))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert len({asked for _, asked in site.asked}) == 1 + -(-len(BODY) // 1000)
+
+
+def test_a_cut_connection_is_taken_up_where_it_was(site, storage: Storage) -> None:
+    site.files["/m"] = BODY
+    site.cuts = [10, 0, 999, 500]
+    assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
+    assert {int(asked[6:].partition("-")[0]) % 1000 for _, asked in site.asked} == {0, 10, 500, 999}
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_what_passes_is_tried_again(site, storage: Storage, status: int) -> None:
+    site.files["/m"] = BODY
+    site.statuses = [status, status]
+    assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
+
+
+def test_what_does_not_pass_is_told_with_its_status(site, storage: Storage) -> None:
+    site.refused = {"/500": 500}
+    with pytest.raises(StorageError, match=r"/500: the server answered 500 Internal Server Error, 4 times in a row"):
+        storage.fetch(f"{site.url}/500")
+    assert len(site.asked) == 4
+
+
+@pytest.mark.parametrize(("status", "words"), [(403, "user:password@host"), (404, "correct spec.storageUri")])
+def test_a_refusal_is_told_at_once_with_the_way_out(site, storage: Storage, status: int, words: str) -> None:
+    site.refused = {"/m": status}
+    with pytest.raises(StorageError, match=rf"{site.url}/m: the server answered {status} .*{words}"):
+        storage.fetch(f"{site.url}/m")
+    assert len(site.asked) == 1
+
+
+def test_half_a_file_is_an_error_and_the_next_try_goes_on(site, storage: Storage, cache: Path) -> None:
+    site.files["/m"] = BODY
+    site.cuts = [300] + [0] * 100
+    with pytest.raises(StorageError, match=r"m was cut|closed|peer|incomplete"):
+        storage.fetch(f"{site.url}/m")
+    (left,) = cache.iterdir()
+    assert left.name.startswith(".partial-remote-")
+    site.cuts, site.asked = [], []
+    assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
+    assert any(int(asked[6:].partition("-")[0]) % 1000 == 300 for _, asked in site.asked)
+    assert [path.name.partition("-")[0] for path in cache.iterdir()] == ["remote"]
+
+
+def test_a_changed_source_starts_afresh(site, storage: Storage, cache: Path) -> None:
+    site.files["/m"] = BODY
+    site.cuts = [300] + [0] * 100
+    with pytest.raises(StorageError):
+        storage.fetch(f"{site.url}/m")
+    site.cuts, site.files["/m"] = [], BODY[::-1]
+    assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY[::-1]
+
+
+def test_a_source_that_changes_meanwhile_is_never_mixed(site, storage: Storage) -> None:
+    site.files["/m"] = BODY
+
+    def change(path: str) -> None:
+        if len(site.asked) == 4:
+            site.files[path] = BODY[::-1]
+
+    site.before = change
+    assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY[::-1]
+
+
+def test_without_a_mark_nothing_of_an_earlier_try_is_believed(site, storage: Storage) -> None:
+    site.files["/m"], site.marks["/m"] = BODY, ""
+    site.cuts = [300] + [0] * 100
+    with pytest.raises(StorageError):
+        storage.fetch(f"{site.url}/m")
+    site.cuts, site.files["/m"] = [], BODY[::-1]
+    assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY[::-1]
+
+
+@pytest.mark.parametrize("unsized", [False, True])
+def test_a_server_without_ranges(site, storage: Storage, unsized: bool) -> None:
+    site.files["/m"] = BODY
+    site.plain, site.unsized = True, unsized
+    site.cuts = [] if unsized else [9999, 5000, 100]
+    told: list[int] = []
+    copy = storage.fetch(f"{site.url}/m", progress=lambda done, total: told.append(done))
+    assert (copy / "m").read_bytes() == BODY
+    assert told[-1] == len(BODY)
+
+
+def test_an_empty_file(site, storage: Storage) -> None:
+    site.files["/empty"] = b""
+    assert (storage.fetch(f"{site.url}/empty") / "empty").read_bytes() == b""
+
+
+def test_a_password_is_used_and_never_shown(site, storage: Storage) -> None:
+    site.files["/m"] = BODY
+    address = urlsplit(site.url).netloc
+    storage.fetch(f"http://me:hidden@{address}/m")
+    assert site.headers[0]["Authorization"].startswith("Basic ")
+    with pytest.raises(StorageError) as told:
+        storage.fetch(f"http://me:hidden@{address}/nothing?X-Signature=hidden")
+    assert "hidden" not in str(told.value)
+
+
+def test_a_password_does_not_follow_to_another_host(site, storage: Storage) -> None:
+    host, port = urlsplit(site.url).hostname, urlsplit(site.url).port
+    site.files["/m"] = BODY
+    site.answers["/there"] = (302, {"Location": f"http://localhost:{port}/m"}, b"")
+    storage.fetch(f"http://me:hidden@{host}:{port}/there")
+    asked = zip(site.asked, site.headers, strict=True)
+    assert all(("Authorization" in headers) == (path == "/there") for (path, _), headers in asked)
+
+
+def test_a_wrong_digest_is_told_and_nothing_of_it_stays(site, storage: Storage, cache: Path) -> None:
+    site.files["/m"] = BODY
+    right = f"sha256:{hashlib.sha256(BODY).hexdigest()}"
+    with pytest.raises(DigestMismatchError, match=rf"its digest is {right}, not the declared sha256:00"):
+        storage.fetch(f"{site.url}/m", "sha256:" + "0" * 64)
+    assert list(cache.iterdir()) == []
+    assert storage.fetch(f"{site.url}/m", right).is_dir()
+
+
+def test_a_broken_archive_is_told(site, storage: Storage, cache: Path) -> None:
+    site.files["/m.tar.gz"] = b"\x1f\x8b" + BODY
+    with pytest.raises(StorageError, match=r"m\.tar\.gz cannot be unpacked"):
+        storage.fetch(f"{site.url}/m.tar.gz")
+    assert list(cache.iterdir()) == []
+
+
+def test_a_stop_keeps_what_came_for_the_next_process(site, cache: Path, storage: Storage) -> None:
+    site.files["/m"] = BODY
+    with pytest.raises(StorageStoppedError):
+        storage.fetch(f"{site.url}/m", progress=lambda done, total: storage.stop() if done > 5000 else None)
+    site.asked.clear()
+    told: list[int] = []
+    copy = Storage(cache, part=1000).fetch(f"{site.url}/m", progress=lambda done, total: told.append(done))
+    assert (copy / "m").read_bytes() == BODY
+    assert told[0] >= 1000
+    assert len(site.asked) < 1 + -(-len(BODY) // 1000)
+
+
+def test_a_server_that_stands_still_is_asked_again(site, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranged, "TIMEOUT", httpx.Timeout(0.3))
+    site.files["/m"] = BODY
+    over = threading.Event()
+    site.before = lambda path: over.wait(30) if len(site.asked) == 3 else None
+    try:
+        assert (storage.fetch(f"{site.url}/m") / "m").read_bytes() == BODY
+    finally:
+        over.set()
+
+
+def test_no_server(storage: Storage) -> None:
+    with pytest.raises(StorageError, match=r"http://127\.0\.0\.1:1/m: .*4 times in a row"):
+        storage.fetch("http://127.0.0.1:1/m")
