@@ -2,6 +2,7 @@
 # make test   sets up, checks the code, brings the programs that tests need, and runs every test in two workers
 # make e2e    the end-to-end tests alone: a real Kubernetes cluster on this machine, as root
 # make check  lint, types, import rules, generated files
+# make bench-triton   Argosy and NVIDIA's Triton, side by side; BENCH='--quick' and other options of benchmarks.triton
 #
 # A test whose program cannot be had (Kubernetes, NVIDIA's Triton, Helm …) is skipped and says why and how it would run.
 # CI=true make test   brings every program, if need be by building Kubernetes from Debian's sources, or fails; as root
@@ -11,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup run test check programs e2e clean
+.PHONY: setup run test check programs e2e bench-triton clean
 
 setup: $(STAMP)
 
@@ -44,6 +45,9 @@ test: check programs
 
 e2e: programs
 	$(BIN)/python -m pytest e2e
+
+bench-triton: setup
+	$(BIN)/python -m benchmarks.triton $(BENCH)
 
 clean:
 	rm -rf $(VENV) .argosy

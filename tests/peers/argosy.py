@@ -2,6 +2,7 @@
 
 import os
 import sys
+import sysconfig
 from pathlib import Path
 
 from tests.peers.server import Ports, Server, start
@@ -9,12 +10,17 @@ from tests.peers.server import Ports, Server, start
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def argosy(repository: Path, *flags: str, log: Path, wait_for: str = "/v2/health/ready") -> Server:
-    """Start Argosy's server on `repository` with more `flags` of tritonserver's; it answers `wait_for`."""
+def argosy(
+    repository: Path, *flags: str, log: Path, wait_for: str = "/v2/health/ready", python: str = sys.executable
+) -> Server:
+    """Start Argosy's server on `repository` with more `flags` of tritonserver's; it answers `wait_for`.
+
+    Another interpreter than the running one, of the same version, borrows this one's packages.
+    """
 
     def command(ports: Ports) -> list[str]:
         return [
-            sys.executable,
+            python,
             "-m",
             "argosy_runtime.server",
             f"--model-repository={repository}",
@@ -27,5 +33,6 @@ def argosy(repository: Path, *flags: str, log: Path, wait_for: str = "/v2/health
             *flags,
         ]
 
-    path = os.pathsep.join(filter(None, [str(ROOT / "runtime"), os.environ.get("PYTHONPATH")]))
+    borrowed = [] if python == sys.executable else [sysconfig.get_path("purelib")]
+    path = os.pathsep.join(filter(None, [str(ROOT / "runtime"), os.environ.get("PYTHONPATH"), *borrowed]))
     return start("argosy", command, log, {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}, wait_for)

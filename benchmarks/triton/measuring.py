@@ -1,0 +1,60 @@
+"""One load on one server: perf_analyzer's rate and latencies, and the CPU time that a request cost the server.
+
+CPU time is that of the server's process and all below it (models' processes, Triton's stubs), from before
+perf_analyzer starts until it has ended, divided by the requests that the server counted meanwhile.
+"""
+
+import json
+import urllib.request
+from dataclasses import dataclass
+
+import psutil
+from tests.peers.perf_analyzer import perf_analyzer
+from tests.peers.server import Server
+
+from .load import Load
+
+_WINDOWS = ("-r", "3", "-s", "1000")
+"""Three windows, averaged however much they differ: a shared machine rarely gives three alike."""
+_LONGEST_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """`rate` in requests/s, latencies in µs, `cpu_us` µs of CPU a request of the server's processes together."""
+
+    rate: float
+    p50_us: float
+    p99_us: float
+    cpu_us: float
+
+
+def measure(server: Server, load: Load, window_ms: int) -> Measured:
+    """The load on one server, for three windows. Raises LoadError when it fails."""
+    address = server.http if load.protocol == "http" else server.grpc
+    cpu, requests = cpu_seconds(server), _requests(server, load.model)
+    arguments = [*load.arguments(), "-u", address, "-p", str(window_ms), *_WINDOWS]
+    row = perf_analyzer(arguments, timeout_s=_LONGEST_SECONDS)[0]
+    spent = cpu_seconds(server) - cpu
+    answered = _requests(server, load.model) - requests
+    return Measured(row.throughput, row.p50_us, row.p99_us, spent / answered * 1e6)
+
+
+def cpu_seconds(server: Server) -> float:
+    """User and system time so far of the server's process and of all that descend from it and live."""
+    root = psutil.Process(server.process.pid)
+    total = 0.0
+    for process in [root, *root.children(recursive=True)]:
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system
+    return total
+
+
+def _requests(server: Server, model: str) -> int:
+    """Requests to the model that the server has answered since it started."""
+    with urllib.request.urlopen(f"http://{server.http}/v2/models/{model}/stats", timeout=30) as answer:
+        statistics = json.load(answer)["model_stats"]
+    return sum(int(version["inference_stats"]["success"]["count"]) for version in statistics)

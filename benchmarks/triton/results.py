@@ -1,0 +1,74 @@
+"""Cells as people and programs read them: a table, JSON rows, a picture."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from .comparing import Cell
+
+Row = Mapping[str, str | int | float]
+"""model, protocol, concurrency, bytes; ratio, p99_ratio, cpu_ratio; per server rate (1/s), p50_us, p99_us, cpu_us."""
+
+_FIGURES = ("rate", "p50_us", "p99_us", "cpu_us")
+_COLUMNS = (
+    "model",
+    "protocol",
+    "clients",
+    "bytes",
+    "argosy /s",
+    "triton /s",
+    "ratio",
+    "p99",
+    "CPU µs argosy",
+    "triton",
+)
+
+
+def row(cell: Cell) -> Row:
+    """A cell's medians; zeros where a server failed."""
+    load = cell.load
+    found: dict[str, str | int | float] = {
+        "model": load.model,
+        "protocol": load.protocol,
+        "concurrency": load.concurrency,
+        "bytes": load.bytes,
+        "ratio": round(cell.ratio, 3),
+        "p99_ratio": round(cell.p99_ratio, 3),
+        "cpu_ratio": round(cell.cpu_ratio, 3),
+    }
+    for figure in _FIGURES:
+        found[f"argosy_{figure}"] = round(cell.argosy(figure), 1)
+        found[f"triton_{figure}"] = round(cell.triton(figure), 1)
+    return found
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """The rows for a terminal."""
+    found = Table(*_COLUMNS)
+    for each in rows:
+        found.add_row(*cells(each))
+    return found
+
+
+def cells(each: Row) -> list[str]:
+    """A row's texts, in the columns' order."""
+    whole = [f"{each[name]:.0f}" for name in ("argosy_rate", "triton_rate")]
+    ratios = [f"{each[name]:.2f}" for name in ("ratio", "p99_ratio")]
+    cpu = [f"{each[name]:.0f}" for name in ("argosy_cpu_us", "triton_cpu_us")]
+    return [*(str(each[name]) for name in ("model", "protocol", "concurrency", "bytes")), *whole, *ratios, *cpu]
+
+
+def plot(rows: Sequence[Row], path: Path) -> None:
+    """A bar a row, its ratio of rates, into an SVG or PNG file. Needs matplotlib."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 1 + len(rows) / 4), layout="constrained")
+    axes = figure.add_subplot()
+    labels = [f"{each['model']} {each['protocol']} c={each['concurrency']} {each['bytes']} B" for each in rows]
+    ratios = [float(each["ratio"]) for each in rows]
+    axes.barh(labels, ratios, color=["tab:blue" if ratio >= 1 else "tab:orange" for ratio in ratios])
+    axes.axvline(1, color="black", linewidth=1)
+    axes.invert_yaxis()
+    axes.set_xlabel("requests per second, Argosy ÷ Triton")
+    figure.savefig(path)

@@ -1,0 +1,40 @@
+"""Both servers on one repository."""
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests.peers.argosy import argosy
+from tests.peers.server import Server
+from tests.peers.triton import triton
+
+from .load import MODELS, needed
+
+
+@contextmanager
+def served(models: Iterable[str], python: str, isolation: str | None) -> Iterator[tuple[Server, Server]]:
+    """Argosy and Triton, on a repository of these models and of what they call.
+
+    `python` runs Argosy. `isolation` "thread" or "process" says where Argosy runs the models; None leaves it to the
+    default, which is a process of their own.
+    """
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        repository = _repository(Path(folder) / "models", models, isolation)
+        ours = argosy(repository, log=Path(folder) / "argosy.log", python=python)
+        stack.callback(ours.stop)
+        theirs = triton(repository, log=Path(folder) / "triton.log")
+        stack.callback(theirs.stop)
+        yield ours, theirs
+
+
+def _repository(folder: Path, models: Iterable[str], isolation: str | None) -> Path:
+    for model in needed(models):
+        shutil.copytree(MODELS / model, folder / model)
+        config = folder / model / "config.pbtxt"
+        text = config.read_text()
+        if isolation and 'backend: "python"' in text:
+            # Triton lets parameters pass that it does not know.
+            config.write_text(f'{text}parameters {{ key: "ISOLATION" value {{ string_value: "{isolation}" }} }}\n')
+    return folder
