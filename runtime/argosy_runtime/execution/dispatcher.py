@@ -28,7 +28,6 @@ class DispatchedRequest(QueuedRequest, Submission):
 
     deliver: Deliver = lambda response: None
     started: int = 0
-    instance: Instance | None = None
     run: Run | None = None
     index: int = 0
     over: bool = False
@@ -43,13 +42,13 @@ class DispatchedRequest(QueuedRequest, Submission):
 
     def pause(self) -> None:
         """See `Submission`."""
-        if self.instance is not None and self.run is not None:
-            self.instance.pause(self.run, self.index)
+        if self.run is not None:
+            self.run.pause(self.index)
 
     def resume(self) -> None:
         """See `Submission`."""
-        if self.instance is not None and self.run is not None:
-            self.instance.resume(self.run, self.index)
+        if self.run is not None:
+            self.run.resume(self.index)
 
 
 class Identity(Protocol):
@@ -149,8 +148,8 @@ class Dispatcher:
         if job.over or job.cancelled:
             return
         job.cancelled = True
-        if job.instance is not None and job.run is not None:
-            job.instance.cancel(job.run, job.index)
+        if job.run is not None:
+            job.run.cancel(job.index)
         elif self._scheduler.cancel(job):
             self._statistics.pending -= 1
             self.receive(job, InferResponse("", "", error=_cancelled(job)))
@@ -198,21 +197,24 @@ class Dispatcher:
         self._statistics.pending -= len(batch)
         listener = _Batch(self, instance, batch)
         for index, job in enumerate(batch):
-            job.started, job.instance, job.index = now, instance, index
+            job.started, job.index = now, index
         run = instance.run([job.request for job in batch], listener)
         for job in batch:
             job.run = run
 
-    def executed(self, instance: Instance, batch: list[DispatchedRequest], times: ExecutionTimes | None) -> None:
-        """An instance is through with a batch."""
+    def free(self, instance: Instance) -> None:
+        """An instance can take another batch: it gets one before the answers to its last one go out."""
         self._group.give_back(instance)
+        self._advance(monotonic_ns())
+
+    def executed(self, batch: list[DispatchedRequest], times: ExecutionTimes | None) -> None:
+        """An instance is through with a batch."""
         now = monotonic_ns()
         for job in batch:
             job.executed = True
         answered = sum(job.succeeded for job in batch)
         spent = times or ExecutionTimes(0, now - batch[0].started, 0)
         self._statistics.executed(answered, sum(job.size for job in batch), spent)
-        self._advance(now)
 
     def receive(self, job: DispatchedRequest, response: InferResponse) -> None:
         """A request has an answer: from an instance, or because it will not get to one."""
@@ -270,13 +272,24 @@ class _Batch:
     jobs: list[DispatchedRequest]
     on_done: Callable[[], None] | None = None
 
+    def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
+        """See `RunListener`."""
+        self.free()
+        for job, response in zip(self.jobs, responses, strict=True):
+            self.dispatcher.receive(job, response)
+        self.done(times)
+
+    def free(self) -> None:
+        """See `RunListener`."""
+        self.dispatcher.free(self.instance)
+
     def respond(self, index: int, response: InferResponse) -> None:
         """See `RunListener`."""
         self.dispatcher.receive(self.jobs[index], response)
 
     def done(self, times: ExecutionTimes | None) -> None:
         """See `RunListener`."""
-        self.dispatcher.executed(self.instance, self.jobs, times)
+        self.dispatcher.executed(self.jobs, times)
         if self.on_done is not None:
             self.on_done()
 

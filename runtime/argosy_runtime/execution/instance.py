@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Protocol
 
@@ -12,23 +11,63 @@ from argosy_runtime.messages import InferRequest, InferResponse
 
 
 class RunListener(Protocol):
-    """Who hears of one batch. Called on the event loop only."""
+    """Who hears of one batch. Called on the event loop only.
+
+    Either `answered` alone, or `free` and `done` once each, in this order, with responses before, between and (of
+    decoupled models) after them.
+    """
+
+    def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
+        """The instance is free, and every request of the batch has its one, final response, in order."""
+
+    def free(self) -> None:
+        """The instance can take another batch; answers to this one may follow."""
 
     def respond(self, index: int, response: InferResponse) -> None:
         """A response to request `index`; nothing follows its final one."""
 
     def done(self, times: ExecutionTimes | None) -> None:
-        """The instance is free. Decoupled models may go on responding."""
+        """The execution is over. Decoupled models may go on responding."""
 
 
-@dataclass(slots=True, eq=False)
 class Run:
-    """One batch given to an instance."""
+    """One batch given to an instance, and which of its `count` requests still wait for their last response."""
 
-    id: int
-    listener: RunListener
-    open: set[int] = field(default_factory=set)
-    busy: bool = True
+    __slots__ = ("_open", "busy", "count", "freed", "id", "instance", "listener")
+
+    def __init__(self, id: int, instance: "Instance", listener: RunListener, count: int) -> None:  # noqa: A002
+        self.id = id
+        self.instance = instance
+        self.listener = listener
+        self.count = count
+        self.busy = True
+        self.freed = False
+        self._open: set[int] | None = None
+
+    @property
+    def open(self) -> set[int]:
+        """The requests that wait, by their place in the batch."""
+        if self._open is None:
+            self._open = set(range(self.count))
+        return self._open
+
+    def free(self) -> None:
+        """Tell the listener, once, that the instance can take another batch."""
+        if not self.freed:
+            self.freed = True
+            self.listener.free()
+
+    def cancel(self, index: int) -> None:
+        """See `Instance`."""
+        self.instance.cancel(self, index)
+
+    def pause(self, index: int) -> None:
+        """See `Instance`."""
+        self.instance.pause(self, index)
+
+    def resume(self, index: int) -> None:
+        """See `Instance`."""
+        self.instance.resume(self, index)
 
 
 class Instance(ABC):
@@ -70,10 +109,31 @@ class Instance(ABC):
 
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:
         """Start a batch."""
-        run = Run(next(self._ids), listener, set(range(len(requests))))
+        run = Run(next(self._ids), self, listener, len(requests))
         self._runs[run.id] = run
         self._execute(run, requests)
         return run
+
+    def _answered(self, run_id: int, responses: list[InferResponse], times: ExecutionTimes) -> None:
+        """The common case: all of a batch is answered at once; as many final responses as there were requests."""
+        run = self._runs.get(run_id)
+        if run is None:
+            return
+        if run.freed or run._open is not None or len(responses) != run.count:
+            self._free(run_id)
+            for index, response in enumerate(responses):
+                self._respond(run_id, index, response)
+            self._done(run_id, times, None)
+            return
+        del self._runs[run_id]
+        run.busy, run.freed = False, True
+        run.listener.answered(responses, times)
+
+    def _free(self, run_id: int) -> None:
+        """The model can take another batch; to be told before the answers to this one, if they come together."""
+        run = self._runs.get(run_id)
+        if run is not None:
+            run.free()
 
     def _respond(self, run_id: int, index: int, response: InferResponse) -> None:
         run = self._runs.get(run_id)
@@ -90,6 +150,7 @@ class Instance(ABC):
             return
         if error is None and run.open and not self._decoupled:
             error = internal(f"model instance '{self.name}' did not answer every request of its batch")
+        run.free()
         if error is not None:
             self._fail(run, error)
         run.busy = False
@@ -104,6 +165,7 @@ class Instance(ABC):
     def _fail_all(self, error: ServingError) -> None:
         """The instance is gone: everything it owed is answered with the error."""
         for run in list(self._runs.values()):
+            run.free()
             self._fail(run, error)
             if run.busy:
                 run.busy = False

@@ -152,6 +152,7 @@ class ProcessInstance(Instance):
         kind = message[0]
         if kind == "done":
             _, run_id, responses, times, error = message
+            self._free(run_id)
             for index, response in responses:
                 self._respond(run_id, index, response)
             self._done(run_id, times, error)
