@@ -8,6 +8,7 @@ from importlib.metadata import version as distribution_version
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from .device_arrays import DEVICE_COPIES
 from .errors import DecoupledModelError, ErrorKind, ServingError, unavailable
 from .messages import Deliver, InferRequest, Submission
 from .modelcalls import ModelCalls
@@ -20,7 +21,7 @@ from .repository.watch import changes
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family, exposition
 from .telemetry.log_settings import LogSettings, Setting
-from .telemetry.metrics import ModelSeries, model_families
+from .telemetry.metrics import ModelSeries, device_families, model_families
 
 SERVER_NAME = "argosy"
 EXTENSIONS = (
@@ -217,7 +218,7 @@ class DataPlane:
             for record in self._records()
             for number, served in record.serving()
         ]
-        families: list[Family] = [*model_families(series), *self._custom.families()]
+        families: list[Family] = [*model_families(series), *device_families(DEVICE_COPIES), *self._custom.families()]
         return exposition(families)
 
     @property

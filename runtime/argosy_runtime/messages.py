@@ -23,6 +23,7 @@ class RequestPlan:
     """
 
     __slots__ = (
+        "device_outputs",
         "inputs",
         "model_name",
         "model_version",
@@ -46,6 +47,7 @@ class RequestPlan:
         self.sequence_end = like.sequence_end
         self.priority = like.priority
         self.timeout_us = like.timeout_us
+        self.device_outputs = like.device_outputs
 
     def request(self, request_id: str, raw: Sequence[Data]) -> "InferRequest":
         """A request like the others; `raw` are its inputs' bytes, one after the other as in `inputs`.
@@ -66,6 +68,7 @@ class RequestPlan:
             self.timeout_us,
             self,
             raw,
+            self.device_outputs,
         )
 
 
@@ -75,11 +78,13 @@ class InferRequest:
     `model_version` is "" where the version policy decides. `requested_outputs` empty means all of them.
     `timeout_us` 0 and `priority` 0 mean the model's defaults. `sequence_id` 0 or "" means no sequence.
     `plan` and `raw` are None for a request that is like no other; one that is made of a plan is not changed but in its
-    inputs, which are its own from then on.
+    inputs, which are its own from then on. `device_outputs` are outputs that whoever asks can take where the model left
+    them, in a device's memory too.
     """
 
     __slots__ = (
         "_inputs",
+        "device_outputs",
         "id",
         "model_name",
         "model_version",
@@ -109,6 +114,7 @@ class InferRequest:
         timeout_us: int = 0,
         plan: RequestPlan | None = None,
         raw: Sequence[Data] | None = None,
+        device_outputs: frozenset[str] = frozenset(),
     ) -> None:
         self.model_name = model_name
         self._inputs = inputs
@@ -123,6 +129,7 @@ class InferRequest:
         self.timeout_us = timeout_us
         self.plan = plan
         self.raw = raw
+        self.device_outputs = device_outputs
 
     @property
     def inputs(self) -> dict[str, Tensor]:

@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from .device_arrays import DeviceArray
 from .modelconfig.datatypes import element_size, numpy_dtype
 
 Array = npt.NDArray[np.generic]
@@ -47,10 +48,11 @@ class TensorSpec:
 class Tensor:
     """A named array. `datatype` is its V2 name: BOOL, INT64, FP32, BYTES, BF16 …
 
-    Arrays are numpy; BYTES tensors are object arrays of `bytes`, BF16 uses `ml_dtypes.bfloat16`.
+    Arrays are numpy; BYTES tensors are object arrays of `bytes`, BF16 uses `ml_dtypes.bfloat16`. `device` is what a
+    model left in a device's memory, which comes to the host when somebody asks for `array` or `data`.
     """
 
-    __slots__ = ("_array", "_data", "datatype", "name", "shape")
+    __slots__ = ("_array", "_data", "datatype", "device", "name", "shape")
 
     def __init__(self, name: str, datatype: str, array: Array) -> None:
         self.name = name
@@ -58,23 +60,28 @@ class Tensor:
         self.shape: tuple[int, ...] = array.shape
         self._array: Array | None = array
         self._data: Data | None = None
+        self.device: DeviceArray | None = None
 
     @property
     def array(self) -> Array:
         """The data as numpy has it; over the bytes it came as, where they lie where their type can be read."""
         array = self._array
         if array is None:
-            assert self._data is not None
-            array = self._array = _decoded(self.datatype, self.shape, self._data)
+            array = self._array = self._brought()
         return array
+
+    def _brought(self) -> Array:
+        if self.device is not None:
+            return self.device.host()
+        assert self._data is not None
+        return _decoded(self.datatype, self.shape, self._data)
 
     @property
     def data(self) -> Data:
         """The data as the wire has it; a view of the array where that is large and not BYTES."""
         data = self._data
         if data is None:
-            assert self._array is not None
-            data = self._data = _encoded(self.datatype, self._array)
+            data = self._data = _encoded(self.datatype, self.array)
         return data
 
     def spec(self) -> TensorSpec:
@@ -86,7 +93,17 @@ class Tensor:
         if name == self.name:
             return self
         other = raw_tensor(name, self.datatype, self.shape, b"")
-        other._array, other._data = self._array, self._data
+        other._array, other._data, other.device = self._array, self._data, self.device
+        return other
+
+    def reshaped(self, shape: tuple[int, ...]) -> "Tensor":
+        """The same data in another shape: no copy. Raises ValueError where it does not fit."""
+        if prod(shape) != prod(self.shape):
+            raise ValueError(f"tensor '{self.name}' of shape {list(self.shape)} cannot have shape {list(shape)}")
+        other = raw_tensor(self.name, self.datatype, shape, b"")
+        other._array = None if self._array is None else self._array.reshape(shape)
+        other._data = self._data
+        other.device = None if self.device is None else self.device.reshape(shape)
         return other
 
     def __eq__(self, other: object) -> bool:
@@ -109,6 +126,13 @@ def raw_tensor(name: str, datatype: str, shape: tuple[int, ...], data: Data) -> 
     """A tensor of the bytes it came as: as many as its spec says, and for BYTES well-formed."""
     tensor = Tensor(name, datatype, _NOTHING)
     tensor.shape, tensor._array, tensor._data = shape, None, data
+    return tensor
+
+
+def device_tensor(name: str, datatype: str, device: DeviceArray) -> Tensor:
+    """A tensor that a model left in a device's memory."""
+    tensor = Tensor(name, datatype, _NOTHING)
+    tensor.shape, tensor._array, tensor.device = device.shape, None, device
     return tensor
 
 

@@ -44,7 +44,7 @@ class OutputShapes:
             return tensor
         target = (*batch, *shapes.reshape(output.reshape.shape, output.dims, inner))
         try:
-            return Tensor(tensor.name, tensor.datatype, tensor.array.reshape(target))
+            return tensor.reshaped(target)
         except ValueError:
             raise ValueError(self._misfit(output, tensor)) from None
 

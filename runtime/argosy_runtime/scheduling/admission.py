@@ -89,7 +89,7 @@ class Admission:
             rule = self._inputs.get(name)
             if rule is None or tensor.datatype != rule.datatype:
                 return None
-            shape = tensor.array.shape
+            shape = tensor.shape
             if not self._batching:
                 size, shape = 1, shape
             elif shape:
@@ -123,4 +123,4 @@ class Admission:
             return tensor
         batch = tensor.shape[:1] if self._batching else ()
         inner = shapes.reshape(rule.dims, rule.target, tensor.shape[len(batch) :])
-        return Tensor(tensor.name, tensor.datatype, tensor.array.reshape((*batch, *inner)))
+        return tensor.reshaped((*batch, *inner))

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from argosy_runtime.device_arrays import DeviceCopies
+
 from .exposition import Family
 from .statistics import ModelStatistics
 
@@ -84,3 +86,13 @@ def _counts(models: list[ModelSeries]) -> list[Family]:
         pending.add(model.labels, model.statistics.pending)
         load.add(model.labels, model.statistics.load_seconds)
     return [count, executions, pending, load]
+
+
+def device_families(copies: DeviceCopies) -> list[Family]:
+    """What the server's own process copied between hosts and devices. Triton has no such metrics."""
+    count = Family("argosy_device_copy_count", "Number of arrays copied between host and device memory", "counter")
+    size = Family("argosy_device_copy_bytes", "Bytes copied between host and device memory", "counter")
+    for direction, one_way in (("to_host", copies.to_host), ("to_device", copies.to_device)):
+        count.add({"direction": direction}, one_way.arrays)
+        size.add({"direction": direction}, one_way.bytes)
+    return [count, size]
