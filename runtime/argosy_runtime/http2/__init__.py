@@ -1,0 +1,31 @@
+"""HTTP/2 for a server: RFC 9113 and HPACK (RFC 7541), in pure Python.
+
+`connection` is the state machine of one connection: bytes in, events out, bytes to send. It does no I/O and reads no
+clock. `protocol` puts it on an asyncio transport. What is served is an `Application`: it reads the head of a request
+once for each distinct header block and is given a `Stream` for every request.
+"""
+
+from .application import Application, Receiver, Route
+from .errors import PeerError, ErrorCode
+from .hpack.encoder import encode
+from .keepalive import KeepAliveRules
+from .limits import Limits
+from .prepared import PreparedResponse
+from .protocol import Http2Protocol
+from .request import RequestHead
+from .streams import Stream
+
+__all__ = [
+    "Application",
+    "PeerError",
+    "ErrorCode",
+    "Http2Protocol",
+    "KeepAliveRules",
+    "Limits",
+    "PreparedResponse",
+    "Receiver",
+    "RequestHead",
+    "Route",
+    "Stream",
+    "encode",
+]

@@ -1,0 +1,1 @@
+"""Header blocks as heads of requests, and as heads and trailers of responses."""

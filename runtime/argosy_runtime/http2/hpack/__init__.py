@@ -1,0 +1,1 @@
+"""HPACK (RFC 7541): a decoder with its tables, and an encoder that keeps none."""

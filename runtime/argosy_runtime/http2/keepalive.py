@@ -1,0 +1,135 @@
+"""When a connection is asked whether it lives, when it is left, and how often a client may ask. Times are arguments."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+NEVER: Final = float("inf")
+# A client that asks although it has no requests, and was not allowed to, may do so this seldom (as gRPC has it).
+_IDLE_PING_INTERVAL: Final = 7200.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepAliveRules:
+    """Seconds; infinite turns a rule off. The names and defaults are those of gRPC's keepalive and of tritonserver.
+
+    `handshake`: until the client has begun; `unfinished`: for the rest of a frame or header block that has begun;
+    `idle`: without a request, before the client is sent away; `closing`: for a client to take its last bytes.
+    """
+
+    time: float = 7200.0
+    timeout: float = 20.0
+    permit_without_calls: bool = False
+    min_ping_interval: float = 300.0
+    max_ping_strikes: int = 2
+    handshake: float = 20.0
+    unfinished: float = 120.0
+    idle: float = 3600.0
+    max_age: float = NEVER
+    max_age_grace: float = NEVER
+    closing: float = 10.0
+
+
+class PingStrikes:
+    """How often a client has sent PING sooner than it may without anything having been sent to it since."""
+
+    __slots__ = ("_last", "_rules", "_strikes")
+
+    def __init__(self, rules: KeepAliveRules) -> None:
+        self._rules = rules
+        self._last = -NEVER
+        self._strikes = 0
+
+    def forgive(self) -> None:
+        """Something was sent, which a PING may answer."""
+        self._strikes = 0
+        self._last = -NEVER
+
+    def is_too_many(self, now: float, has_streams: bool) -> bool:
+        """Count one PING."""
+        rules = self._rules
+        allowed = has_streams or rules.permit_without_calls
+        interval = rules.min_ping_interval if allowed else max(rules.min_ping_interval, _IDLE_PING_INTERVAL)
+        too_soon = now < self._last + interval
+        self._last = now
+        if too_soon and rules.max_ping_strikes:
+            self._strikes += 1
+        return self._strikes > rules.max_ping_strikes > 0
+
+
+class Action(Enum):
+    """What is to be done about a connection."""
+
+    NOTHING = "nothing"
+    PING = "ping"
+    SEND_AWAY = "send away"
+    GIVE_UP = "give up"
+
+
+class KeepAlive:
+    """One connection's timers, asked at the times that they name and told what was heard."""
+
+    __slots__ = ("_began", "_heard", "_left", "_pinged", "_rules", "_unfinished", "_unfinished_since")
+
+    def __init__(self, rules: KeepAliveRules, now: float) -> None:
+        self._rules = rules
+        self._began = now
+        self._heard = now
+        self._pinged = NEVER
+        self._left = NEVER
+        self._unfinished: tuple[int, int] | None = None
+        self._unfinished_since = NEVER
+
+    def heard(self, now: float) -> None:
+        """The client sent something, which says that it lives."""
+        self._heard = now
+        self._pinged = NEVER
+
+    def check(self, now: float, greeted: bool, unfinished: tuple[int, int] | None, busy: bool) -> tuple[Action, float]:
+        """What to do now, and the time at which to ask again.
+
+        `greeted`: the client has begun; `unfinished`: which frame or header block it is sending; `busy`: it has open
+        requests.
+        """
+        if unfinished != self._unfinished:
+            self._unfinished = unfinished
+            self._unfinished_since = NEVER if unfinished is None else now
+        action = self._act(now, greeted, busy)
+        return action, self._due(now, greeted, busy)
+
+    def _act(self, now: float, greeted: bool, busy: bool) -> Action:
+        if now >= self._ends(greeted):
+            return Action.GIVE_UP
+        if now >= self._leaves(busy):
+            self._left = now
+            return Action.SEND_AWAY
+        if now >= self._pings(busy):
+            self._pinged = now
+            return Action.PING
+        return Action.NOTHING
+
+    def _ends(self, greeted: bool) -> float:
+        """When the client is given up."""
+        rules = self._rules
+        return min(
+            NEVER if greeted else self._began + rules.handshake,
+            self._pinged + rules.timeout,
+            self._unfinished_since + rules.unfinished,
+            self._left + rules.max_age_grace,
+        )
+
+    def _leaves(self, busy: bool) -> float:
+        """When the client is sent away."""
+        if self._left != NEVER:
+            return NEVER
+        return min(NEVER if busy else self._heard + self._rules.idle, self._began + self._rules.max_age)
+
+    def _pings(self, busy: bool) -> float:
+        """When the client is asked whether it lives."""
+        wanted = self._pinged == NEVER and (busy or self._rules.permit_without_calls)
+        return self._heard + self._rules.time if wanted else NEVER
+
+    def _due(self, now: float, greeted: bool, busy: bool) -> float:
+        # What has changed meanwhile, that the client has begun a frame or a request, shows at the next look.
+        looks = now + min(self._rules.time, self._rules.idle, self._rules.unfinished) / 2
+        return min(looks, self._ends(greeted), self._leaves(busy), self._pings(busy))

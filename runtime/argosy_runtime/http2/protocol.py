@@ -1,0 +1,146 @@
+"""A connection on an asyncio transport."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from .application import Application
+from .connection import Connection
+from .errors import ErrorCode
+from .keepalive import Action, KeepAlive, KeepAliveRules
+from .limits import Limits
+
+# Smaller output is copied into one piece, because every piece of a write costs.
+_JOIN_BELOW: Final = 1 << 16
+_ALPN: Final = "h2"
+
+
+class Http2Protocol(asyncio.Protocol):
+    """One client. All that is answered in one pass of the event loop leaves in one write.
+
+    Over TLS the client must have agreed on h2; without, it must begin with HTTP/2 at once. `gone` is called with this
+    protocol when the connection is lost.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        loop: asyncio.AbstractEventLoop,
+        gone: Callable[["Http2Protocol"], None],
+        limits: Limits,
+        rules: KeepAliveRules,
+    ) -> None:
+        now = loop.time()
+        self.connection = Connection(application, limits, rules, self._wake, now)
+        self._loop = loop
+        self._clock = loop.time
+        self._gone = gone
+        self._rules = rules
+        self._keepalive = KeepAlive(rules, now)
+        self._transport: asyncio.Transport
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client has connected."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        tls: Any = transport.get_extra_info("ssl_object")
+        if tls is not None and tls.selected_alpn_protocol() != _ALPN:
+            transport.abort()
+            return
+        self.connection.begin()
+        self._check()
+
+    def data_received(self, data: bytes) -> None:
+        """The client has sent something."""
+        now = self._clock()
+        self._keepalive.heard(now)
+        self.connection.receive(data, now)
+        self._flush()
+
+    def eof_received(self) -> bool | None:
+        """The client has half closed: it can still read, but gRPC clients that do so are gone."""
+        return None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The client is gone: its requests are cancelled."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self.connection.lose()
+        self._gone(self)
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is answered."""
+        self.connection.output.paused = True
+
+    def resume_writing(self) -> None:
+        """It has read again."""
+        self.connection.output.paused = False
+        self._wake()
+
+    def drain(self) -> None:
+        """See `Connection.drain`."""
+        self.connection.drain()
+
+    def finish(self) -> None:
+        """See `Connection.finish`."""
+        self.connection.finish()
+
+    def leave(self) -> None:
+        """Send the client away: at once where it asks nothing, or else once it is answered."""
+        if self.connection.streams:
+            self.connection.drain()
+        else:
+            self.connection.finish()
+
+    def abort(self) -> None:
+        """Cut the connection; whatever it has not read is lost."""
+        if not self._closed:
+            self._transport.abort()
+
+    def _wake(self) -> None:
+        self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        connection = self.connection
+        pieces = connection.output.take()
+        if self._closed:
+            return
+        if pieces:
+            if sum(map(len, pieces)) < _JOIN_BELOW:
+                self._transport.write(b"".join(pieces))
+            else:
+                self._transport.writelines(pieces)
+        if connection.output.stalled or connection.output.waiting:
+            connection.resume()
+        if connection.closing and not self._transport.is_closing():
+            self._close()
+
+    def _close(self) -> None:
+        """Close once all is written, and cut off a client that does not read it."""
+        for piece in self.connection.output.take():
+            self._transport.write(piece)
+        self._transport.close()
+        self._rearm(self._rules.closing, self.abort)
+
+    def _rearm(self, delay: float, action: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if self._closed else self._loop.call_later(delay, action)
+
+    def _check(self) -> None:
+        """Look after the connection's timers."""
+        if self._closed or self.connection.closing:
+            return
+        now, connection = self._clock(), self.connection
+        action, due = self._keepalive.check(now, connection.greeted, connection.unfinished, bool(connection.streams))
+        self._rearm(max(due - now, 0.001), self._check)
+        if action is Action.PING:
+            connection.ping()
+        elif action is Action.SEND_AWAY:
+            self.leave()
+        elif action is Action.GIVE_UP:
+            connection.fail(ErrorCode.NO_ERROR, "the client has been silent for too long")
