@@ -6,13 +6,13 @@ once for each distinct header block and is given a `Stream` for every request.
 """
 
 from .application import Application, Receiver, Route
-from .errors import PeerError, ErrorCode
+from .errors import ErrorCode, PeerError
+from .headers.prepared import PreparedResponse
+from .headers.request import RequestHead
 from .hpack.encoder import encode
 from .keepalive import KeepAliveRules
 from .limits import Limits
-from .prepared import PreparedResponse
 from .protocol import Http2Protocol
-from .request import RequestHead
 from .streams import Stream
 
 __all__ = [

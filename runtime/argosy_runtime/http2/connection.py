@@ -12,7 +12,7 @@ from typing import Final
 from . import frames
 from .application import Application
 from .control import HANDLERS
-from .errors import PeerError, ErrorCode, MalformedError, flow_control_error, protocol_error
+from .errors import ErrorCode, MalformedError, PeerError, flow_control_error, protocol_error
 from .headers.blocks import HeaderBlocks, Opening
 from .headers.request import check_trailers
 from .keepalive import KeepAliveRules, PingStrikes
@@ -289,13 +289,13 @@ class Connection:
     # Responses
 
     def sent_data(self) -> None:
-        """A client that is sent something has reason to update windows and to ping."""
-        self._waste.repay()
+        """A client that is sent something has reason to update two windows, and to ping."""
+        self._waste.repay(2)
         self.pings.forgive()
 
     def answered(self, stream: Stream) -> None:
         """A stream's response is complete."""
-        self._waste.repay()
+        self._waste.repay(1)
         self.pings.forgive()
         if not stream.peer_ended:
             self._send_reset(stream.id, ErrorCode.NO_ERROR, False)

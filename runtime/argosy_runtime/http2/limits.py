@@ -7,7 +7,8 @@ from .errors import too_much
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Sizes in bytes, times in seconds. The windows are what a peer may send ahead of being read.
+    """Sizes in bytes, times in seconds. The windows are what a peer may send ahead of being read; a client that has not
+    heard of them yet takes them for 65,535, so smaller ones may surprise it.
 
     `wasted_frames` is how many frames without effect (resets, pings, settings, priorities, empty DATA, updates of
     windows) are taken in `wasted_period` beyond those that answered streams pay for.
@@ -46,7 +47,7 @@ class Waste:
             raise too_much("too many frames without effect")
         self.spent, self._since = 1, now
 
-    def repay(self) -> None:
-        """Something useful was done."""
+    def repay(self, frames: int) -> None:
+        """Something useful was done, for which a peer may need so many frames."""
         if self.spent:
-            self.spent -= 1
+            self.spent = max(0, self.spent - frames)

@@ -39,12 +39,13 @@ class Http2Protocol(asyncio.Protocol):
         self._keepalive = KeepAlive(rules, now)
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._closed = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._closed = False
         tls: Any = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() != _ALPN:
             transport.abort()

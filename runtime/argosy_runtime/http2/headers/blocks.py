@@ -8,6 +8,7 @@ from argosy_runtime.http2.errors import MalformedError, protocol_error, too_much
 from argosy_runtime.http2.hpack.decoder import Decoder
 from argosy_runtime.http2.hpack.tables import Field
 from argosy_runtime.http2.limits import Limits
+
 from .request import request_head
 
 _CLOSING_FLAGS: Final = frames.END_STREAM

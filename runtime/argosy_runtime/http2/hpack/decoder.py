@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from argosy_runtime.http2.errors import PeerError, ErrorCode, too_much
+from argosy_runtime.http2.errors import ErrorCode, PeerError, too_much
+
 from . import huffman
 from .tables import DynamicTable, Field, size_of
 

@@ -6,7 +6,7 @@ code's tree, and what a byte leads to from a state is worked out when first met.
 
 from typing import Final
 
-from argosy_runtime.http2.errors import PeerError, ErrorCode
+from argosy_runtime.http2.errors import ErrorCode, PeerError
 
 _LENGTHS: Final = bytes.fromhex(
     "0d171c1c1c1c1c1c1c181e1c1c1e1c1c1c1c1c1c1c1c1e1c1c1c1c1c1c1c1c1c060a0a0c0d06080b0a0a080b0806060605050506060606"

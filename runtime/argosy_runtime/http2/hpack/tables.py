@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Final
 
-from argosy_runtime.http2.errors import PeerError, ErrorCode
+from argosy_runtime.http2.errors import ErrorCode, PeerError
 
 Field = tuple[bytes, bytes]
 

@@ -1,0 +1,78 @@
+"""Keepalive as a machine without a clock."""
+
+import pytest
+
+from argosy_runtime.http2.keepalive import NEVER, Action, KeepAlive, KeepAliveRules, PingStrikes
+
+RULES = KeepAliveRules(time=100.0, timeout=20.0, handshake=5.0, unfinished=50.0, idle=400.0)
+
+
+def looks(keepalive: KeepAlive, until: float, busy: bool, now: float = 0.0) -> list[tuple[float, Action]]:
+    """What is done when, by one who asks exactly when told to."""
+    done: list[tuple[float, Action]] = []
+    while now <= until:
+        action, due = keepalive.check(now, True, None, busy)
+        if action is not Action.NOTHING:
+            done.append((now, action))
+        if action is Action.GIVE_UP or due == NEVER:
+            break
+        assert due > now
+        now = due
+    return done
+
+
+def test_a_silent_client_with_requests_is_asked_and_then_given_up() -> None:
+    assert looks(KeepAlive(RULES, 0.0), 120.0, busy=True) == [(100.0, Action.PING), (120.0, Action.GIVE_UP)]
+
+
+def test_a_client_that_answers_is_kept() -> None:
+    keepalive = KeepAlive(RULES, 0.0)
+    assert looks(keepalive, 110.0, busy=True) == [(100.0, Action.PING)]
+    keepalive.heard(111.0)
+    assert looks(keepalive, 220.0, busy=True, now=111.0) == [(211.0, Action.PING)]
+
+
+def test_a_client_without_requests_is_sent_away_and_asked_nothing() -> None:
+    assert looks(KeepAlive(RULES, 0.0), 500.0, busy=False) == [(400.0, Action.SEND_AWAY)]
+
+
+def test_where_permitted_it_is_asked_too() -> None:
+    rules = KeepAliveRules(time=100.0, permit_without_calls=True)
+    assert looks(KeepAlive(rules, 0.0), 110.0, busy=False) == [(100.0, Action.PING)]
+
+
+def test_an_old_connection_is_sent_away_and_given_up_after_its_grace() -> None:
+    rules = KeepAliveRules(max_age=50.0, max_age_grace=10.0)
+    assert looks(KeepAlive(rules, 0.0), 70.0, busy=True) == [(50.0, Action.SEND_AWAY), (60.0, Action.GIVE_UP)]
+
+
+def test_a_client_that_does_not_begin_is_given_up() -> None:
+    keepalive = KeepAlive(RULES, 0.0)
+    assert keepalive.check(0.0, False, None, False) == (Action.NOTHING, 5.0)
+    assert keepalive.check(5.0, False, None, False)[0] is Action.GIVE_UP
+
+
+def test_a_frame_that_does_not_end_is_told_from_many_that_do() -> None:
+    keepalive = KeepAlive(RULES, 0.0)
+    for turn in range(10):
+        now = 25.0 * turn
+        keepalive.heard(now)
+        assert keepalive.check(now, True, (0, turn + 1), True)[0] is Action.NOTHING
+    for now in (250.0, 275.0):
+        keepalive.heard(now)
+        assert keepalive.check(now, True, (0, 11), True)[0] is Action.NOTHING
+    assert keepalive.check(300.0, True, (0, 11), True)[0] is Action.GIVE_UP
+
+
+@pytest.mark.parametrize(("has_streams", "allowed"), [(True, 2), (False, 2)])
+def test_pings_strike_until_something_is_sent(has_streams: bool, allowed: int) -> None:
+    strikes = PingStrikes(KeepAliveRules(min_ping_interval=10.0, max_ping_strikes=allowed))
+    assert [strikes.is_too_many(now, has_streams) for now in (0.0, 1.0, 2.0, 3.0)] == [False, False, False, True]
+    strikes.forgive()
+    assert not strikes.is_too_many(4.0, has_streams)
+
+
+def test_pings_in_their_time_do_not_strike() -> None:
+    strikes = PingStrikes(KeepAliveRules(min_ping_interval=10.0, max_ping_strikes=1))
+    assert not any(strikes.is_too_many(now, True) for now in (0.0, 10.0, 20.0, 30.0))
+    assert [strikes.is_too_many(now, False) for now in (40.0, 50.0)] == [False, True]
