@@ -1,5 +1,6 @@
 """What the agent's tests share: a server that is not one."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,11 +17,15 @@ __all__ = ["argosy_server", "triton_server"]
 
 @dataclass
 class FakeControl:
-    """A server's control protocol over its repository folder. A version with a file `broken` does not load."""
+    """A server's control protocol over its repository folder. A version with a file `broken` does not load.
+
+    `asked` counts questions that change nothing.
+    """
 
     repository: Path
     loaded: dict[str, dict[int, str]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    asked: Counter[str] = field(default_factory=Counter)
     gone: bool = False
     draining: set[tuple[str, int]] = field(default_factory=set)
     tallies: list[Tally] = field(default_factory=list)
@@ -28,6 +33,7 @@ class FakeControl:
 
     async def index(self) -> tuple[LoadedModel, ...]:
         """Every version that is loaded, and those that still answer."""
+        self.asked["index"] += 1
         if self.gone:
             raise UnreachableError("the server did not answer")
         ready = [(name, version) for name, versions in self.loaded.items() for version in versions]
@@ -35,6 +41,13 @@ class FakeControl:
             *(LoadedModel(name, version, LoadState.READY) for name, version in ready),
             *(LoadedModel(name, version, LoadState.UNLOADING) for name, version in self.draining),
         )
+
+    async def is_ready(self, name: str, version: int) -> bool:
+        """Whether it is loaded."""
+        self.asked["is_ready"] += 1
+        if self.gone:
+            raise UnreachableError("the server did not answer")
+        return version in self.loaded.get(name, {})
 
     async def load(self, name: str) -> None:
         """Read the folder as a server would; what was loaded stays where anything is wrong."""

@@ -21,13 +21,13 @@ from argosy_runtime.quiet import AT_ONCE, QuietPeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
 from .fetching import Fetching
-from .ledger import LOADING, RETRY_FIRST_S, Ledger
+from .ledger import LOADING, QUEUED, RETRY_FIRST_S, Ledger
+from .observation import Observation
 from .reasons import load_failure
 from .unloading import UntilQuiet
 
 LOG = logging.getLogger(__name__)
 LOADS_AT_ONCE = 4
-DRAIN_POLL_S = 0.1
 SLOW_ANSWERS = 3
 """After this many indexes in a row that did not come in time, a server counts as one that does not answer."""
 
@@ -52,7 +52,8 @@ class Agent:
         self._tell_ended = ended
         self._slow = 0
         self.ledger = Ledger(folder.applied())
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._observation = Observation(control, self.ledger, clock)
+        self._tasks: dict[str, asyncio.Task[bool]] = {}
         self._slots = asyncio.Semaphore(LOADS_AT_ONCE)
         self._fetching = Fetching(folder, storage)
         self._quiet = UntilQuiet(control, quiet, clock, time.time)
@@ -68,12 +69,12 @@ class Agent:
         return any(not self.ledger.has_failed(name) for name in self._tasks)
 
     async def observe(self) -> bool:
-        """Read the server's index. Whether the server answered; if not, nothing is known to be loaded.
+        """See what the server has. Whether it answered; if not, nothing is known to be loaded.
 
         A server that is only slow has what it had: taking its models for lost would take its requests away, too.
         """
         try:
-            index = await self._control.index()
+            await self._observation.look()
         except SlowError:
             self._slow += 1
             if self._slow >= SLOW_ANSWERS:
@@ -83,12 +84,11 @@ class Agent:
             self.forget()
             return False
         self._slow = 0
-        self.ledger.observed(index)
         return True
 
     def forget(self) -> None:
         """The server does not answer."""
-        self.ledger.observed(())
+        self.ledger.lost()
 
     async def aim(self, desired: RenderedRepository) -> None:
         """Take note of what is desired, so that the ledger tells of it; nothing is done about it yet."""
@@ -110,39 +110,43 @@ class Agent:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     async def _targets(self, desired: RenderedRepository) -> dict[str, Target]:
-        targets: dict[str, Target] = {}
-        for model in desired.models:
-            try:
-                keys = await asyncio.to_thread(self._keys, model)
-            except StorageError as error:
-                self.ledger.without_files(model.name, str(error), self._clock())
-            except Exception as error:  # a fault of ours, in what one model says, holds up no other
-                self.ledger.without_files(model.name, f"{type(error).__name__}: {error}", self._clock())
-            else:
-                targets[model.name] = Target(model, keys)
-        return targets
+        found = await asyncio.to_thread(lambda: [self._target(model) for model in desired.models])
+        for model, target in zip(desired.models, found, strict=True):
+            if isinstance(target, str):
+                self.ledger.without_files(model.name, target, self._clock())
+        return {target.model.name: target for target in found if isinstance(target, Target)}
 
-    def _keys(self, model: RenderedModel) -> dict[int, str]:
-        return {
-            version: self._storage.key(source.uri, source.digest) if source.uri else ""
-            for version, source in model.versions.items()
-        }
+    def _target(self, model: RenderedModel) -> Target | str:
+        """A model with the keys of its files, or why they cannot be had. It blocks: folders are looked through."""
+        try:
+            sources = model.versions.items()
+            return Target(model, {v: self._storage.key(s.uri, s.digest) if s.uri else "" for v, s in sources})
+        except StorageError as error:
+            return str(error)
+        except Exception as error:  # a fault of ours, in what one model says, holds up no other
+            return f"{type(error).__name__}: {error}"
 
-    def _start(self, name: str, work: Coroutine[None, None, None]) -> None:
-        self.ledger.doing[name] = "queued"
+    def _start(self, name: str, work: Coroutine[None, None, bool]) -> None:
+        """Have it done. `work` tells at its end whether the ledger knows what has become of it on the server."""
+        self.ledger.begins(name)
         task = asyncio.create_task(work, name=name)
         self._tasks[name] = task
-        task.add_done_callback(lambda _: self._ended(name))
+        task.add_done_callback(self._ended)
 
-    def _ended(self, name: str) -> None:
+    def _ended(self, task: asyncio.Task[bool]) -> None:
+        name = task.get_name()
+        fault = None if task.cancelled() else task.exception()
+        if fault is not None:
+            LOG.error("model %s", name, exc_info=fault)
         self._tasks.pop(name, None)
-        self.ledger.doing.pop(name, None)
+        self.ledger.ended(name, known=not task.cancelled() and fault is None and task.result())
         self._tell_ended()
 
-    async def _bring(self, target: Target) -> None:
+    async def _bring(self, target: Target) -> bool:
         try:
             await self._load_what_can_be(target)
             self.ledger.brought(target)
+            return True
         except StorageStoppedError:
             pass  # something else is wanted by now
         except (StorageError, ControlError, OSError) as error:
@@ -152,6 +156,7 @@ class Agent:
         except Exception as error:  # a fault of ours: like any other it is told, and tried again after a pause
             LOG.exception("model %s", target.model.name)
             self.ledger.failed(target, f"{type(error).__name__}: {error}", FailureKind.LOAD, self._clock())
+        return False
 
     async def _load_what_can_be(self, target: Target) -> None:
         """Load it; where it cannot be and nothing is served yet, have what can be served of it before that is raised.
@@ -183,7 +188,7 @@ class Agent:
         if before is not None and before.model.versions.keys() > target.model.versions.keys():
             leaving = frozenset(before.model.versions.keys() - target.model.versions.keys())
             await self._quiet.wait(name, leaving, lambda: self.ledger.targets.get(name) == wanted)
-            tell("queued")
+            tell(QUEUED)
         files = await self._fetching.files(target, before, tell)
         change = await asyncio.to_thread(self._folder.stage, target, before, files)
         try:
@@ -203,8 +208,8 @@ class Agent:
         self.ledger.applied[target.model.name] = target
         try:
             await asyncio.to_thread(change.accept)
-            if before is not None:
-                await self._drained(target.model.name, set(before.model.versions) - set(target.model.versions))
+            if before is not None and (leaving := set(before.model.versions) - set(target.model.versions)):
+                await self._observation.gone(target.model.name, leaving)
             await asyncio.to_thread(change.tidy)
         except OSError as error:
             LOG.warning("model %s is loaded, and its folder is not tidied up: %s", target.model.name, error)
@@ -216,9 +221,12 @@ class Agent:
         name, refused = target.model.name, ""
         try:
             await self._control.load(name)
+            if await self._observation.are_ready(name, target.model.versions):
+                self._observation.soon()
+                return
         except RefusedError as error:
             refused = str(error)
-        self.ledger.index = await self._control.index()
+        await self._observation.index()
         unready = [v for v in sorted(target.model.versions) if self.ledger.state(name, v) is not LoadState.READY]
         if refused or unready:
             said = next((reason for v in unready if (reason := self.ledger.reason(name, v))), refused)
@@ -235,25 +243,27 @@ class Agent:
         """
         name = before.model.name
         with suppress(ControlError):
-            self.ledger.index = await self._control.index()
+            await self._observation.index()
             if not self.ledger.is_ready(before.model):
                 await self._control.load(name)
 
-    async def _drop(self, name: str) -> None:
+    async def _drop(self, name: str) -> bool:
         self.ledger.doing[name] = "unloading"
         target = self.ledger.applied.get(name)
         versions = set(target.model.versions) if target else set()
         await self._quiet.wait(name, frozenset(versions), lambda: not self.ledger.wants(name))
         if self.ledger.wants(name):
-            return
+            return False
+        known = False
         try:
             await self._control.unload(name)
-            await self._drained(name, versions)
+            known = await self._observation.gone(name, versions)
         except RefusedError:
             pass  # it never was loaded
         except UnreachableError:
-            return  # it stays in the folder, and the next round tries again
+            return False  # it stays in the folder, and the next round tries again
         await self._remove(name)
+        return known
 
     async def _remove(self, name: str) -> None:
         try:
@@ -263,22 +273,6 @@ class Agent:
             await asyncio.sleep(RETRY_FIRST_S)
         else:
             self.ledger.dropped(name)
-
-    async def _drained(self, name: str, versions: set[int]) -> None:
-        """Wait until the server has answered the last request of each version and dropped it, or is gone."""
-        while True:
-            try:
-                if not await self._holds(name, versions):
-                    return
-            except SlowError:
-                pass
-            except ControlError:
-                return
-            await asyncio.sleep(DRAIN_POLL_S)
-
-    async def _holds(self, name: str, versions: set[int]) -> bool:
-        self.ledger.index = await self._control.index()
-        return self.ledger.holds(name, versions)
 
 
 def _kind(error: Exception) -> FailureKind:

@@ -1,4 +1,4 @@
-"""A server's public control protocol: health, index, load, unload, statistics (V2 over HTTP)."""
+"""A server's public control protocol: health, readiness, index, load, unload, statistics (V2 over HTTP)."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -48,6 +48,9 @@ class Controls(Protocol):
     async def index(self) -> tuple[LoadedModel, ...]:
         """Every model version that is loaded, or was tried."""
 
+    async def is_ready(self, model: str, version: int) -> bool:
+        """Whether one version of a model is ready."""
+
     async def load(self, model: str) -> None:
         """Load or reload a model."""
 
@@ -81,6 +84,14 @@ class Control:
         """Every model version the server has loaded, or tried to. Raises ControlError."""
         entries = await self._post("/v2/repository/index", ASK_TIMEOUT_S)
         return tuple(_loaded(entry) for entry in entries or [] if entry.get("version") and entry.get("state"))
+
+    async def is_ready(self, model: str, version: int) -> bool:
+        """Whether one version of a model is ready, of whatever else the server holds. Raises UnreachableError."""
+        path = f"/v2/models/{model}/versions/{version}/ready"
+        try:
+            return (await self._client.get(path)).is_success
+        except httpx.HTTPError as error:
+            raise _unreachable(path, error) from error
 
     async def load(self, model: str) -> None:
         """Load a model, or reload it beside what is served; returns when it answers. Raises ControlError."""

@@ -3,7 +3,7 @@
 The agent writes it; nothing here asks a server, touches a file or reads a clock.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
@@ -14,6 +14,8 @@ COSTLY_FIRST_S, COSTLY_MOST_S = 60.0, 1800.0
 """The pauses where another try would fetch all of a model once more, to the same end."""
 LOADING = "loading"
 """What is said of a model while the server is asked to load it."""
+QUEUED = "queued"
+"""What is said of it before its turn has come."""
 HELD = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 """States in which a server still has a version."""
 
@@ -42,13 +44,54 @@ class Ledger:
         self.failures: dict[str, Failure] = {}
         self._relapses: dict[str, Failure] = {}
         self.doing: dict[str, str] = {}
-        self.index: tuple[LoadedModel, ...] = ()
         self.desired: tuple[RenderedModel, ...] = ()
+        self._index: dict[tuple[str, int], LoadedModel] = {}
         self._unsettled: set[str] = set()
+        self._begun_since: set[str] = set()
+        self._noted_since: set[str] = set()
 
-    def observed(self, index: tuple[LoadedModel, ...]) -> None:
-        """The server's index was read. Of what is under way it may be out of date by the time it is used."""
-        self.index, self._unsettled = index, set(self.doing)
+    @property
+    def unsettled(self) -> bool:
+        """Whether a model's state is not known since something of it has ended."""
+        return not self._unsettled <= self.doing.keys()
+
+    def begins(self, name: str) -> None:
+        """Something of a model is under way from now on."""
+        self.doing[name] = QUEUED
+        self._begun_since.add(name)
+
+    def ended(self, name: str, known: bool) -> None:
+        """It has ended. `known`: the ledger was told by then what has become of the model on the server."""
+        self.doing.pop(name, None)
+        (self._unsettled.discard if known else self._unsettled.add)(name)
+
+    def asked(self) -> None:
+        """The server is asked for its index now: what happens from here on may not be in it."""
+        self._begun_since, self._noted_since = set(self.doing), set()
+
+    def observed(self, index: Iterable[LoadedModel]) -> bool:
+        """The server's index was read. Of what is under way it may be out of date by the time it is used.
+
+        Whether it says anything new.
+        """
+        found = {(each.model, each.version): each for each in index if each.model not in self._noted_since}
+        found |= {key: each for key, each in self._index.items() if key[0] in self._noted_since}
+        new, self._index = found != self._index, found
+        self._unsettled = set(self._begun_since)
+        return new
+
+    def noted(self, name: str, versions: Iterable[int]) -> None:
+        """These versions were found to be ready."""
+        self._index.update({(name, each): LoadedModel(name, each, LoadState.READY) for each in versions})
+        self._noted_since.add(name)
+
+    def lost(self) -> None:
+        """The server does not answer: nothing is known to be loaded."""
+        self._index.clear()
+
+    def ready(self) -> list[tuple[str, int]]:
+        """Every version that the server said is ready, by its model's name."""
+        return [key for key, each in self._index.items() if each.state is LoadState.READY]
 
     def wanted(self, desired: RenderedRepository, targets: dict[str, Target]) -> None:
         """What should be served; `targets` are those whose files can be had.
@@ -107,11 +150,13 @@ class Ledger:
 
     def state(self, name: str, version: int) -> LoadState | None:
         """A version's state, or None if the server says nothing of it."""
-        return next((each.state for each in self._entries(name, version)), None)
+        found = self._index.get((name, version))
+        return found.state if found is not None else None
 
     def reason(self, name: str, version: int) -> str:
         """The server's own words about a version."""
-        return next((each.reason for each in self._entries(name, version)), "")
+        found = self._index.get((name, version))
+        return found.reason if found is not None else ""
 
     def holds(self, name: str, versions: set[int]) -> bool:
         """Whether the server still has any of these versions."""
@@ -146,7 +191,7 @@ class Ledger:
 
     def loaded(self) -> tuple[LoadedModel, ...]:
         """The index, with what is known better: what is under way, and why something failed. By declared names."""
-        seen = {(each.model, each.version): each for each in self.index}
+        seen = dict(self._index)
         for model in self.desired:
             for version in model.versions:
                 ready = self.state(model.name, version) is LoadState.READY
@@ -214,6 +259,3 @@ class Ledger:
             for step, version in model.steps.items()
             if step in self.doing or self.state(step, version) is not LoadState.READY
         )
-
-    def _entries(self, name: str, version: int) -> Iterator[LoadedModel]:
-        return (each for each in self.index if (each.model, each.version) == (name, version))

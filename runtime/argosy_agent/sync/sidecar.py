@@ -19,7 +19,7 @@ from .record import Record, read_record, write_record
 
 LOG = logging.getLogger(__name__)
 POLL_S = 2.0
-"""How often the server is asked for its index when nothing happens: it may restart, or be told by others."""
+"""How often the server is looked at when nothing happens: it may restart, or be told by others."""
 LONGEST_REASON = 2000
 """Characters of one model's reason: a state has to fit into a ConfigMap."""
 
@@ -41,6 +41,7 @@ class Sidecar:
         self._folder, self._wake = folder, wake
         self._record = read_record(folder, pod)
         self._desired: RenderedRepository | None = None
+        self._fingerprint = ""
         self._problem = ""
         self._tried: set[str] = set()
         if self._record.desired:
@@ -82,9 +83,11 @@ class Sidecar:
         self._wake.set()
 
     def _take(self, text: str) -> None:
-        """Go by this text from now on, if it can be read."""
+        """Go by this text from now on, if it can be read. The same one comes again and again."""
         try:
-            self._desired, self._problem = parse_repository(text), ""
+            if self._desired is None or text != self._record.desired:
+                self._desired, self._fingerprint = parse_repository(text), fingerprint(text)
+            self._problem = ""
         except DocumentError as error:
             if str(error) != self._problem:
                 LOG.warning("%s; what was desired before stands", error)
@@ -116,7 +119,7 @@ class Sidecar:
             settled=self._record.settled,
             models=tuple(map(_shortened, ledger.loaded())),
             applied=RenderedRepository(server, applied),
-            desired=fingerprint(self._record.desired) if self._record.desired else "",
+            desired=self._fingerprint,
             problem=self._problem,
         )
 

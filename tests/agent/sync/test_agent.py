@@ -119,6 +119,16 @@ async def test_nothing_is_loaded_twice(bench: Bench) -> None:
     assert bench.fake.calls == ["load m"]
 
 
+async def test_many_loads_are_not_as_many_questions_for_the_whole_index(bench: Bench) -> None:
+    models = [bench.model(f"m{n}", v1=bench.source(f"m{n}", str(n))) for n in range(20)]
+    await bench.settle(*models)
+    assert bench.fake.asked["index"] == 1
+    assert set(bench.states().values()) == {LoadState.READY}
+    await bench.settle(models[0])
+    assert bench.fake.loaded == {"m0": {1: "0"}}
+    assert bench.fake.asked["index"] <= 4
+
+
 async def test_changed_files_of_the_same_version_are_loaded(bench: Bench) -> None:
     await bench.settle(bench.model("m", v1=bench.source("a", "one")))
     await bench.settle(bench.model("m", v1=bench.source("a", "another")))
@@ -470,7 +480,7 @@ async def test_what_is_loaded_counts_although_the_server_does_not_say_that_it_dr
 
     async def loads(name: str) -> None:
         await load(name)
-        answers[:] = [None, error]
+        answers[:] = [error]
 
     async def answering() -> Any:
         if answers and (failing := answers.pop(0)) is not None:
@@ -572,7 +582,7 @@ async def test_a_new_version_is_told_ready_while_the_old_one_still_answers(bench
     await bench.agent.observe()
     await bench.converge(RenderedRepository("server", (bench.model("m", v2=bench.source("b", "two")),)))
     await until(lambda: bench.states().get(("m", 2)) is LoadState.READY)
-    assert bench.states() == {("m", 1): LoadState.UNLOADING, ("m", 2): LoadState.READY}
+    await until(lambda: bench.states() == {("m", 1): LoadState.UNLOADING, ("m", 2): LoadState.READY})
     assert bench.agent.busy
     assert bench.entries("m") == {"1", "2", "config.pbtxt"}
     # killed now, it knows that the new version is loaded
@@ -583,12 +593,13 @@ async def test_a_new_version_is_told_ready_while_the_old_one_still_answers(bench
 
 
 async def test_a_server_that_is_only_slow_keeps_what_it_has(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def slow() -> None:
+    async def slow(*_: object) -> None:
         raise SlowError("no answer within 10 s")
 
     model = bench.model("m", v1=bench.source("a", "one"))
     await bench.settle(model)
-    monkeypatch.setattr(bench.fake, "index", slow)
+    for question in ("index", "is_ready"):
+        monkeypatch.setattr(bench.fake, question, slow)
     assert [await bench.agent.observe() for _ in range(SLOW_ANSWERS - 1)] == [True] * (SLOW_ANSWERS - 1)
     assert bench.states() == {("m", 1): LoadState.READY}
     assert not await bench.agent.observe()

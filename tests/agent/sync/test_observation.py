@@ -1,0 +1,173 @@
+"""How a server is asked: seldom for its whole index, by name in between, once for all who wait. Time is the test's."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from tests.agent.conftest import FakeControl
+
+from argosy_agent.contract import LoadedModel, LoadState
+from argosy_agent.sync.control import SlowError, UnreachableError
+from argosy_agent.sync.ledger import Ledger
+from argosy_agent.sync.observation import DRAIN_FIRST_S, DRAIN_MOST_S, INDEX_FIRST_S, INDEX_MOST_S, Observation
+from argosy_agent.sync.sidecar import POLL_S
+
+
+@dataclass
+class Scene:
+    """A server with models, what is known of it, and a clock that goes on by what is slept."""
+
+    fake: FakeControl
+    ledger: Ledger = field(default_factory=lambda: Ledger({}))
+    now: float = 0.0
+    pauses: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.observation = Observation(self.fake, self.ledger, lambda: self.now, self.sleep)
+
+    async def sleep(self, seconds: float) -> None:
+        """Takes no time."""
+        self.pauses.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    async def looks(self, seconds: float) -> None:
+        """Look as often as the loop beside a server does in so many seconds."""
+        for _ in range(int(seconds / POLL_S)):
+            self.now += POLL_S
+            await self.observation.look()
+
+
+@pytest.fixture
+def scene(fake: FakeControl) -> Scene:
+    """A server with forty models."""
+    fake.loaded = {f"m{n}": {1: ""} for n in range(40)}
+    return Scene(fake)
+
+
+async def test_while_nothing_changes_the_index_is_seldom_asked_for(scene: Scene) -> None:
+    await scene.looks(600)
+    assert scene.fake.asked["index"] <= 600 / INDEX_MOST_S + 3
+    assert scene.fake.asked.total() <= 600 / POLL_S + 1
+
+
+async def test_a_server_that_began_anew_is_found_at_the_next_look(scene: Scene) -> None:
+    await scene.looks(600)
+    scene.fake.loaded = {}
+    await scene.looks(POLL_S)
+    assert scene.ledger.ready() == []
+
+
+async def test_one_model_that_is_lost_is_found_by_the_next_index(scene: Scene) -> None:
+    await scene.looks(600)
+    del scene.fake.loaded["m7"]
+    await scene.looks(INDEX_MOST_S + POLL_S)
+    assert scene.ledger.state("m7", 1) is None
+    assert len(scene.ledger.ready()) == 39
+
+
+async def test_of_few_models_each_is_asked_for_in_its_turn(scene: Scene) -> None:
+    scene.fake.loaded = {"a": {1: ""}, "b": {1: "", 2: ""}}
+    await scene.looks(600)
+    asked = []
+
+    async def is_ready(name: str, version: int) -> bool:
+        asked.append((name, version))
+        return True
+
+    scene.fake.is_ready = is_ready  # type: ignore[method-assign]
+    await scene.looks(INDEX_MOST_S)
+    assert set(asked) == {("a", 1), ("b", 1), ("b", 2)}
+
+
+async def test_after_a_change_the_index_is_asked_for_again_soon(scene: Scene) -> None:
+    await scene.looks(600)
+    scene.fake.asked.clear()
+    scene.observation.soon()
+    await scene.looks(INDEX_FIRST_S)
+    assert scene.fake.asked["index"] == 1
+
+
+async def test_an_empty_server_is_asked_for_its_index(scene: Scene) -> None:
+    scene.fake.loaded = {}
+    await scene.looks(POLL_S)
+    scene.fake.loaded = {"m": {1: ""}}
+    await scene.looks(POLL_S)
+    assert scene.ledger.ready() == [("m", 1)]
+
+
+async def test_while_something_drains_the_pauses_grow(scene: Scene) -> None:
+    scene.fake.draining = {("left", 1)}
+
+    async def sleep(seconds: float) -> None:
+        await Scene.sleep(scene, seconds)
+        if len(scene.pauses) == 12:
+            scene.fake.draining.clear()
+
+    scene.observation = Observation(scene.fake, scene.ledger, lambda: scene.now, sleep)
+    assert await scene.observation.gone("left", {1})
+    longest = [min(DRAIN_FIRST_S * 2**n, DRAIN_MOST_S) for n in range(12)]
+    assert all(most / 2 <= pause <= most for pause, most in zip(scene.pauses, longest, strict=True))
+    assert scene.fake.asked["index"] == 12
+
+
+async def test_what_drains_together_is_asked_for_together(scene: Scene) -> None:
+    scene.fake.draining = {(f"m{n}", 1) for n in range(40)}
+    scene.fake.loaded = {}
+    drains = [asyncio.create_task(scene.observation.gone(f"m{n}", {1})) for n in range(40)]
+    await asyncio.sleep(0)
+    scene.fake.draining = set()
+    assert all(await asyncio.gather(*drains))
+    assert scene.fake.asked["index"] == 1
+
+
+async def test_an_answer_from_before_the_question_does_not_count(scene: Scene) -> None:
+    answers: asyncio.Queue[tuple[LoadedModel, ...]] = asyncio.Queue()
+    scene.fake.index = answers.get  # type: ignore[method-assign]
+    first = asyncio.create_task(scene.observation.index())
+    await asyncio.sleep(0)
+    second = asyncio.create_task(scene.observation.index())
+    answers.put_nowait((LoadedModel("m", 1, LoadState.UNLOADING),))
+    await first
+    assert not second.done()
+    answers.put_nowait(())
+    await second
+    assert scene.ledger.state("m", 1) is None
+
+
+@pytest.mark.parametrize(("trouble", "said"), [(UnreachableError("gone"), False), (SlowError("slow"), True)])
+async def test_a_server_that_is_gone_drains_nothing_and_a_slow_one_is_asked_again(
+    scene: Scene, trouble: Exception, said: bool
+) -> None:
+    troubles, index = [trouble], scene.fake.index
+
+    async def troubled() -> Any:
+        if troubles:
+            raise troubles.pop()
+        return await index()
+
+    scene.fake.index = troubled  # type: ignore[method-assign]
+    assert await scene.observation.gone("m0", {2}) is said
+
+
+async def test_what_a_load_found_outlives_an_index_that_was_asked_for_before(scene: Scene) -> None:
+    scene.ledger.begins("new")
+    scene.ledger.asked()
+    scene.fake.loaded["new"] = {1: ""}
+    assert await scene.observation.are_ready("new", (1,))
+    scene.ledger.ended("new", known=True)
+    scene.ledger.observed((LoadedModel("new", 1, LoadState.LOADING),))
+    assert scene.ledger.state("new", 1) is LoadState.READY
+
+
+async def test_what_ended_unknown_is_asked_for_at_once(scene: Scene) -> None:
+    await scene.looks(600)
+    scene.fake.asked.clear()
+    scene.ledger.begins("m1")
+    await scene.observation.look()
+    assert scene.fake.asked["index"] == 0
+    scene.ledger.ended("m1", known=False)
+    await scene.observation.look()
+    assert scene.fake.asked["index"] == 1
+    assert not scene.ledger.unsettled
