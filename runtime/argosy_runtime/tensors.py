@@ -5,7 +5,7 @@ length before each element. A tensor that only passes through is never decoded.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import prod
 
 import numpy as np
@@ -144,9 +144,7 @@ def byte_size(datatype: str, shape: tuple[int, ...]) -> int:
 
 def _decoded(datatype: str, shape: tuple[int, ...], data: Data) -> Array:
     if datatype == "BYTES":
-        array = np.empty(prod(shape), dtype=np.object_)
-        array[:] = split_strings(data)
-        return array.reshape(shape)
+        return string_array(split_strings(data), shape)
     flat: Array = np.frombuffer(data, numpy_dtype(datatype)) if len(data) else np.empty(0, numpy_dtype(datatype))
     if not flat.flags.aligned:
         flat = flat.copy()
@@ -163,11 +161,15 @@ def _encoded(datatype: str, array: Array) -> Data:
 
 
 def string_elements(array: Array) -> list[bytes]:
-    """The elements of a BYTES array in row-major order; str elements become UTF-8."""
-    return [
-        item if isinstance(item, bytes) else str(item).encode() if isinstance(item, str) else bytes(item)
-        for item in array.ravel().tolist()
-    ]
+    """The elements of a BYTES array in row-major order, as Triton takes them: what is not bytes goes through str."""
+    return [item if isinstance(item, bytes) else str(item).encode() for item in array.ravel().tolist()]
+
+
+def string_array(elements: Sequence[bytes], shape: tuple[int, ...]) -> Array:
+    """The BYTES array of as many elements as the shape has."""
+    array = np.empty(len(elements), dtype=np.object_)
+    array[:] = elements
+    return array.reshape(shape)
 
 
 def join_strings(elements: Iterable[bytes]) -> bytes:
@@ -179,16 +181,26 @@ def join_strings(elements: Iterable[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def split_strings(data: Data) -> list[bytes]:
-    """The inverse of `join_strings`. Raises ValueError where the bytes end too early."""
+class StringsError(ValueError):
+    """The bytes of a BYTES tensor end too early: `left` of them stand where a length or `length` more should."""
+
+    def __init__(self, left: int, length: int | None) -> None:
+        super().__init__("the bytes end within an element" if length is not None else "the bytes end within a length")
+        self.left = left
+        self.length = length
+
+
+def split_strings(data: Data, most: int | None = None) -> list[bytes]:
+    """The inverse of `join_strings`, up to one element more than `most`. Raises StringsError."""
     elements: list[bytes] = []
     offset, size = 0, len(data)
-    while offset < size:
-        end = offset + _LENGTH.size
-        if end > size:
-            raise ValueError("the bytes end within an element's length")
-        offset = end + int(_LENGTH.unpack_from(data, end - _LENGTH.size)[0])
+    while offset < size and (most is None or len(elements) <= most):
+        start = offset + _LENGTH.size
+        if start > size:
+            raise StringsError(size - offset, None)
+        length = int(_LENGTH.unpack_from(data, offset)[0])
+        offset = start + length
         if offset > size:
-            raise ValueError("the bytes end within an element")
-        elements.append(bytes(data[end:offset]))
+            raise StringsError(size - start, length)
+        elements.append(bytes(data[start:offset]))
     return elements

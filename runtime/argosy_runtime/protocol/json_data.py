@@ -6,9 +6,10 @@ import numpy as np
 
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.messages import Array, Tensor
+from argosy_runtime.tensors import string_elements
 
 from .json_text import MAX_NESTING, wrong_type
-from .tensors import DTYPES, InputBytes, element_count, elements_of
+from .tensors import DTYPES, InputBytes, element_count
 
 _ACCEPTED: dict[str, tuple[frozenset[type], str]] = {
     "b": (frozenset((bool,)), "boolean"),
@@ -103,7 +104,7 @@ def write(tensor: Tensor) -> tuple[list[Any], bool]:
     Bytes that are not UTF-8 are carried by surrogates, for `json_text.dumps` to restore.
     """
     if tensor.datatype == "BYTES":
-        return [item.decode("utf-8", "surrogateescape") for item in elements_of(tensor)], True
+        return [item.decode("utf-8", "surrogateescape") for item in string_elements(tensor.array)], True
     if tensor.datatype in ("FP16", "BF16"):
         raise invalid(
             f"sending {tensor.datatype} data via JSON is not supported. Please use the binary data format for output"

@@ -9,6 +9,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelWarmup
 from argosy_runtime.errors import invalid
 from argosy_runtime.messages import Array, InferRequest, Tensor
 from argosy_runtime.modelconfig.datatypes import numpy_dtype, v2_name
+from argosy_runtime.tensors import StringsError, split_strings, string_array
 
 from .layout import WARMUP_FOLDER, inside
 
@@ -63,7 +64,7 @@ def _from_file(path: Path, datatype: str, shape: tuple[int, ...]) -> Array:
         data = path.read_bytes()
     except OSError as error:
         raise invalid(f"cannot read warm-up data {path}: {error.strerror}") from error
-    array = _strings(data) if datatype == "BYTES" else np.frombuffer(data, dtype=numpy_dtype(datatype))
+    array = _array(path, datatype, data)
     if array.size != int(np.prod(shape)):
         raise invalid(
             f"warm-up data {path} holds {array.size} elements, shape {list(shape)} needs {int(np.prod(shape))}"
@@ -71,11 +72,11 @@ def _from_file(path: Path, datatype: str, shape: tuple[int, ...]) -> Array:
     return array.reshape(shape)
 
 
-def _strings(data: bytes) -> Array:
-    values: list[bytes] = []
-    offset = 0
-    while offset < len(data):
-        size = int.from_bytes(data[offset : offset + 4], "little")
-        values.append(data[offset + 4 : offset + 4 + size])
-        offset += 4 + size
-    return np.array(values, dtype=np.object_)
+def _array(path: Path, datatype: str, data: bytes) -> Array:
+    if datatype != "BYTES":
+        return np.frombuffer(data, dtype=numpy_dtype(datatype))
+    try:
+        elements = split_strings(data)
+    except StringsError as error:
+        raise invalid(f"warm-up data {path}: {error}") from None
+    return string_array(elements, (len(elements),))

@@ -3,33 +3,19 @@
 import struct
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-from argosy_runtime.messages import Array
+from argosy_runtime.modelconfig import config_type, numpy_dtype
+from argosy_runtime.modelconfig.datatypes import TABLE
+from argosy_runtime.tensors import Array, StringsError, join_strings, split_strings, string_array, string_elements
 
-_BY_NUMBER: dict[int, tuple[str, type]] = {
-    1: ("BOOL", np.bool_),
-    2: ("UINT8", np.uint8),
-    3: ("UINT16", np.uint16),
-    4: ("UINT32", np.uint32),
-    5: ("UINT64", np.uint64),
-    6: ("INT8", np.int8),
-    7: ("INT16", np.int16),
-    8: ("INT32", np.int32),
-    9: ("INT64", np.int64),
-    10: ("FP16", np.float16),
-    11: ("FP32", np.float32),
-    12: ("FP64", np.float64),
-    13: ("BYTES", np.object_),
-    14: ("BF16", ml_dtypes.bfloat16),
-}
+# TRITONSERVER_DataType numbers its types as ModelConfig's DataType does.
+_BY_NUMBER: dict[int, tuple[str, type]] = {config_type(row.v2): (row.v2, numpy_dtype(row.v2).type) for row in TABLE}
 _NUMBERS = {np.dtype(dtype): number for number, (_, dtype) in _BY_NUMBER.items()}
-_BYTES = 13
+_BYTES = config_type("BYTES")
 
 TRITON_STRING_TO_NUMPY: dict[str, type] = {
-    "TYPE_STRING" if name == "BYTES" else f"TYPE_{name}": bool if name == "BOOL" else dtype
-    for name, dtype in _BY_NUMBER.values()
+    row.config_name: bool if row.v2 == "BOOL" else numpy_dtype(row.v2).type for row in TABLE
 }
 
 
@@ -54,11 +40,6 @@ def wire_name(number: int) -> str:
     return _BY_NUMBER[number][0]
 
 
-def element_bytes(element: Any) -> bytes:
-    """One element of a BYTES tensor as bytes; anything but bytes goes through str and UTF-8."""
-    return element if isinstance(element, bytes) else str(element).encode("utf-8")
-
-
 def serialize_byte_tensor(input_tensor: Array) -> bytes | tuple[()] | None:
     """Every element in C order as a little-endian u32 length and its bytes.
 
@@ -66,24 +47,16 @@ def serialize_byte_tensor(input_tensor: Array) -> bytes | tuple[()] | None:
     """
     if input_tensor.size == 0:
         return ()
-    if input_tensor.dtype.kind not in "OS":
-        return None
-    elements = [element_bytes(element) for element in input_tensor.ravel(order="C").tolist()]
-    return b"".join(struct.pack("<I", len(element)) + element for element in elements)
+    return join_strings(string_elements(input_tensor)) if input_tensor.dtype.kind in "OS" else None
 
 
 def deserialize_bytes_tensor(encoded_tensor: bytes) -> Array:
     """The inverse of `serialize_byte_tensor`: a one-dimensional object array.
 
-    Raises struct.error where cut short.
+    Raises struct.error where cut short, as Triton's does.
     """
-    elements: list[bytes] = []
-    offset = 0
-    while offset < len(encoded_tensor):
-        (length,) = struct.unpack_from("<I", encoded_tensor, offset)
-        (element,) = struct.unpack_from(f"<{length}s", encoded_tensor, offset + 4)
-        elements.append(element)
-        offset += 4 + length
-    array = np.empty(len(elements), dtype=np.object_)
-    array[:] = elements
-    return array
+    try:
+        elements = split_strings(encoded_tensor)
+    except StringsError as error:
+        raise struct.error(str(error)) from None
+    return string_array(elements, (len(elements),))

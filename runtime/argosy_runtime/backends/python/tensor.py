@@ -8,6 +8,7 @@ import numpy as np
 
 from argosy_runtime import messages
 from argosy_runtime.messages import Array
+from argosy_runtime.tensors import string_array, string_elements
 
 from . import datatypes
 from .errors import TritonModelException
@@ -94,13 +95,9 @@ def to_message(tensor: Tensor) -> messages.Tensor:
     """What a model answers, as the server sees it: BYTES become an object array of bytes."""
     array = tensor.as_numpy()
     datatype = datatypes.wire_name(tensor.triton_dtype())
-    return messages.Tensor(tensor.name(), datatype, _bytes_array(array) if datatype == "BYTES" else array)
-
-
-def _bytes_array(array: Array) -> Array:
-    converted = np.empty(array.size, dtype=np.object_)
-    converted[:] = [datatypes.element_bytes(element) for element in array.ravel(order="C").tolist()]
-    return converted.reshape(array.shape)
+    if datatype == "BYTES":
+        array = string_array(string_elements(array), array.shape)
+    return messages.Tensor(tensor.name(), datatype, array)
 
 
 def _writable(array: Array) -> Array:
