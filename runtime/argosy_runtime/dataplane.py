@@ -15,8 +15,10 @@ from .modelcalls import ModelCalls
 from .repository import describing
 from .repository.layout import ModelFolder
 from .repository.options import ControlMode, RepositoryOptions
+from .repository.preparing import Preparer
 from .repository.records import ModelRecord
 from .repository.registry import Registry
+from .repository.served import ServedModel
 from .repository.watch import changes
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family, exposition
@@ -56,7 +58,12 @@ class DataPlane:
         self._seen: dict[str, ModelFolder] = {}
         self._server_id = server_id
         self._custom = CustomMetrics()
-        self.registry = Registry(options, gpus, ModelCalls(self))
+        calls = ModelCalls(self)
+        self.registry = Registry(
+            options,
+            Preparer(options, gpus, calls),
+            lambda prepared, version: ServedModel(prepared, version, gpus, calls, options),
+        )
         self.requests = 0
         """Inference requests that ever came and could be read, whatever became of them."""
         self._accepting = True
@@ -83,7 +90,6 @@ class DataPlane:
                 await self.registry.load(name, None, {})
             except ServingError as error:
                 failures[name] = error
-                _log.error("%s", error.message)
         return failures
 
     async def poll(self) -> None:

@@ -14,7 +14,6 @@ OnDeath = Callable[[Instance, ServingError], None]
 NewInstance = Callable[[OnDeath], Instance]
 
 _FIRST_RETRY_SECONDS = 0.2
-_STOP_SECONDS = 30.0
 _LAST_RETRY_SECONDS = 30.0
 
 
@@ -31,6 +30,7 @@ class InstanceGroup:
         self._makers = list(makers)
         self._on_return = on_return
         self._on_end = on_end
+        self._made: list[Instance] = []
         self._alive: dict[Instance, NewInstance] = {}
         self._revivals: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -38,16 +38,24 @@ class InstanceGroup:
         self.lost: ServingError | None = None
 
     async def start(self) -> None:
-        """Load every instance, all at once; the first failure ends those that loaded and is raised."""
-        instances = [(make(self._on_death), make) for make in self._makers]
-        results = await asyncio.gather(*(instance.start() for instance, _ in instances), return_exceptions=True)
-        failures = [result for result in results if isinstance(result, BaseException)]
-        if failures:
-            started = [one for (one, _), result in zip(instances, results, strict=True) if result is None]
-            await asyncio.gather(*(instance.stop(_STOP_SECONDS) for instance in started))
-            raise failures[0]
-        self._alive = dict(instances)
-        self.idle = [instance for instance, _ in instances]
+        """Load every instance, all at once, and raise the first failure; `stop` ends those that loaded."""
+        self._made = [make(self._on_death) for make in self._makers]
+        loads = [self._load(instance, make) for instance, make in zip(self._made, self._makers, strict=True)]
+        results = await asyncio.gather(*loads, return_exceptions=True)
+        for failure in results:
+            if failure is not None:
+                raise failure
+        # One that died since it had loaded is on its way back, or back.
+        self.idle += [instance for instance in self._made if instance in self._alive and instance not in self.idle]
+
+    async def _load(self, instance: Instance, make: NewInstance) -> None:
+        await instance.start()
+        self._alive[instance] = make
+
+    @property
+    def still_loading(self) -> bool:
+        """Whether an instance whose load was given up loads all the same."""
+        return any(instance.still_loading for instance in self._made)
 
     def take(self) -> Instance:
         """The instance that has been free the longest."""

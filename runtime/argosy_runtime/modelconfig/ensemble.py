@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from .waves import waves
+
 
 @dataclass(frozen=True, slots=True)
 class EnsembleStep:
@@ -78,11 +80,4 @@ class EnsembleGraph:
 
     def waves(self) -> tuple[tuple[EnsembleStep, ...], ...]:
         """Steps by the wave in which they can run at the earliest; steps that never can are left out."""
-        ready = set(self.inputs)
-        waiting = list(self.steps)
-        waves: list[tuple[EnsembleStep, ...]] = []
-        while wave := tuple(step for step in waiting if step.consumes <= ready):
-            waves.append(wave)
-            ready |= {tensor for step in wave for tensor in step.produces}
-            waiting = [step for step in waiting if step not in wave]
-        return tuple(waves)
+        return waves(self.steps, lambda step: step.consumes, lambda step: step.produces, self.inputs)

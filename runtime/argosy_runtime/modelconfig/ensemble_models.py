@@ -8,6 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from .datatypes import config_name
 from .ensemble import EnsembleGraph, EnsembleStep
 from .errors import Violation
+from .nesting import circles
 from .shapes import full_shape, shape_text, tensors_fit
 
 
@@ -58,27 +59,11 @@ def is_decoupled(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig
 
 def check_cycles(configs: Mapping[str, ModelConfig]) -> list[Violation]:
     """Ensembles that contain themselves through other ensembles. The path is the ensemble's name."""
-    upstream = {name: sorted(EnsembleGraph.parse(config).models) for name, config in configs.items()}
-    found = []
-    for start in sorted(upstream):
-        last = _closing_step(start, upstream)
-        if last is not None:
-            message = f"circular dependency between ensembles: {start} -> ... -> {last} -> {start}"
-            found.append(Violation(start, message))
-    return found
-
-
-def _closing_step(start: str, upstream: Mapping[str, list[str]]) -> str | None:
-    seen, waiting = {start}, [start]
-    while waiting:
-        current = waiting.pop()
-        for model in upstream.get(current, ()):
-            if model == start:
-                return current
-            if model not in seen:
-                seen.add(model)
-                waiting.append(model)
-    return None
+    steps = {name: EnsembleGraph.parse(config).models for name, config in configs.items()}
+    return [
+        Violation(start, f"circular dependency between ensembles: {start} -> ... -> {last} -> {start}")
+        for start, last in circles(steps)
+    ]
 
 
 def _path(step: EnsembleStep) -> str:

@@ -9,7 +9,7 @@ from tritonclient.grpc.model_config_pb2 import ModelInput, ModelOutput
 from argosy_runtime.errors import invalid
 from argosy_runtime.modelconfig.datatypes import v2_name
 
-from .records import ModelRecord, State, VersionRecord
+from .records import ModelRecord, State
 from .served import ServedVersion
 
 TensorMetadata: TypeAlias = pb.ModelMetadataResponse.TensorMetadata
@@ -52,14 +52,9 @@ def index(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: 
     for name in sorted(names):
         versions = records[name].versions if name in records else {}
         for number, held in sorted(versions.items()):
-            state = _state(held)
+            state = held.state
             if not ready_only or state is State.READY:
-                reason = held.served.problem if held.served is not None else held.reason
-                response.models.add(name=name, version=str(number), state=state.value, reason=reason)
+                response.models.add(name=name, version=str(number), state=state.value, reason=held.reason)
         if not versions and not ready_only:
             response.models.add(name=name)
     return response
-
-
-def _state(held: VersionRecord) -> State:
-    return State.UNAVAILABLE if held.state is State.READY and not held.ready else held.state

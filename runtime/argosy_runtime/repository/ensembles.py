@@ -1,27 +1,29 @@
-"""Ensembles among the models of a server: which steps they need, in which order they load, whether they can run now."""
+"""Ensembles among the models of a server: which steps they need, whether they can run, how they follow their steps."""
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, invalid, unavailable
-from argosy_runtime.modelconfig import ConfigError, check_cycles, check_steps, is_decoupled
+from argosy_runtime.modelconfig import ConfigError, check_cycles, check_steps, is_decoupled, nesting
 from argosy_runtime.scheduling.ensemble import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .layout import ModelFolder
 from .preparing import Prepared, declared_config
-from .records import ModelRecord
+from .records import UNLOADED, ModelRecord
+from .retirement import Retirement
 from .served import ServedEnsemble, ServedVersion
 
-
-def looks_like_one(folder: ModelFolder) -> bool:
-    """Whether its configuration has steps; a configuration that cannot be read has none."""
-    return bool(steps_of(folder, None))
+_log = logging.getLogger("argosy.repository")
 
 
 def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
-    """The models of an ensemble's steps, in order, each once; none where it is no ensemble."""
+    """The models of an ensemble's steps, in order, each once; none where it is no ensemble, or cannot be read."""
+    # To parse thousands of configurations only to learn that they are none takes seconds.
+    if "ensemble" not in (override or folder.config_text or "").lower():
+        return []
     try:
         config = declared_config(folder, override)
     except ConfigError:
@@ -29,54 +31,49 @@ def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
     return list(dict.fromkeys(step.model_name for step in config.ensemble_scheduling.step))
 
 
-def step_names(prepared: Prepared) -> set[str]:
-    """The models that an ensemble runs."""
-    return {step.model_name for step in prepared.config.ensemble_scheduling.step}
-
-
-def in_order(folders: list[ModelFolder]) -> list[ModelFolder]:
-    """Ensembles so that those which others contain come first; those in a cycle come last, to fail with a message."""
-    waiting = {folder.name: folder for folder in folders}
-    ordered: list[ModelFolder] = []
-    while waiting:
-        ready = [name for name, folder in waiting.items() if not set(steps_of(folder, None)) & waiting.keys()]
-        if not ready:
-            return [*ordered, *waiting.values()]
-        ordered += [waiting.pop(name) for name in ready]
-    return ordered
-
-
-def inner_first(records: list[ModelRecord]) -> list[ModelRecord]:
-    """The same for what is already prepared."""
-    folders = [record.prepared.folder for record in records if record.prepared is not None]
-    by_name = {record.name: record for record in records}
-    return [by_name[folder.name] for folder in in_order(folders)]
-
-
-def lost_step(prepared: Prepared, records: Mapping[str, ModelRecord]) -> bool:
-    """Whether a model that it runs was taken out of service."""
-    return any(name in records and not records[name].wanted for name in step_names(prepared))
+def step_names(record: ModelRecord) -> set[str]:
+    """The models that a record's ensemble runs; none where it is no ensemble."""
+    if record.prepared is None:
+        return set()
+    return {step.model_name for step in record.prepared.config.ensemble_scheduling.step}
 
 
 def needed(records: Iterable[ModelRecord]) -> set[str]:
     """Models that some wanted ensemble runs."""
-    return {
-        step
-        for record in records
-        if record.wanted and record.is_ensemble and record.prepared is not None
-        for step in step_names(record.prepared)
-    }
+    return {step for record in records if record.wanted for step in step_names(record)}
 
 
-def compile_version(
+def follow(records: Mapping[str, ModelRecord], name: str, retirement: Retirement) -> None:
+    """A model came, changed or went: every ensemble that runs it is put on what serves now, or taken down."""
+    steps = {each: step_names(record) for each, record in records.items() if record.wanted and record.is_ensemble}
+    for ensemble in nesting.dependents(steps, name):
+        record = records[ensemble]
+        assert record.prepared is not None
+        for version in record.prepared.versions:
+            _follow(record, record.prepared, version, records, retirement)
+
+
+def _follow(
+    record: ModelRecord,
     prepared: Prepared,
     version: int,
     records: Mapping[str, ModelRecord],
-    old: ServedVersion | None,
-) -> ServedEnsemble:
+    retirement: Retirement,
+) -> None:
+    try:
+        served = compile_version(prepared, version, records)
+    except ServingError as error:
+        lost = any(step in records and not records[step].wanted for step in step_names(record))
+        retirement.retire(record, version, UNLOADED if lost else error.message)
+        _log.warning("ensemble '%s' cannot serve: %s", record.name, error.message)
+    else:
+        retirement.replace(record, version, served)
+
+
+def compile_version(prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> ServedEnsemble:
     """An ensemble's version on the models as they are served now. Raises ServingError where they do not fit.
 
-    Its counters go on from `old`, since a step's reload is no new ensemble.
+    Its counters go on from those of what serves now, since a step's reload is no new ensemble.
     """
     config = ModelConfig()
     config.CopyFrom(prepared.config)
@@ -89,9 +86,10 @@ def compile_version(
         raise invalid("; ".join(map(str, violations)))
     config.model_transaction_policy.decoupled = is_decoupled(config, by_name)
     compiled = EnsembleSteps.of(config, lambda name, step_version: served[name, step_version].config)
+    old = records[config.name].answering.get(str(version))
     statistics = old.statistics if old is not None else ModelStatistics()
     models = {(name, "" if number < 0 else str(number)): model for (name, number), model in served.items()}
-    return ServedEnsemble(Prepared(prepared.folder, config, prepared.versions), version, compiled, models, statistics)
+    return ServedEnsemble(prepared.with_config(config), version, compiled, models, statistics)
 
 
 def _refuse_cycle(config: ModelConfig, records: Mapping[str, ModelRecord]) -> None:
@@ -107,25 +105,10 @@ def _refuse_cycle(config: ModelConfig, records: Mapping[str, ModelRecord]) -> No
 
 def _served(ensemble: str, records: Mapping[str, ModelRecord], name: str, version: int) -> ServedVersion:
     record = records.get(name)
-    versions = record.versions if record is not None else {}
-    serving = {number: held.served for number, held in versions.items() if held.served is not None}
-    if version >= 0 and version in serving:
-        return serving[version]
-    if version < 0 and serving:
-        return serving[max(serving)]
+    if record is not None:
+        served = record.answering.get("" if version < 0 else str(version))
+        if served is not None:
+            return served
     wanted = f"'{name}' version {version}" if version >= 0 else f"'{name}'"
     why = f": {record.failure}" if record is not None and record.failure else ""
     raise unavailable(f"ensemble '{ensemble}' depends on {wanted} which has no loaded version{why}")
-
-
-__all__ = [
-    "ServingError",
-    "compile_version",
-    "in_order",
-    "inner_first",
-    "looks_like_one",
-    "lost_step",
-    "needed",
-    "step_names",
-    "steps_of",
-]

@@ -33,7 +33,8 @@ class ModelFolder:
 
     `config_text` is None where there is no configuration file. `versions` ascend. `files` lists the direct
     entries of each version folder; a directory's name ends with "/". `fingerprint` changes with any file,
-    `content_fingerprint` with any but the configuration, `shared_fingerprint` with those of no version.
+    `content_fingerprint` with any but the configuration, `shared_fingerprint` with those of no version, each of
+    `version_fingerprints` with those of one.
     `problem` says why the model cannot be loaded, None where nothing stands against it. `also_in` are further
     folders of the same name.
     """
@@ -46,6 +47,7 @@ class ModelFolder:
     fingerprint: str
     content_fingerprint: str
     shared_fingerprint: str = ""
+    version_fingerprints: Mapping[int, str] = field(default_factory=dict)
     config_path: Path | None = None
     problem: str | None = None
     also_in: tuple[Path, ...] = field(default=())
@@ -107,6 +109,7 @@ def read_folder(path: Path, config_name: str = "") -> ModelFolder:
         fingerprint=_digest(entries),
         content_fingerprint=_digest([entry for entry in entries if not _is_config(entry.relative)]),
         shared_fingerprint=_digest([entry for entry in entries if _is_shared(entry.relative)]),
+        version_fingerprints={v: _digest([e for e in entries if _first(e.relative) == str(v)]) for v in versions},
         config_path=config_path,
         problem=problem,
     )
@@ -118,15 +121,6 @@ def inside(folder: Path, relative: str) -> Path:
     if not path.resolve().is_relative_to(folder.resolve()):
         raise invalid(f"'{relative}' must be a path inside the model's folder")
     return path
-
-
-def fingerprint(folder: Path) -> str:
-    """What changes when any file of a model's folder does: names, times, sizes and inodes, as one digest.
-
-    Bytecode caches, hidden files and editors' temporary files do not count.
-    Raises OSError where the folder cannot be read.
-    """
-    return _digest(list(_walk(folder)))
 
 
 def _unreadable(path: Path, problem: str) -> ModelFolder:
@@ -218,15 +212,19 @@ def _is_ignored(name: str) -> bool:
 
 
 def _is_config(relative: str) -> bool:
-    return relative == CONFIG_FILE or relative.split("/", 1)[0] == CONFIGS_FOLDER
+    return relative == CONFIG_FILE or _first(relative) == CONFIGS_FOLDER
 
 
 def _is_shared(relative: str) -> bool:
-    first = relative.split("/", 1)[0]
-    return not _is_config(relative) and not is_version(first)
+    return not _is_config(relative) and not is_version(_first(relative))
+
+
+def _first(relative: str) -> str:
+    return relative.split("/", 1)[0]
 
 
 def _digest(entries: Sequence[_Entry]) -> str:
+    """Names, times, sizes and inodes as one text. What `_walk` passes over does not count."""
     digest = hashlib.sha256()
     for entry in sorted(entries, key=lambda entry: entry.relative):
         digest.update(repr((entry.relative, entry.mtime_ns, entry.size, entry.inode)).encode())

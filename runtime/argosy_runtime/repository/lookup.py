@@ -49,5 +49,4 @@ def _not_a_number(version: str) -> ServingError:
 
 def _why_not(held: VersionRecord) -> str:
     """Why a version does not answer; "" where there is no more to say than that it is not loaded."""
-    reason = held.served.problem if held.served is not None else held.reason
-    return "" if reason == UNLOADED else reason
+    return "" if held.reason == UNLOADED else held.reason

@@ -1,6 +1,9 @@
-"""Models that a load request brings along: their files live in a folder of the server's own until it ends."""
+"""Models that a load request brings along: their files live in a folder of the server's own while they are needed."""
 
+import asyncio
+import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
@@ -10,32 +13,70 @@ _PREFIX = "file:"
 
 
 class OverrideStore:
-    """Writes the files of `load` requests below one temporary folder."""
+    """The files of `load` requests, below one temporary folder. A model's folder goes when nobody holds it any more."""
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._holders: Counter[Path] = Counter()
+        self._removals: set[asyncio.Future[None]] = set()
 
-    def write(self, name: str, override: str | None, files: Mapping[str, bytes]) -> Path:
-        """The model's new folder. `files` maps "file:<version>/<name>" to content. Raises ServingError."""
+    async def write(self, name: str, override: str | None, files: Mapping[str, bytes]) -> Path:
+        """The model's new folder, held by the caller. `files` maps "file:<version>/<name>" to content.
+
+        Raises ServingError, or OSError where the disk does, and then leaves nothing behind.
+        """
         if override is None:
             raise invalid(
                 f"failed to load '{name}', failed to poll from model repository: a load request with files "
                 "needs the parameter 'config'"
             )
+        content = {_relative(key): value for key, value in files.items()}
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="argosy-override-")
-        root = Path(tempfile.mkdtemp(dir=self._folder.name)) / PurePosixPath(name).name
-        for key, content in files.items():
-            path = root / _relative(key)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        return root
+            self._folder = tempfile.TemporaryDirectory(prefix="argosy-override-", ignore_cleanup_errors=True)
+        path = await asyncio.to_thread(_write, self._folder.name, PurePosixPath(name).name, content)
+        self._holders[path] = 1
+        return path
 
-    def clear(self) -> None:
+    def hold(self, path: Path) -> None:
+        """One more needs a model's folder; folders of the repositories are nobody's to remove."""
+        if path in self._holders:
+            self._holders[path] += 1
+
+    def release(self, path: Path) -> None:
+        """One needs it no more; after the last it is removed, in a thread."""
+        if path not in self._holders:
+            return
+        self._holders[path] -= 1
+        if not self._holders[path]:
+            del self._holders[path]
+            removal = asyncio.get_running_loop().run_in_executor(None, _remove, path.parent)
+            self._removals.add(removal)
+            removal.add_done_callback(self._removals.discard)
+
+    async def clear(self) -> None:
         """Remove everything."""
+        await asyncio.gather(*self._removals)
+        self._holders.clear()
         if self._folder is not None:
-            self._folder.cleanup()
+            await asyncio.to_thread(self._folder.cleanup)
             self._folder = None
+
+
+def _write(below: str, name: str, content: Mapping[PurePosixPath, bytes]) -> Path:
+    parent = Path(tempfile.mkdtemp(dir=below))
+    try:
+        for relative, data in content.items():
+            path = parent / name / relative
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    except BaseException:
+        _remove(parent)
+        raise
+    return parent / name
+
+
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _relative(key: str) -> PurePosixPath:

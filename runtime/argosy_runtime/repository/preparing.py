@@ -1,8 +1,8 @@
 """From a model's folder to the complete, checked configuration that it is served with."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -22,16 +22,34 @@ from .options import RepositoryOptions
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A folder understood: every default filled in, the versions to serve, ascending."""
+    """A folder understood: every default filled in, the versions to serve, ascending; class labels by output."""
 
     folder: ModelFolder
     config: ModelConfig
     versions: tuple[int, ...]
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_ensemble(self) -> bool:
         """Whether its steps are other models."""
         return bool(self.config.HasField("ensemble_scheduling"))
+
+    def with_config(self, config: ModelConfig) -> "Prepared":
+        """The same with another configuration."""
+        return replace(self, config=config)
+
+    def key(self, version: int) -> tuple[str, ...]:
+        """What calls for a reload of a version when it changes: all of the configuration but its policy, and files."""
+        config = ModelConfig()
+        config.CopyFrom(self.config)
+        config.ClearField("version_policy")
+        folder = self.folder
+        return (
+            str(folder.path),
+            config.SerializeToString(deterministic=True).hex(),
+            folder.shared_fingerprint,
+            folder.version_fingerprints.get(version, ""),
+        )
 
 
 class Preparer:
@@ -64,13 +82,14 @@ class Preparer:
             raise invalid(str(error)) from error
         _raise_if_any([*check(config, folder.name), *check_placement(config, self._gpus)])
         _refuse_what_is_missing(config)
-        return Prepared(folder, config, polled.versions)
+        labels = await asyncio.to_thread(_read_labels, folder.path, config)
+        return Prepared(folder, config, polled.versions, labels)
 
     async def _autofill(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
         """Let the backend add what the model file knows, where the model's own code may run: not in this process."""
-        if not self._options.autocomplete or not _needs_completion(folder, config, version):
-            return config
         path = folder.version_path(version)
+        if not self._options.autocomplete or not await asyncio.to_thread(_needs_completion, path, config):
+            return config
         if isolation(config) is Isolation.THREAD:
             backend = await asyncio.to_thread(resolve, config.backend)
             return await asyncio.to_thread(backend.complete_config, folder.path, path, config)
@@ -102,11 +121,11 @@ def load_timeout(config: ModelConfig, options: RepositoryOptions) -> float:
     return seconds
 
 
-def _needs_completion(folder: ModelFolder, config: ModelConfig, version: int) -> bool:
+def _needs_completion(version_path: Path, config: ModelConfig) -> bool:
     """Starting a process only to learn that a Python model completes nothing would double its load time."""
     if config.backend != "python":
         return True
-    source = folder.version_path(version) / config.default_model_filename
+    source = version_path / config.default_model_filename
     return not source.is_file() or b"auto_complete_config" in source.read_bytes()
 
 
@@ -127,7 +146,7 @@ def _refuse_what_is_missing(config: ModelConfig) -> None:
         raise unsupported(f"model '{config.name}': ragged batches are not supported by this server yet")
 
 
-def read_labels(model_dir: Path, config: ModelConfig) -> dict[str, list[str]]:
+def _read_labels(model_dir: Path, config: ModelConfig) -> dict[str, list[str]]:
     """The class labels of each output that names a label file, one a line."""
     labels: dict[str, list[str]] = {}
     for output in config.output:
@@ -150,5 +169,4 @@ __all__ = [
     "declared_config",
     "isolation",
     "load_timeout",
-    "read_labels",
 ]

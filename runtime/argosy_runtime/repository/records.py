@@ -1,15 +1,19 @@
 """What the registry knows of each model: its versions and their states, as the repository index tells them."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from argosy_runtime.errors import ServingError
+
 from .layout import ModelFolder
 from .preparing import Prepared
-from .served import ServedVersion
+from .served import LoadingVersion, ServedVersion
 
 UNLOADED = "unloaded"
-"""Why a version is unavailable that was taken out of service."""
+"""Why a version is unavailable that was taken out of service, or never got there though nothing is wrong with it."""
 
 
 class State(StrEnum):
@@ -23,38 +27,74 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class VersionRecord:
-    """One version: its state, why it is unavailable, what serves it. `key` changes with all that calls for a reload."""
+    """One version of a model. Its state is not set but follows from what is there, so no way out can forget it:
 
-    state: State
-    reason: str = ""
+        served   loads   closings   state
+        yes      any     any        READY while it can answer, else UNAVAILABLE
+        no       > 0     any        LOADING
+        no       0       > 0        UNLOADING
+        no       0       0          UNAVAILABLE
+
+    `loads` counts attempts to load it, `closings` what has left service and still answers or still holds something.
+    `why` is the reason while nothing serves. `key` changes with all that calls for a reload.
+    """
+
     served: ServedVersion | None = None
     key: tuple[str, ...] = ()
+    why: str = UNLOADED
+    loads: int = 0
+    closings: int = 0
+    failed_loads: int = 0
 
     @property
-    def ready(self) -> bool:
-        """Whether requests are answered."""
-        return self.served is not None and self.served.ready
+    def state(self) -> State:
+        """See above."""
+        if self.served is not None:
+            return State.READY if self.served.ready else State.UNAVAILABLE
+        if self.loads:
+            return State.LOADING
+        return State.UNLOADING if self.closings else State.UNAVAILABLE
+
+    @property
+    def reason(self) -> str:
+        """Why it is in this state, as the index tells it."""
+        if self.served is not None:
+            return self.served.problem
+        return "" if self.loads or self.closings else self.why
 
 
 @dataclass(slots=True)
 class ModelRecord:
-    """One model the server has been asked for; `asked_for` by its own name, not as a step of an ensemble."""
+    """One model the server has been asked for; `asked_for` by its own name, not as a step of an ensemble.
+
+    `prepared`, `folder` and `override` are those of what serves; of an ensemble that waits for its steps, of that.
+    Whoever loads or unloads it holds `lock`. `answering` has what serves by version as requests name it, "" the
+    latest. `abandoned` are attempts to load it that were given up and cannot be ended.
+    """
 
     name: str
     versions: dict[int, VersionRecord] = field(default_factory=dict)
+    answering: dict[str, ServedVersion] = field(default_factory=dict)
     prepared: Prepared | None = None
     folder: ModelFolder | None = None
     override: str | None = None
     wanted: bool = False
     asked_for: bool = False
     failure: str = ""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    abandoned: list[LoadingVersion] = field(default_factory=list)
 
     def serving(self) -> Iterator[tuple[int, ServedVersion]]:
         """Versions that answer, ascending."""
         for version in sorted(self.versions):
-            record = self.versions[version]
-            if record.served is not None and record.served.ready:
-                yield version, record.served
+            served = self.versions[version].served
+            if served is not None and served.ready:
+                yield version, served
+
+    @property
+    def serves(self) -> bool:
+        """Whether any version is in service, able to answer or not."""
+        return bool(self.answering)
 
     @property
     def is_ensemble(self) -> bool:
@@ -64,4 +104,47 @@ class ModelRecord:
     @property
     def busy(self) -> bool:
         """Whether a version is coming or going."""
-        return any(record.state in (State.LOADING, State.UNLOADING) for record in self.versions.values())
+        return any(held.state in (State.LOADING, State.UNLOADING) for held in self.versions.values())
+
+    @contextmanager
+    def loading(self, versions: Iterable[int]) -> Iterator[None]:
+        """While these are being loaded."""
+        held = [self.versions.setdefault(version, VersionRecord()) for version in versions]
+        for each in held:
+            each.loads += 1
+        try:
+            yield
+        finally:
+            for each in held:
+                each.loads -= 1
+
+    def put(self, version: int, served: ServedVersion, key: tuple[str, ...] = ()) -> ServedVersion | None:
+        """A version enters service; what it takes the place of."""
+        held = self.versions.setdefault(version, VersionRecord())
+        old, held.served, held.key = held.served, served, key
+        self._note_answering()
+        return old
+
+    def take(self, version: int, why: str) -> ServedVersion | None:
+        """A version leaves service; what served it."""
+        held = self.versions[version]
+        old, held.served, held.key, held.why = held.served, None, (), why
+        self._note_answering()
+        return old
+
+    def fail(self, errors: Mapping[int, ServingError], versions: Collection[int]) -> None:
+        """A load of `versions` failed. Where nothing serves, the index tells of no others any more."""
+        self.failure = next(iter(errors.values())).message
+        for version, error in errors.items():
+            held = self.versions.setdefault(version, VersionRecord())
+            held.why = error.message
+            held.failed_loads += 1
+        if not self.serves:
+            for version in [v for v, held in self.versions.items() if v not in versions and not held.closings]:
+                del self.versions[version]
+
+    def _note_answering(self) -> None:
+        serving = {version: held.served for version, held in self.versions.items() if held.served is not None}
+        self.answering = {str(version): served for version, served in serving.items()}
+        if serving:
+            self.answering[""] = serving[max(serving)]

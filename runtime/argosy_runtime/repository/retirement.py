@@ -1,39 +1,66 @@
 """Versions on their way out: each answers what it has accepted, then releases what it holds."""
 
 import asyncio
+import logging
 
-from .records import UNLOADED, ModelRecord, State, VersionRecord
+from .overrides import OverrideStore
+from .records import UNLOADED, ModelRecord, VersionRecord
 from .served import ServedVersion
+
+_log = logging.getLogger("argosy.repository")
 
 
 class Retirement:
     """Closes versions in the background. `grace` is how many seconds each may take to answer what it has accepted."""
 
-    def __init__(self, grace: float) -> None:
+    def __init__(self, grace: float, overrides: OverrideStore) -> None:
         self.grace = grace
+        self._overrides = overrides
         self._closings: set[asyncio.Task[None]] = set()
 
-    def retire(self, record: ModelRecord, version: int) -> None:
+    def replace(self, record: ModelRecord, version: int, served: ServedVersion, key: tuple[str, ...] = ()) -> None:
+        """Put a version into service; what it takes the place of is closed."""
+        self._overrides.hold(served.folder)
+        old = record.put(version, served, key)
+        if old is not None:
+            self._begin(old)
+
+    def retire(self, record: ModelRecord, version: int, why: str = UNLOADED) -> None:
         """Take one version out of service; no new request finds it from now on."""
-        held = record.versions[version]
-        if held.served is None:
-            held.state, held.reason = State.UNAVAILABLE, UNLOADED
-            return
-        served, held.served = held.served, None
-        held.state = State.UNLOADING
-        self.close(served, held)
+        served = record.take(version, why)
+        if served is not None:
+            held = record.versions[version]
+            held.closings += 1
+            self._begin(served).add_done_callback(lambda _: _closed(held))
 
-    def close(self, served: ServedVersion, held: VersionRecord | None = None) -> None:
-        """Close what no longer serves; `held` is its record, where it has one still."""
-        task = asyncio.get_running_loop().create_task(self._close(served, held))
-        self._closings.add(task)
-        task.add_done_callback(self._closings.discard)
-
-    async def _close(self, served: ServedVersion, held: VersionRecord | None) -> None:
-        await served.close(self.grace)
-        if held is not None and held.state is State.UNLOADING:
-            held.state, held.reason = State.UNAVAILABLE, UNLOADED
+    async def discard(self, served: ServedVersion) -> None:
+        """Close what never was in service."""
+        await _close(served, 0.0)
 
     async def finished(self) -> None:
         """Wait until everything is closed."""
-        await asyncio.gather(*self._closings)
+        while self._closings:
+            await asyncio.wait(self._closings)
+
+    def _begin(self, served: ServedVersion) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(self._end(served))
+        self._closings.add(task)
+        task.add_done_callback(self._closings.discard)
+        return task
+
+    async def _end(self, served: ServedVersion) -> None:
+        try:
+            await _close(served, self.grace)
+        finally:
+            self._overrides.release(served.folder)
+
+
+async def _close(served: ServedVersion, grace: float) -> None:
+    try:
+        await served.close(grace)
+    except Exception:
+        _log.exception("releasing '%s' version %d failed", served.name, served.version)
+
+
+def _closed(held: VersionRecord) -> None:
+    held.closings -= 1

@@ -1,6 +1,8 @@
 """One version of one model in service: its instances, its queue, its counters."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
@@ -8,7 +10,6 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
-from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.ensembles import EnsembleRunner
@@ -25,7 +26,7 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 from . import warmup
 from .holds import Holds
 from .options import RepositoryOptions
-from .preparing import Prepared, load_timeout, read_labels
+from .preparing import Prepared, load_timeout
 from .reshaping import OutputShapes
 
 
@@ -34,6 +35,7 @@ class ServedVersion(Protocol):
 
     name: str
     version: int
+    folder: Path
     config: ModelConfig
     statistics: ModelStatistics
     labels: Mapping[str, Sequence[str]]
@@ -60,6 +62,17 @@ class ServedVersion(Protocol):
         """Answer what has been accepted, then release everything."""
 
 
+class LoadingVersion(ServedVersion, Protocol):
+    """A version that has instances to load."""
+
+    async def start(self) -> None:
+        """Load and warm up. However it ends without success, it holds nothing any more, or is `still_loading`."""
+
+    @property
+    def still_loading(self) -> bool:
+        """Whether something of it that was given up is at work all the same, and holds what it has loaded so far."""
+
+
 class ServedModel:
     """A version that a backend runs."""
 
@@ -76,7 +89,8 @@ class ServedModel:
         self.config = prepared.config
         self.decoupled = bool(prepared.config.model_transaction_policy.decoupled)
         self.statistics = ModelStatistics()
-        self.labels: Mapping[str, Sequence[str]] = read_labels(prepared.folder.path, prepared.config)
+        self.labels = prepared.labels
+        self.folder = prepared.folder.path
         self._folder = prepared.folder
         self._calls = calls
         self._timeout = load_timeout(self.config, options)
@@ -102,15 +116,22 @@ class ServedModel:
         return lambda on_death: ThreadInstance(spec, self._calls, self._timeout)
 
     async def start(self) -> None:
-        """Load every instance and warm it up. Raises ServingError."""
+        """Load every instance and warm it up; however that ends without success, nothing of it is left."""
         begun = monotonic()
-        await self._dispatcher.start()
         try:
-            await self._dispatcher.warm_up(warmup.batches(self.config, self._folder.path, self._admit))
-        except ServingError:
+            await self._dispatcher.start()
+            await self._dispatcher.warm_up(
+                await asyncio.to_thread(warmup.batches, self.config, self._folder.path, self._admit)
+            )
+        except BaseException:
             await self._dispatcher.close(grace=0)
             raise
         self.statistics.load_seconds = monotonic() - begun
+
+    @property
+    def still_loading(self) -> bool:
+        """Whether an instance that was given up loads all the same: a thread cannot be ended."""
+        return self._dispatcher.still_loading
 
     @property
     def ready(self) -> bool:
@@ -168,7 +189,8 @@ class ServedEnsemble:
         self.config = prepared.config
         self.decoupled = bool(prepared.config.model_transaction_policy.decoupled)
         self.statistics = statistics
-        self.labels: Mapping[str, Sequence[str]] = read_labels(prepared.folder.path, prepared.config)
+        self.labels = prepared.labels
+        self.folder = prepared.folder.path
         self._admission = Admission(self.config)
         self._models = models
         self._runner = EnsembleRunner(steps, version, self, statistics)

@@ -17,14 +17,17 @@ from .layout import WARMUP_FOLDER, inside
 def batches(config: ModelConfig, model_dir: Path, admit: Callable[[InferRequest], int]) -> list[list[InferRequest]]:
     """The warm-up executions, in order: a sample of batch size n is n requests in one batch.
 
-    A sample is what a client would send: `admit` checks it, and makes it what the model sees. Raises ServingError.
+    A sample is what a client would send: `admit` checks it, and makes it what the model sees. One of batch size 0 is
+    left out, as Triton does. Reads files, so not on the event loop. Raises ServingError.
     """
     result: list[list[InferRequest]] = []
     for sample in config.model_warmup:
+        if not sample.batch_size:
+            continue
         inputs = {name: _tensor(name, spec, config, model_dir) for name, spec in sample.inputs.items()}
         one = InferRequest(config.name, inputs, id=f"warmup {sample.name}")
         admit(one)
-        result += [[one] * max(1, sample.batch_size)] * max(1, sample.count)
+        result += [[one] * sample.batch_size] * max(1, sample.count)
     return result
 
 

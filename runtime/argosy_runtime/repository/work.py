@@ -1,0 +1,48 @@
+"""Work of the registry's own: it goes on when whoever asked for it has gone."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from argosy_runtime.errors import unavailable
+
+Result = TypeVar("Result")
+
+
+class OwnedWork:
+    """Tasks that nobody outside can cancel. All methods run on the event loop."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._closed = False
+
+    async def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Do it and return what it does; a caller who is cancelled leaves it running.
+
+        Raises ServingError where the server stops before it is done.
+        """
+        if self._closed:
+            work.close()
+            raise _stopping()
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if task.cancelled() and not (caller is not None and caller.cancelling()):
+                raise _stopping() from None
+            raise
+
+    async def cancel(self) -> None:
+        """End all of it, and take nothing on any more; returns when everything has freed what it held."""
+        self._closed = True
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _stopping() -> Exception:
+    return unavailable("Server is stopping, models are neither loaded nor unloaded any more")

@@ -1,0 +1,280 @@
+"""However a load or an unload ends, a state stands in the index, nothing is left of it, and what served goes on."""
+
+import asyncio
+import os
+
+import grpc
+import psutil
+import pytest
+from tests.runtime.service.conftest import CONFIG, Gate, ask, infer, reason, settled, states, value
+from tests.runtime.service.test_lifecycle import ENSEMBLE
+from tritonclient.grpc import service_pb2 as pb
+from tritonclient.grpc import service_pb2_grpc
+
+from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.frontends.grpc import listener as grpc_frontend
+from argosy_runtime.frontends.http import app as http_frontend
+from argosy_runtime.repository import preparing
+from argosy_runtime.repository.options import ControlMode
+from argosy_runtime.repository.served import ServedModel
+
+
+def processes() -> list[psutil.Process]:
+    """Those that this one has started and that have not ended."""
+    return psutil.Process(os.getpid()).children(recursive=True)
+
+
+async def served(plane, name: str) -> None:
+    """Until a model answers."""
+    while not plane.model_ready(name, ""):  # noqa: ASYNC110  (nobody is told)
+        await asyncio.sleep(0.01)
+
+
+def hang_up(plane, monkeypatch) -> asyncio.Event:
+    """Set once a front end has noticed that the client of its load has gone."""
+    noticed = asyncio.Event()
+    load = plane.load
+
+    async def watched(*args: object) -> None:
+        try:
+            await load(*args)
+        except asyncio.CancelledError:
+            noticed.set()
+            raise
+
+    monkeypatch.setattr(plane, "load", watched)
+    return noticed
+
+
+async def test_a_load_goes_on_when_who_asked_for_it_has_gone(repository, serve, gate):
+    repository.add("m", initialize=gate.code)
+    plane = await serve()
+    loading = asyncio.create_task(plane.load("m", None, {}))
+    await gate.reached()
+    loading.cancel()
+    await asyncio.wait([loading])
+    assert loading.cancelled()
+    assert await states(plane) == {"m:1": "LOADING"}
+    assert not plane.ready()
+    gate.open()
+    await served(plane, "m")
+    assert await states(plane) == {"m:1": "READY"}
+    assert plane.ready()
+    assert await value(plane, "m", 3) == 3
+
+
+async def test_a_load_that_fails_after_who_asked_for_it_has_gone_tells_the_index(repository, serve, gate):
+    repository.add("m", initialize=f"{gate.code}; raise ValueError('no weights')")
+    plane = await serve()
+    loading = asyncio.create_task(plane.load("m", None, {}))
+    await gate.reached()
+    loading.cancel()
+    gate.open()
+    await settled(plane)
+    assert await states(plane) == {"m:1": "UNAVAILABLE"}
+    assert "no weights" in await reason(plane, "m")
+    assert plane.ready()
+    assert not processes()
+
+
+async def test_an_http_client_that_hangs_up_leaves_the_load_running(repository, serve, gate, monkeypatch):
+    repository.add("m", initialize=gate.code)
+    plane = await serve()
+    noticed = hang_up(plane, monkeypatch)
+    listener = await http_frontend.serve(plane, http_frontend.HttpOptions(host="127.0.0.1", port=0))
+    _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    writer.write(b"POST /v2/repository/models/m/load HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+    await gate.reached()
+    writer.close()
+    await noticed.wait()
+    gate.open()
+    await served(plane, "m")
+    assert plane.ready()
+    await listener.stop(1)
+
+
+async def test_a_grpc_client_that_hangs_up_leaves_the_load_running(repository, serve, gate, monkeypatch):
+    repository.add("m", initialize=gate.code)
+    plane = await serve()
+    noticed = hang_up(plane, monkeypatch)
+    listener = await grpc_frontend.serve(plane, grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0))
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{listener.port}") as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        call = stub.RepositoryModelLoad(pb.RepositoryModelLoadRequest(model_name="m"))
+        await gate.reached()
+        call.cancel()
+        await noticed.wait()
+    gate.open()
+    await served(plane, "m")
+    assert plane.ready()
+    await listener.stop(1)
+
+
+async def test_the_end_of_the_server_ends_what_is_being_loaded(repository, serve, gate):
+    repository.add("m", initialize=gate.code)
+    plane = await serve()
+    loading = asyncio.create_task(plane.load("m", None, {}))
+    await gate.reached()
+    await plane.close(grace=0)
+    with pytest.raises(ServingError, match="Server is stopping"):
+        await loading
+    assert await states(plane) == {"m:1": "UNAVAILABLE"}
+    assert not processes()
+    with pytest.raises(ServingError, match="Server is stopping"):
+        await plane.load("m", None, {})
+
+
+async def test_the_end_of_the_server_while_it_starts(repository, serve, gate):
+    repository.add("m", initialize=gate.code)
+    repository.add("done")
+    starting = asyncio.create_task(serve(ControlMode.NONE))
+    await gate.reached()
+    starting.cancel()
+    await asyncio.wait([starting])
+    assert processes(), "the load itself goes on"
+    # The fixture closes what it has made.
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError("too much"), KeyError("x")])
+async def test_what_nobody_foresaw_is_told_like_any_failure(repository, serve, monkeypatch, error):
+    repository.add("m")
+    plane = await serve()
+
+    async def start(self) -> None:
+        raise error
+
+    monkeypatch.setattr(ServedModel, "start", start)
+    with pytest.raises(ServingError, match=type(error).__name__):
+        await plane.load("m", None, {})
+    assert type(error).__name__ in await reason(plane, "m")
+    assert await states(plane) == {"m:1": "UNAVAILABLE"}
+    monkeypatch.undo()
+    await plane.load("m", None, {})
+    assert await value(plane, "m", 3) == 3
+
+
+async def test_a_disk_that_fails_while_a_configuration_is_completed(repository, serve, monkeypatch):
+    repository.add("m")
+    plane = await serve()
+
+    def fail(*args: object) -> bool:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(preparing, "_needs_completion", fail)
+    with pytest.raises(ServingError, match="Input/output error"):
+        await plane.load("m", None, {})
+    assert "Input/output error" in await reason(plane, "m")
+    assert plane.ready()
+
+
+async def test_a_reload_of_an_ensemble_that_is_refused_leaves_the_old_one_serving(repository, serve):
+    repository.add("a", execute="y = x + 1")
+    repository.add("b", execute="y = x * 10")
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE)
+    plane = await serve()
+    await plane.load("e", None, {})
+    for refused in (
+        ENSEMBLE.replace('"b"', '"nope"'),
+        ENSEMBLE.replace("dims: [ 1 ]", "dims: [ 2 ]"),
+        ENSEMBLE.replace("max_batch_size: 8", "max_batch_size: 9"),
+        ENSEMBLE.replace('value: "mid"', 'value: "other"', 1),
+    ):
+        repository.write("e", {}, refused)
+        with pytest.raises(ServingError):
+            await plane.load("e", None, {})
+        assert await value(plane, "e", 1) == 20
+        assert (await states(plane))["e:1"] == "READY"
+    repository.add("a", execute="y = x + 2")
+    await plane.load("a", None, {})
+    assert await value(plane, "e", 1) == 30, "it follows its steps as before"
+    repository.write("e", {}, ENSEMBLE.replace('"b"', '"a"'))
+    await plane.load("e", None, {})
+    assert await value(plane, "e", 1) == 5
+
+
+async def test_an_ensemble_that_was_unloaded_does_not_come_back_with_a_load_that_is_refused(repository, serve):
+    for name in "ab":
+        repository.add(name)
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE)
+    plane = await serve()
+    await plane.load("e", None, {})
+    await plane.unload("e", False)
+    repository.write("e", {}, "max_batch_size: -1")
+    with pytest.raises(ServingError):
+        await plane.load("e", None, {})
+    await plane.load("a", None, {})
+    assert (await states(plane))["e:1"] == "UNAVAILABLE"
+
+
+async def test_versions_take_over_together_or_not_at_all(repository, serve):
+    every = CONFIG + "version_policy { all {} }"
+    for version in (1, 2):
+        repository.add("m", execute=f"y = x + {version}", version=version, config=every)
+    plane = await serve()
+    await plane.load("m", None, {})
+    repository.add("m", execute="y = x + 100", version=1, config=every)
+    repository.add("m", initialize="raise ValueError('no weights')", version=2, config=every)
+    with pytest.raises(ServingError, match=r"version 2 is at UNAVAILABLE state: .*no weights"):
+        await plane.load("m", None, {})
+    assert [await value(plane, "m", 1, version) for version in "12"] == [2, 3]
+    await settled(plane)
+    assert len(processes()) == 2, "the first version, which had loaded anew, is released"
+
+
+async def test_of_versions_that_load_for_the_first_time_none_serves_where_one_fails(repository, serve):
+    every = CONFIG + "version_policy { all {} }"
+    repository.add("m", version=1, config=every)
+    repository.add("m", initialize="raise ValueError('no weights')", version=2, config=every)
+    plane = await serve()
+    with pytest.raises(ServingError):
+        await plane.load("m", None, {})
+    index = (await plane.index(ready_only=False)).models
+    told = [(each.version, each.state, each.reason.partition(":")[2].strip() or each.reason) for each in index]
+    assert told[0] == ("1", "UNAVAILABLE", "unloaded")
+    assert told[1][:2] == ("2", "UNAVAILABLE")
+    assert "no weights" in told[1][2]
+    assert not processes()
+
+
+async def test_a_model_that_cannot_be_released_is_unloaded_all_the_same(repository, serve, monkeypatch, caplog):
+    repository.add("m")
+    plane = await serve()
+    await plane.load("m", None, {})
+    close = ServedModel.close
+
+    async def fail(self, grace: float) -> None:
+        await close(self, grace)
+        raise RuntimeError("stuck")
+
+    monkeypatch.setattr(ServedModel, "close", fail)
+    await plane.unload("m", False)
+    await settled(plane)
+    assert await states(plane) == {"m:1": "UNAVAILABLE"}
+    assert "releasing 'm' version 1 failed" in caplog.text
+    assert plane.ready()
+
+
+async def test_a_warm_up_of_no_requests_is_left_out(repository, serve):
+    sample = 'inputs { key: "X" value { data_type: TYPE_FP32 dims: 1 zero_data: true } }'
+    repository.add("m", config=CONFIG + 'model_warmup { name: "w" batch_size: 0 ' + sample + " }")
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert plane.statistics("m", "").model_stats[0].execution_count == 0
+    assert await value(plane, "m", 3) == 3
+
+
+async def test_a_request_that_an_unload_leaves_behind_is_told_of_the_unload(repository, serve, tmp_path):
+    gate = Gate(tmp_path / "stuck")
+    repository.add("m", execute=gate.code)
+    plane = await serve(unload_grace=0.1)
+    await plane.load("m", None, {})
+    running = asyncio.create_task(infer(plane, ask("m")))
+    await gate.reached()
+    await plane.unload("m", False)
+    with pytest.raises(ServingError, match="was unloaded") as caught:
+        await running
+    assert caught.value.kind is ErrorKind.UNAVAILABLE
+    await settled(plane)
+    with pytest.raises(ServingError) as caught:
+        await infer(plane, ask("m"))
+    assert caught.value.kind is ErrorKind.NOT_FOUND
