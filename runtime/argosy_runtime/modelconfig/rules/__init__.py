@@ -1,4 +1,4 @@
-"""Every rule a configuration must keep, one idea per module. All violations are reported, not just the first.
+"""Every rule a configuration must keep, a module for each part of it. All violations are reported, not just the first.
 
 A rule is a generator `config → violations`. They stand in Triton's order, so the first violation is what
 Triton would say. Configurations are checked after `defaults.normalize`, which fills in what may be left out.
@@ -17,12 +17,16 @@ from .ensembles import check_ensemble
 from .implicit_state import check_states
 from .instance_groups import check_groups, check_placement, check_rate_limiter
 from .metrics import check_metrics
-from .names import check_model_name, check_name
-from .platform import check_batch_size, check_platform
-from .responses import check_response_cache
+from .model import (
+    check_batch_size,
+    check_model_name,
+    check_name,
+    check_platform,
+    check_response_cache,
+    check_version_policy,
+)
 from .sequence_batching import check_sequence_batching
 from .tensors import check_tensors
-from .version_policy import check_version_policy
 from .warmup import check_warmup
 
 Rule = Callable[[ModelConfig], Iterator[Violation]]

@@ -1,0 +1,66 @@
+"""A model as a whole: its name, platform and backend, maximum batch size, versions, cached responses."""
+
+from collections.abc import Iterator
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.modelconfig.errors import Violation
+from argosy_runtime.modelconfig.platforms import ENSEMBLE, platforms_of
+from argosy_runtime.modelconfig.versions import none_available
+
+
+def check_name(config: ModelConfig) -> Iterator[Violation]:
+    """A name is there; whether it may be a folder's is `check_model_name`."""
+    if not config.name:
+        yield Violation("name", "model configuration must specify 'name'")
+
+
+def check_model_name(name: str) -> str | None:
+    """What is wrong with a name a client asks to load: it becomes a folder's name. None where nothing is."""
+    trimmed = name.strip()
+    if not trimmed:
+        return "Model name cannot be empty. Please enter a valid name to deploy."
+    if trimmed in (".", "..") or "/" in trimmed or "\x00" in trimmed:
+        return f"invalid model name '{name}', model name must not contain path traversal characters"
+    return None
+
+
+def check_platform(config: ModelConfig) -> Iterator[Violation]:
+    """A backend is known, an ensemble has none, and a known backend goes with one of its platforms."""
+    if not config.backend and config.platform != ENSEMBLE:
+        yield Violation("platform", f"unexpected platform type '{config.platform}' for {config.name}")
+    if config.backend and config.platform == ENSEMBLE:
+        message = f"Ensemble model '{config.name}' must have platform type '{ENSEMBLE}' and empty backend type"
+        yield Violation("backend", message)
+        return
+    allowed = platforms_of(config.backend)
+    if config.platform and allowed and config.platform not in allowed:
+        message = f"unexpected 'platform' and 'backend' pair, got:{config.platform}, {config.backend}"
+        yield Violation("platform", message)
+
+
+def check_batch_size(config: ModelConfig) -> Iterator[Violation]:
+    """max_batch_size is 0 (no batching) or more."""
+    if config.max_batch_size < 0:
+        message = f"'max_batch_size' must be non-negative value for {config.name}"
+        yield Violation("max_batch_size", message)
+
+
+def check_version_policy(config: ModelConfig) -> Iterator[Violation]:
+    """`latest` wants at least one version and `specific` names at least one."""
+    policy = config.version_policy
+    choice = policy.WhichOneof("policy_choice")
+    if choice == "latest" and policy.latest.num_versions == 0:
+        yield Violation("version_policy.latest.num_versions", none_available(config.name))
+    if choice == "specific" and not policy.specific.versions:
+        yield Violation("version_policy.specific.versions", none_available(config.name))
+
+
+def check_response_cache(config: ModelConfig) -> Iterator[Violation]:
+    """A decoupled model answers any number of times: its responses are not cached."""
+    if config.model_transaction_policy.decoupled and config.response_cache.enable:
+        yield Violation(
+            "response_cache.enable",
+            f"Response Cache does not currently support model {config.name} with 'decoupled' transaction "
+            "policy. Please disable the response cache.",
+        )
