@@ -1,6 +1,7 @@
 # make run    sets up, serves examples/assistant, prints an answer and goes on serving
 # make test   sets up, checks the code, brings the programs that tests need, and runs every test in two workers
 # make e2e    the end-to-end tests alone: a real Kubernetes cluster on this machine, as root
+# make compile  the server's hot modules, by mypyc, beside their sources; what uses them calls it, no C compiler no harm
 # make check  lint, types, import rules, generated files
 # make bench-triton   Argosy and NVIDIA's Triton, side by side; BENCH='--quick' and other options of benchmarks.triton
 #
@@ -11,10 +12,16 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+COMPILED_PATH := tests/runtime tests/differential
+# Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
+export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup run test check programs e2e bench-triton clean
+.PHONY: setup compile run test check programs e2e bench-triton clean
 
-setup: $(STAMP)
+setup: compile
+
+compile: $(STAMP)
+	@$(BIN)/python hatch_build.py
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Argosy needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 …"; exit 1; }
@@ -40,8 +47,11 @@ check: setup
 programs: setup
 	$(BIN)/python -m tests.programs
 
+# The suite runs on compiled modules where there is a compiler; what leads through them runs once more on their sources.
 test: check programs
-	$(BIN)/python -m pytest --numprocesses=$(WORKERS)
+	ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m pytest --numprocesses=$(WORKERS)
+	$(BIN)/python hatch_build.py pure
+	PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m pytest --numprocesses=$(WORKERS) $(COMPILED_PATH)
 
 e2e: programs
 	$(BIN)/python -m pytest e2e
@@ -50,4 +60,5 @@ bench-triton: setup
 	$(BIN)/python -m benchmarks.triton $(BENCH)
 
 clean:
-	rm -rf $(VENV) .argosy
+	rm -rf $(VENV) .argosy build
+	find runtime -name '*.so' -delete

@@ -1,11 +1,22 @@
 """What tests of several parts share: one API server; and how they are dealt out to workers."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
 from e2e.starting import started
+
+HATCH_BUILD = Path(__file__).resolve().parents[1] / "hatch_build.py"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """No test runs on compiled modules of other sources than those beside them."""
+    if not hasattr(config, "workerinput"):
+        subprocess.run([sys.executable, str(HATCH_BUILD), "stale"], check=True)
 
 
 @pytest.fixture(scope="session")

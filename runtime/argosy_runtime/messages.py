@@ -9,6 +9,7 @@ made only where somebody looks at them. Responses likewise.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from .errors import ServingError
 from .tensors import Array, Data, Tensor, TensorSpec, raw_tensor
@@ -258,22 +259,17 @@ Deliver = Callable[[InferResponse], None]
 """Takes the responses to one request, on the event loop; the last of them is final, and nothing follows it."""
 
 
-class Submission:
+class Submission(Protocol):
     """A request on its way, for whoever submitted it. On the event loop only; nothing does anything once it is over."""
-
-    __slots__ = ()
 
     def cancel(self) -> None:
         """The client has gone: the request is forgotten, or whoever runs it is told."""
-        raise NotImplementedError
 
     def pause(self) -> None:
         """Responses cannot be taken as fast as they come: whoever makes them shall wait before the next."""
-        raise NotImplementedError
 
     def resume(self) -> None:
         """They can again."""
-        raise NotImplementedError
 
 
 __all__ = [

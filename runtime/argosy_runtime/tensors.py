@@ -7,6 +7,7 @@ length before each element. A tensor that only passes through is never decoded.
 import struct
 from collections.abc import Iterable, Sequence
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from .device_arrays import DeviceArray
 from .modelconfig.datatypes import element_size, numpy_dtype
 
-Array = npt.NDArray[np.generic]
+Array: TypeAlias = npt.NDArray[np.generic]
 Data = bytes | memoryview
 
 _LENGTH = struct.Struct("<I")

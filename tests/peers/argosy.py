@@ -34,5 +34,5 @@ def argosy(
         ]
 
     borrowed = [] if python == sys.executable else [sysconfig.get_path("purelib")]
-    path = os.pathsep.join(filter(None, [str(ROOT / "runtime"), os.environ.get("PYTHONPATH"), *borrowed]))
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "runtime"), *borrowed]))
     return start("argosy", command, log, {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}, wait_for)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavailable
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queue import timeout_error
@@ -23,7 +23,7 @@ _LAST_WORDS_SECONDS = 1.0
 
 
 @dataclass(eq=False)
-class DispatchedRequest(QueuedRequest, Submission):
+class DispatchedRequest(QueuedRequest):
     """A queued request with whom to tell, and where it runs once it does."""
 
     deliver: Deliver = lambda response: None

@@ -25,7 +25,7 @@ class Models(Protocol):
 
 
 @dataclass(eq=False)
-class EnsembleSubmission(Submission):
+class EnsembleSubmission:
     """One request on its way through an ensemble, and the calls of steps that are open."""
 
     runner: "EnsembleRunner"

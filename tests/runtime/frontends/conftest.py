@@ -32,7 +32,7 @@ MODELS = {
 DECOUPLED = {"repeat"}
 
 
-class _Running(Submission):
+class _Running:
     """A request that the fake is answering."""
 
     def __init__(self, task: asyncio.Task[None]) -> None:
