@@ -113,7 +113,7 @@ def remove() -> None:
     """The compiled modules beside the sources go."""
     STAMP.unlink(missing_ok=True)
     for path in SOURCES.rglob("*.so"):
-        path.unlink()
+        path.unlink(missing_ok=True)
 
 
 def in_place() -> None:

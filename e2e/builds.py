@@ -12,7 +12,7 @@ from e2e.cluster.containerd import Containerd
 from e2e.storage import pod as storage
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ("pyproject.toml", "README.md", "LICENSE", "operator", "runtime")
+PACKAGE = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "operator", "runtime")
 EXTRAS = "runtime,agent,onnxruntime,transformers,examples"
 """What examples/assistant needs, and nothing more: every megabyte is built, packed, unpacked and started from."""
 
@@ -66,7 +66,7 @@ class _Image:
         for source in self.sources:
             place = self.context / source
             found = sorted(place.rglob("*")) if place.is_dir() else [place]
-            yield from (path for path in found if path.is_file() and "__pycache__" not in path.parts)
+            yield from (path for path in found if path.is_file() and path.suffix not in (".pyc", ".so"))
 
 
 def _ready(image: _Image, node: Containerd) -> str:

@@ -24,6 +24,7 @@ AS_ROOT = (
 RUNTIME = (
     "python -c 'import argosy_runtime.server, onnxruntime, numpy'",
     "python -m argosy_agent --help",
+    "python -c 'import argosy_runtime.messages as m; assert m.__file__.endswith(\".so\")'",
     "test -w /models",
     'test "$NVIDIA_VISIBLE_DEVICES" = void',
 )
