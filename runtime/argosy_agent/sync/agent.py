@@ -10,24 +10,22 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 
 from argosy_agent.cache.storage import Storage
-from argosy_agent.contract import FailureKind, LoadState, RenderedModel, RenderedRepository, in_load_order
-from argosy_agent.folder.repository import Change, RepositoryFolder
+from argosy_agent.contract import FailureKind, RenderedModel, RenderedRepository, in_load_order
+from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.folder.target import Target
 from argosy_agent.transfer.errors import DigestMismatchError, StorageError, StorageStoppedError, UnusableError
 from argosy_runtime.quiet import AT_ONCE, QuietPeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
 from .fetching import Fetching
-from .ledger import LOADING, QUEUED, RETRY_FIRST_S, Ledger
+from .ledger import RETRY_FIRST_S, Ledger
+from .loading import Loading
 from .observation import Observation
-from .reasons import load_failure
 from .unloading import UntilQuiet
 
 LOG = logging.getLogger(__name__)
-LOADS_AT_ONCE = 4
 SLOW_ANSWERS = 3
 """After this many indexes in a row that did not come in time, a server counts as one that does not answer."""
 
@@ -54,9 +52,8 @@ class Agent:
         self.ledger = Ledger(folder.applied())
         self._observation = Observation(control, self.ledger, clock)
         self._tasks: dict[str, asyncio.Task[bool]] = {}
-        self._slots = asyncio.Semaphore(LOADS_AT_ONCE)
-        self._fetching = Fetching(folder, storage)
         self._quiet = UntilQuiet(control, quiet, clock, time.time)
+        self._loading = Loading(folder, Fetching(folder, storage), control, self._observation, self.ledger, self._quiet)
 
     @property
     def busy(self) -> bool:
@@ -144,7 +141,7 @@ class Agent:
 
     async def _bring(self, target: Target) -> bool:
         try:
-            await self._load_what_can_be(target)
+            await self._loading.serve(target)
             self.ledger.brought(target)
             return True
         except StorageStoppedError:
@@ -157,95 +154,6 @@ class Agent:
             LOG.exception("model %s", target.model.name)
             self.ledger.failed(target, f"{type(error).__name__}: {error}", FailureKind.LOAD, self._clock())
         return False
-
-    async def _load_what_can_be(self, target: Target) -> None:
-        """Load it; where it cannot be and nothing is served yet, have what can be served of it before that is raised.
-
-        Servers load all of a model's versions or none.
-        """
-        wanted, name = self.ledger.targets.get(target.model.name), target.model.name
-        try:
-            await self._load(target, wanted)
-        except StorageStoppedError:
-            raise
-        except (RefusedError, StorageError):
-            while name not in self.ledger.applied and len(target.model.versions) > 1:
-                target = target.without_newest()
-                with suppress(RefusedError, StorageError):
-                    await self._load(target, wanted)
-            raise
-
-    async def _load(self, target: Target, wanted: Target | None) -> None:
-        """Have it served. `wanted` is what should be while this is of any use."""
-        name = target.model.name
-
-        def tell(words: str) -> None:
-            if self.ledger.targets.get(name) != wanted:
-                raise StorageStoppedError(f"{name} is wanted otherwise by now")
-            self.ledger.doing[name] = words
-
-        before = self.ledger.applied.get(name)
-        if before is not None and before.model.versions.keys() > target.model.versions.keys():
-            leaving = frozenset(before.model.versions.keys() - target.model.versions.keys())
-            await self._quiet.wait(name, leaving, lambda: self.ledger.targets.get(name) == wanted)
-            tell(QUEUED)
-        files = await self._fetching.files(target, before, tell)
-        change = await asyncio.to_thread(self._folder.stage, target, before, files)
-        try:
-            async with self._slots:
-                self.ledger.doing[name] = LOADING
-                await self._ask_to_load(target)
-        except BaseException as error:
-            change.revert()
-            if before not in (None, target) and isinstance(error, RefusedError):
-                await self._restore(before)
-            raise
-        await self._accept(change)
-
-    async def _accept(self, change: Change) -> None:
-        """It serves. A disk that fails from now on takes nothing of that back; the next change clears up first."""
-        target, before = change.target, change.before
-        self.ledger.applied[target.model.name] = target
-        try:
-            await asyncio.to_thread(change.accept)
-            if before is not None and (leaving := set(before.model.versions) - set(target.model.versions)):
-                await self._observation.gone(target.model.name, leaving)
-            await asyncio.to_thread(change.tidy)
-        except OSError as error:
-            LOG.warning("model %s is loaded, and its folder is not tidied up: %s", target.model.name, error)
-
-    async def _ask_to_load(self, target: Target) -> None:
-        """Load, and see that every version is ready. Raises RefusedError with what the index says of the first that
-        is not, which is shorter than the answer to the load.
-        """
-        name, refused = target.model.name, ""
-        try:
-            await self._control.load(name)
-            if await self._observation.are_ready(name, target.model.versions):
-                self._observation.soon()
-                return
-        except RefusedError as error:
-            refused = str(error)
-        await self._observation.index()
-        unready = [v for v in sorted(target.model.versions) if self.ledger.state(name, v) is not LoadState.READY]
-        if refused or unready:
-            said = next((reason for v in unready if (reason := self.ledger.reason(name, v))), refused)
-            raise RefusedError(self._explained(target, said or f"version {unready[0]} is not ready"))
-
-    def _explained(self, target: Target, words: str) -> str:
-        uris = {version: source.uri for version, source in target.model.versions.items()}
-        return load_failure(words, self._folder.root / target.model.name, uris, self._folder.log)
-
-    async def _restore(self, before: Target) -> None:
-        """After a load was refused.
-
-        Most servers go on serving what they had; load it again where one does not.
-        """
-        name = before.model.name
-        with suppress(ControlError):
-            await self._observation.index()
-            if not self.ledger.is_ready(before.model):
-                await self._control.load(name)
 
     async def _drop(self, name: str) -> bool:
         self.ledger.doing[name] = "unloading"

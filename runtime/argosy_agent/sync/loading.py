@@ -1,0 +1,130 @@
+"""One model on its way to being served: files, folder, load; taken back where the server refuses it.
+
+What it served before goes on being served until the server has loaded the new, and stays in the folder until the
+server has answered the last request to it.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from argosy_agent.contract import LoadState
+from argosy_agent.folder.repository import Change, RepositoryFolder
+from argosy_agent.folder.target import Target
+from argosy_agent.transfer.errors import StorageError, StorageStoppedError
+
+from .control import ControlError, Controls, RefusedError
+from .fetching import Fetching
+from .ledger import LOADING, QUEUED, Ledger
+from .observation import Observation
+from .reasons import load_failure
+from .unloading import UntilQuiet
+
+LOG = logging.getLogger(__name__)
+LOADS_AT_ONCE = 4
+
+
+class Loading:
+    """Loads targets, several at once, and writes into the ledger how far each is. It lives on one event loop."""
+
+    def __init__(
+        self,
+        folder: RepositoryFolder,
+        fetching: Fetching,
+        control: Controls,
+        observation: Observation,
+        ledger: Ledger,
+        quiet: UntilQuiet,
+    ) -> None:
+        self._folder, self._fetching, self._control = folder, fetching, control
+        self._observation, self._quiet, self._ledger = observation, quiet, ledger
+        self._slots = asyncio.Semaphore(LOADS_AT_ONCE)
+
+    async def serve(self, target: Target) -> None:
+        """Load it; where it cannot be and nothing is served yet, have what can be served of it before that is raised.
+
+        Servers load all of a model's versions or none. Raises StorageError, ControlError, OSError.
+        """
+        wanted, name = self._ledger.targets.get(target.model.name), target.model.name
+        try:
+            await self._load(target, wanted)
+        except StorageStoppedError:
+            raise
+        except (RefusedError, StorageError):
+            while name not in self._ledger.applied and len(target.model.versions) > 1:
+                target = target.without_newest()
+                with suppress(RefusedError, StorageError):
+                    await self._load(target, wanted)
+            raise
+
+    async def _load(self, target: Target, wanted: Target | None) -> None:
+        """Have it served. `wanted` is what should be while this is of any use."""
+        name = target.model.name
+
+        def tell(words: str) -> None:
+            if self._ledger.targets.get(name) != wanted:
+                raise StorageStoppedError(f"{name} is wanted otherwise by now")
+            self._ledger.doing[name] = words
+
+        before = self._ledger.applied.get(name)
+        if before is not None and before.model.versions.keys() > target.model.versions.keys():
+            leaving = frozenset(before.model.versions.keys() - target.model.versions.keys())
+            await self._quiet.wait(name, leaving, lambda: self._ledger.targets.get(name) == wanted)
+            tell(QUEUED)
+        files = await self._fetching.files(target, before, tell)
+        change = await asyncio.to_thread(self._folder.stage, target, before, files)
+        try:
+            async with self._slots:
+                self._ledger.doing[name] = LOADING
+                await self._ask_to_load(target)
+        except BaseException as error:
+            change.revert()
+            if before not in (None, target) and isinstance(error, RefusedError):
+                await self._restore(before)
+            raise
+        await self._accept(change)
+
+    async def _accept(self, change: Change) -> None:
+        """It serves. A disk that fails from now on takes nothing of that back; the next change clears up first."""
+        target, before = change.target, change.before
+        self._ledger.applied[target.model.name] = target
+        try:
+            await asyncio.to_thread(change.accept)
+            if before is not None and (leaving := set(before.model.versions) - set(target.model.versions)):
+                await self._observation.gone(target.model.name, leaving)
+            await asyncio.to_thread(change.tidy)
+        except OSError as error:
+            LOG.warning("model %s is loaded, and its folder is not tidied up: %s", target.model.name, error)
+
+    async def _ask_to_load(self, target: Target) -> None:
+        """Load, and see that every version is ready. Raises RefusedError with what the index says of the first that
+        is not, which is shorter than the answer to the load.
+        """
+        name, refused = target.model.name, ""
+        try:
+            await self._control.load(name)
+            if await self._observation.are_ready(name, target.model.versions):
+                self._observation.soon()
+                return
+        except RefusedError as error:
+            refused = str(error)
+        await self._observation.index()
+        unready = [v for v in sorted(target.model.versions) if self._ledger.state(name, v) is not LoadState.READY]
+        if refused or unready:
+            said = next((reason for v in unready if (reason := self._ledger.reason(name, v))), refused)
+            raise RefusedError(self._explained(target, said or f"version {unready[0]} is not ready"))
+
+    def _explained(self, target: Target, words: str) -> str:
+        uris = {version: source.uri for version, source in target.model.versions.items()}
+        return load_failure(words, self._folder.root / target.model.name, uris, self._folder.log)
+
+    async def _restore(self, before: Target) -> None:
+        """After a load was refused.
+
+        Most servers go on serving what they had; load it again where one does not.
+        """
+        name = before.model.name
+        with suppress(ControlError):
+            await self._observation.index()
+            if not self._ledger.is_ready(before.model):
+                await self._control.load(name)
