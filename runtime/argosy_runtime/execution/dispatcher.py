@@ -1,122 +1,62 @@
-"""One per model version: takes requests, asks the scheduler, feeds the instances, delivers the answers, counts."""
+"""One per model version: takes requests, asks the scheduler, feeds the instances, delivers the answers."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from time import monotonic_ns, time_ns
-from typing import Protocol
+import logging
+from collections.abc import Sequence
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, unavailable
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
-from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.scheduling.queue import timeout_error
 from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest
+from argosy_runtime.scheduling.scheduler import Batch, Scheduler
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from .instance import Instance, Run
+from .clock import Clock, Timer
 from .instance_group import InstanceGroup, NewInstance
+from .warm_up import WarmUp
+
+_log = logging.getLogger("argosy.execution")
 
 # How long instances may take to end where the grace is used up.
-_LAST_WORDS_SECONDS = 1.0
-
-
-@dataclass(eq=False)
-class DispatchedRequest(QueuedRequest):
-    """A queued request with whom to tell, and where it runs once it does."""
-
-    deliver: Deliver = lambda response: None
-    started: int = 0
-    run: Run | None = None
-    index: int = 0
-    over: bool = False
-    executed: bool = False
-    succeeded: bool = False
-    dispatcher: "Dispatcher | None" = None
-
-    def cancel(self) -> None:
-        """See `Submission`."""
-        if self.dispatcher is not None:
-            self.dispatcher.cancel(self)
-
-    def pause(self) -> None:
-        """See `Submission`."""
-        if self.run is not None:
-            self.run.pause(self.index)
-
-    def resume(self) -> None:
-        """See `Submission`."""
-        if self.run is not None:
-            self.run.resume(self.index)
-
-
-class Identity(Protocol):
-    """Whose responses these are."""
-
-    @property
-    def name(self) -> str:
-        """The model."""
-
-    @property
-    def version(self) -> int:
-        """The version served."""
+_LAST_WORDS_NS = 1_000_000_000
 
 
 class Dispatcher:
-    """Queue, scheduler and instances of one model version. All methods run on the event loop."""
+    """Scheduler and instances of one model version. All methods run on the event loop.
+
+    Every request that `submit` took gets exactly one final response, and nothing after it. A batch that an instance has
+    answered frees the instance, and the next batch goes to it, before the answers go out.
+    """
 
     def __init__(
         self,
-        identity: Identity,
-        rules: BatchingRules,
+        name: str,
+        version: int,
+        scheduler: Scheduler,
         makers: Sequence[NewInstance],
         statistics: ModelStatistics,
+        clock: Clock,
+        order: ResponseOrder | None = None,
     ) -> None:
-        self._name = identity.name
-        self._version = str(identity.version)
-        self._scheduler: DynamicBatcher[DispatchedRequest] = DynamicBatcher(rules)
-        self._order: ResponseOrder[DispatchedRequest, InferResponse] | None = None
-        if rules.preserve_ordering:
-            self._order = ResponseOrder()
-        self._group = InstanceGroup(makers, self._on_return, self._on_end)
+        self._name = name
+        self._version = str(version)
+        self._scheduler = scheduler
+        self._order = order
         self._statistics = statistics
-        self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self._clock = clock
+        self._group = InstanceGroup(makers, self, clock)
+        self._timer: Timer | None = None
+        self._timer_at = 0
+        self._delivering = False
         self._closing = False
-        self._owed: set[DispatchedRequest] = set()
-        self._drained = asyncio.Event()
+        self._owed = 0
+        self._drained: asyncio.Future[None] | None = None
 
-    async def start(self) -> None:
-        """Load every instance; raises ServingError where one cannot."""
-        await self._group.start()
-
-    async def warm_up(self, batches: Sequence[Sequence[InferRequest]]) -> None:
-        """Run every batch on every instance, before any request comes; the first error is raised."""
-        for instance in list(self._group.idle):
-            for batch in batches:
-                await self._warm_up_once(instance, batch)
-
-    async def _warm_up_once(self, instance: Instance, batch: Sequence[InferRequest]) -> None:
-        now = monotonic_ns()
-        errors: asyncio.Queue[ServingError | None] = asyncio.Queue()
-
-        def deliver(response: InferResponse) -> None:
-            if response.final:
-                errors.put_nowait(response.error)
-
-        jobs = [DispatchedRequest(request, now, deliver=deliver, started=now) for request in batch]
-        self._group.idle.remove(instance)
-        if self._order is not None:
-            for job in jobs:
-                self._order.expect(job)
-        free = asyncio.Event()
-        instance.run(batch, _Batch(self, instance, jobs, on_done=free.set))
-        for _ in jobs:
-            error = await errors.get()
-            if error is not None:
-                raise error
-        await free.wait()
+    async def start(self, warm_up: Sequence[Sequence[InferRequest]] = ()) -> None:
+        """Load every instance and have it run the batches of `warm_up`; raises ServingError where one cannot."""
+        await self._group.start(WarmUp(warm_up, self._statistics, self._clock))
 
     @property
     def ready(self) -> bool:
@@ -133,189 +73,220 @@ class Dispatcher:
         """Whether an instance whose load was given up loads all the same."""
         return self._group.still_loading
 
-    def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> DispatchedRequest:
+    def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> QueuedRequest:
         """A request comes in; `deliver` gets its responses, the last one final. Refusals are delivered too."""
-        now = monotonic_ns()
-        job = DispatchedRequest(request, now, size, key, deliver=deliver, dispatcher=self)
-        self._owed.add(job)
-        refusal = self._unready() if not self.ready else self._scheduler.submit(job)
+        now = self._clock.now()
+        queued = QueuedRequest(request, now, size, key, deliver, self)
+        refusal = self._unready() if self._closing or self._group.lost is not None else self._scheduler.submit(queued)
+        self._owed += 1
         if refusal is not None:
-            self._answer(job, InferResponse("", "", error=refusal))
-            return job
+            self._fail(queued, refusal)
+            return queued
         if self._order is not None:
-            self._order.expect(job)
-        self._statistics.pending += 1
-        self._advance(now)
-        return job
+            queued.deliver = self._order.expect(deliver)
+        self._statistics.accepted()
+        if not self._delivering:
+            self._advance(now)
+        return queued
 
-    def cancel(self, job: DispatchedRequest) -> None:
+    def cancel(self, queued: QueuedRequest) -> None:
         """The client has gone: forget the request, or tell the instance that runs it."""
-        if job.over or job.cancelled:
+        if queued.over or queued.cancelled:
             return
-        job.cancelled = True
-        if job.run is not None:
-            job.run.cancel(job.index)
-        elif self._scheduler.cancel(job):
-            self._statistics.pending -= 1
-            self.receive(job, InferResponse("", "", error=_cancelled(job)))
+        queued.cancelled = True
+        if queued.run is not None:
+            queued.run.cancel(queued.index)
+        elif self._scheduler.cancel(queued):
+            self._statistics.left_queue(1)
+            self._fail(queued, _cancelled(queued))
 
     async def close(self, grace: float) -> None:
         """Answer what has been accepted, for at most `grace` seconds, then release the instances."""
         self._closing = True
-        end = self._loop.time() + grace
+        end = self._clock.now() + round(grace * 1e9)
         if self._owed:
-            self._drained.clear()
+            self._drained = asyncio.get_running_loop().create_future()
+            timer = self._clock.call_at(end, self._stop_draining)
             try:
-                await asyncio.wait_for(self._drained.wait(), grace)
-            except TimeoutError:
-                self._refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
+                await self._drained
+            finally:
+                timer.cancel()
+        self._refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))
         if self._timer is not None:
             self._timer.cancel()
-        await self._group.stop(max(end - self._loop.time(), _LAST_WORDS_SECONDS))
+        await self._group.stop(max(end - self._clock.now(), _LAST_WORDS_NS) / 1e9)
+
+    def _stop_draining(self) -> None:
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def instance_added(self, number: int) -> None:
+        """See `GroupListener`."""
+        self._scheduler.instance_added(number)
+        self._advance(self._clock.now())
+
+    def instance_died(self, number: int) -> None:
+        """See `GroupListener`."""
+        self._scheduler.instance_died(number)
+
+    def instances_lost(self) -> None:
+        """See `GroupListener`: whoever waits has nothing to wait for."""
+        self._refuse_waiting(self._unready())
+
+    def free(self, number: int) -> None:
+        """An instance can take another batch."""
+        self._scheduler.instance_freed(number)
+        self._advance(self._clock.now())
+
+    def answered(
+        self, number: int, batch: list[QueuedRequest], responses: list[InferResponse], times: ExecutionTimes
+    ) -> None:
+        """An instance has answered a whole batch, and is free."""
+        now = self._clock.now()
+        self._scheduler.instance_freed(number)
+        if self._scheduler.pending:
+            self._advance(now)
+        self._statistics.answered_together(batch, responses, times, now)
+        # What the answers bring in at once (the next steps of ensembles) waits for the last of them, and goes together.
+        outermost, self._delivering = not self._delivering, True
+        for queued, response in zip(batch, responses, strict=True):
+            self._finish(queued)
+            self._deliver(queued, response)
+        if outermost:
+            self._delivering = False
+            if self._scheduler.pending:
+                self._advance(self._clock.now())
+
+    def respond(self, queued: QueuedRequest, response: InferResponse) -> None:
+        """A request has a response."""
+        if queued.over:
+            return
+        if response.final:
+            self._statistics.answered(queued, response.error, self._clock.now())
+            self._finish(queued)
+        self._deliver(queued, response)
+
+    def executed(self, batch: list[QueuedRequest], times: ExecutionTimes | None) -> None:
+        """A batch has run."""
+        self._statistics.executed(batch, times, self._clock.now())
 
     def _unready(self) -> ServingError:
         text = self.problem or "it is being unloaded"
         return unavailable(f"Request for unavailable model: '{self._name}' version {self._version}: {text}")
 
     def _advance(self, now: int) -> None:
-        step = self._scheduler.advance(now, len(self._group.idle))
-        for job in step.expired:
-            self._statistics.pending -= 1
-            self.receive(job, InferResponse("", "", error=timeout_error(job)))
-        for batch in step.batches:
+        decision = self._scheduler.advance(now)
+        for batch in decision.batches:
             self._dispatch(batch, now)
-        self._set_timer(step.wake_at, now)
+        if decision.wake_at is not None:
+            self._set_timer(decision.wake_at)
+        for queued in decision.expired:
+            self._statistics.left_queue(1)
+            self._fail(queued, timeout_error(queued))
 
-    def _set_timer(self, wake_at: int | None, now: int) -> None:
+    def _set_timer(self, wake_at: int) -> None:
+        """Ask again at that time; a timer that comes before then stands, and will ask for itself."""
         if self._timer is not None:
+            if self._timer_at <= wake_at:
+                return
             self._timer.cancel()
-            self._timer = None
-        if wake_at is not None:
-            self._timer = self._loop.call_later(max(0, wake_at - now) / 1e9, self._wake)
+        self._timer_at = wake_at
+        self._timer = self._clock.call_at(wake_at, self._wake)
 
     def _wake(self) -> None:
         self._timer = None
-        self._advance(monotonic_ns())
+        self._advance(self._clock.now())
 
-    def _dispatch(self, batch: list[DispatchedRequest], now: int) -> None:
-        instance = self._group.take()
-        self._statistics.pending -= len(batch)
-        listener = _Batch(self, instance, batch)
-        for index, job in enumerate(batch):
-            job.started, job.index = now, index
-        run = instance.run([job.request for job in batch], listener)
-        for job in batch:
-            job.run = run
-
-    def free(self, instance: Instance) -> None:
-        """An instance can take another batch: it gets one before the answers to its last one go out."""
-        self._group.give_back(instance)
-        self._advance(monotonic_ns())
-
-    def executed(self, batch: list[DispatchedRequest], times: ExecutionTimes | None) -> None:
-        """An instance is through with a batch."""
-        now = monotonic_ns()
-        for job in batch:
-            job.executed = True
-        answered = sum(job.succeeded for job in batch)
-        spent = times or ExecutionTimes(0, now - batch[0].started, 0)
-        self._statistics.executed(answered, sum(job.size for job in batch), spent)
-
-    def receive(self, job: DispatchedRequest, response: InferResponse) -> None:
-        """A request has an answer: from an instance, or because it will not get to one."""
-        if self._order is None:
-            self._answer(job, response)
+    def _dispatch(self, batch: Batch, now: int) -> None:
+        requests = batch.requests
+        self._statistics.left_queue(len(requests))
+        listener = _Running(self, batch.instance, requests)
+        for index, queued in enumerate(requests):
+            queued.started = now
+            queued.index = index
+        try:
+            run = self._group.instance(batch.instance).run([queued.request for queued in requests], listener)
+        except Exception as error:
+            _log.exception("a batch of model '%s' could not be handed over", self._name)
+            self._scheduler.instance_freed(batch.instance)
+            self._set_timer(now)
+            reason = internal(f"Failed to process the request(s) for model '{self._name}', message: {error!r}")
+            for queued in requests:
+                self._fail(queued, reason)
             return
-        for owner, released in self._order.receive(job, response, response.final):
-            self._answer(owner, released)
+        for queued in requests:
+            if not queued.over:
+                queued.run = run
+                if queued.cancelled:
+                    run.cancel(queued.index)
+                elif queued.paused:
+                    run.pause(queued.index)
 
-    def _answer(self, job: DispatchedRequest, response: InferResponse) -> None:
-        if job.over:
-            return
+    def _fail(self, queued: QueuedRequest, error: ServingError) -> None:
+        self.respond(queued, InferResponse(error=error))
+
+    def _finish(self, queued: QueuedRequest) -> None:
+        queued.over = True
+        queued.run = None  # It leads back here: without the circle the tensors go as soon as nobody needs them.
+        self._owed -= 1
+        if not self._owed and self._drained is not None:
+            self._stop_draining()
+
+    def _deliver(self, queued: QueuedRequest, response: InferResponse) -> None:
         response.model_name = self._name
         response.model_version = self._version
-        response.id = job.request.id
-        _keep_requested(response, job.request.requested_outputs)
-        if response.final:
-            self._finish(job, response)
-        job.deliver(response)
-
-    def _finish(self, job: DispatchedRequest, response: InferResponse) -> None:
-        job.over = True
-        self._owed.discard(job)
-        if not self._owed:
-            self._drained.set()
-        total = monotonic_ns() - job.arrived
-        failure = _failure(response.error) or (FailureReason.CANCELED if job.cancelled else None)
-        if failure is not None:
-            self._statistics.failed(total, failure)
-        else:
-            job.succeeded = True
-            self._statistics.succeeded(total, job.started - job.arrived, job.size, time_ns() // 1_000_000)
-            if job.executed:
-                # Its execution ended before it did, so the batch could not be charged with it.
-                self._statistics.charge(1, ExecutionTimes(0, monotonic_ns() - job.started, 0))
-
-    def _on_return(self) -> None:
-        self._advance(monotonic_ns())
-
-    def _on_end(self) -> None:
-        self._refuse_waiting(self._unready())
+        response.id = queued.request.id
+        names = queued.request.requested_outputs
+        if names:
+            _keep_requested(response, names)
+        try:
+            queued.deliver(response)
+        except Exception:
+            # Whose it is cannot take it; the others of the batch shall have theirs.
+            _log.exception("a response of model '%s' could not be delivered", self._name)
 
     def _refuse_waiting(self, error: ServingError) -> None:
-        for job in self._scheduler.drain():
-            self._statistics.pending -= 1
-            self.receive(job, InferResponse("", "", error=error))
+        for queued in self._scheduler.drain():
+            self._statistics.left_queue(1)
+            self._fail(queued, error)
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Listens to one batch."""
+class _Running:
+    """Listens to one batch. See `RunListener`."""
 
-    dispatcher: Dispatcher
-    instance: Instance
-    jobs: list[DispatchedRequest]
-    on_done: Callable[[], None] | None = None
+    __slots__ = ("_batch", "_dispatcher", "_number")
+
+    def __init__(self, dispatcher: Dispatcher, number: int, batch: list[QueuedRequest]) -> None:
+        self._dispatcher = dispatcher
+        self._number = number
+        self._batch = batch
 
     def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
         """See `RunListener`."""
-        self.free()
-        for job, response in zip(self.jobs, responses, strict=True):
-            self.dispatcher.receive(job, response)
-        self.done(times)
+        self._dispatcher.answered(self._number, self._batch, responses, times)
 
     def free(self) -> None:
         """See `RunListener`."""
-        self.dispatcher.free(self.instance)
+        self._dispatcher.free(self._number)
 
     def respond(self, index: int, response: InferResponse) -> None:
         """See `RunListener`."""
-        self.dispatcher.receive(self.jobs[index], response)
+        self._dispatcher.respond(self._batch[index], response)
 
     def done(self, times: ExecutionTimes | None) -> None:
         """See `RunListener`."""
-        self.dispatcher.executed(self.jobs, times)
-        if self.on_done is not None:
-            self.on_done()
+        self._dispatcher.executed(self._batch, times)
 
 
 def _keep_requested(response: InferResponse, names: tuple[str, ...]) -> None:
     """Only the outputs that were asked for, in the order in which they were."""
-    if not names or (response.plan is not None and response.plan.names == names):
+    if response.plan is not None and response.plan.names == names:
         return
     if outputs := response.outputs:
         by_name = {tensor.name: tensor for tensor in outputs}
         response.outputs = [by_name[name] for name in names if name in by_name]
 
 
-def _cancelled(job: DispatchedRequest) -> ServingError:
-    return ServingError(ErrorKind.CANCELLED, f"{job.request.log_prefix}Request was cancelled", FailureReason.CANCELED)
-
-
-def _failure(error: ServingError | None) -> FailureReason | None:
-    """Which failure a response tells of: none where it has no error, or one that the model answered with."""
-    if error is None or error.reason is None:
-        return None
-    if error.kind is ErrorKind.CANCELLED:
-        return FailureReason.CANCELED
-    return error.reason
+def _cancelled(queued: QueuedRequest) -> ServingError:
+    text = f"{queued.request.log_prefix}Request was cancelled"
+    return ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED)

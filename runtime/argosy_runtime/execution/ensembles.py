@@ -1,7 +1,7 @@
 """Runs ensembles: drives the state machine of `scheduling.ensemble` with real calls of this server's models."""
 
 from dataclasses import dataclass, field
-from time import monotonic_ns, time_ns
+from time import monotonic_ns
 from typing import Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
@@ -130,6 +130,6 @@ class EnsembleRunner:
         if response.error is not None:
             self._statistics.failed(total, response.error.reason or FailureReason.BACKEND)
             return
-        self._statistics.succeeded(total, 0, job.size, time_ns() // 1_000_000)
+        self._statistics.succeeded(1, total, 0, job.size)
         # An ensemble does nothing but wait for its steps, which tell their own queueing and computing apart.
-        self._statistics.executed(1, job.size, ExecutionTimes(0, total, 0))
+        self._statistics.ran(1, job.size, ExecutionTimes(0, total, 0))

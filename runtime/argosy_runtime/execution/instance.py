@@ -82,6 +82,7 @@ class Instance(ABC):
         self._decoupled = decoupled
         self._runs: dict[int, Run] = {}
         self._ids = count()
+        self._loss: ServingError | None = None
 
     @abstractmethod
     async def start(self) -> None:
@@ -113,10 +114,17 @@ class Instance(ABC):
         """It has caught up."""
 
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:
-        """Start a batch."""
+        """Start a batch. One that comes after the instance was lost is answered with why."""
         run = Run(next(self._ids), self, listener, len(requests))
         self._runs[run.id] = run
-        self._execute(run, requests)
+        if self._loss is not None:
+            self._fail_all(self._loss)
+            return run
+        try:
+            self._execute(run, requests)
+        except BaseException:
+            del self._runs[run.id]
+            raise
         return run
 
     def _answered(self, run_id: int, responses: list[InferResponse], times: ExecutionTimes) -> None:
@@ -169,6 +177,7 @@ class Instance(ABC):
 
     def _fail_all(self, error: ServingError) -> None:
         """The instance is gone: everything it owed is answered with the error."""
+        self._loss = error
         for run in list(self._runs.values()):
             run.free()
             self._fail(run, error)

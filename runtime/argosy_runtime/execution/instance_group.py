@@ -1,12 +1,15 @@
-"""The instances of one model version: which are free, and how lost ones come back."""
+"""The instances of one model version: loaded, warmed up, and brought back when they are lost."""
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from argosy_runtime.errors import ServingError
+from argosy_runtime.errors import ServingError, internal
 
+from .clock import Clock, sleep
 from .instance import Instance
+from .warm_up import WarmUp
 
 _log = logging.getLogger("argosy.execution")
 
@@ -15,56 +18,74 @@ NewInstance = Callable[[OnDeath], Instance]
 
 _FIRST_RETRY_SECONDS = 0.2
 _LAST_RETRY_SECONDS = 30.0
+_STOP_SECONDS = 30.0
+
+
+class GroupListener(Protocol):
+    """Who hears of a group's instances, each known by a number of its own."""
+
+    def instance_added(self, number: int) -> None:
+        """An instance is loaded and warm."""
+
+    def instance_died(self, number: int) -> None:
+        """It is no more."""
+
+    def instances_lost(self) -> None:
+        """None is left, and a first attempt to bring one back has failed."""
+
+
+class _Place:
+    """A place in the group: its maker, and the instance that stands there. Its number is 0 until it is ready."""
+
+    __slots__ = ("death", "instance", "make", "number")
+
+    def __init__(self, make: NewInstance) -> None:
+        self.make = make
+        self.instance: Instance | None = None
+        self.number = 0
+        self.death: ServingError | None = None
 
 
 class InstanceGroup:
     """Instances, each made anew by its maker when it is lost, with a growing pause between attempts.
 
-    `on_return` is called when an instance is free again after a loss; `on_end` when none is left and a first attempt to
-    bring one back has failed.
+    None is ready before it is warm. `lost` is why none is left, None while one is or may come.
     """
 
-    def __init__(
-        self, makers: Sequence[NewInstance], on_return: Callable[[], None], on_end: Callable[[], None]
-    ) -> None:
-        self._makers = list(makers)
-        self._on_return = on_return
-        self._on_end = on_end
-        self._made: list[Instance] = []
-        self._alive: dict[Instance, NewInstance] = {}
+    def __init__(self, makers: Sequence[NewInstance], listener: GroupListener, clock: Clock) -> None:
+        self._places = [_Place(make) for make in makers]
+        self._listener = listener
+        self._clock = clock
+        self._warm_up: WarmUp | None = None
+        self._ready: dict[int, Instance] = {}
+        self._numbers = 0
         self._revivals: set[asyncio.Task[None]] = set()
         self._closing = False
-        self.idle: list[Instance] = []
         self.lost: ServingError | None = None
 
-    async def start(self) -> None:
-        """Load every instance, all at once, and raise the first failure; `stop` ends those that loaded."""
-        self._made = [make(self._on_death) for make in self._makers]
-        loads = [self._load(instance, make) for instance, make in zip(self._made, self._makers, strict=True)]
-        results = await asyncio.gather(*loads, return_exceptions=True)
-        for failure in results:
-            if failure is not None:
-                raise failure
-        # One that died since it had loaded is on its way back, or back.
-        self.idle += [instance for instance in self._made if instance in self._alive and instance not in self.idle]
-
-    async def _load(self, instance: Instance, make: NewInstance) -> None:
-        await instance.start()
-        self._alive[instance] = make
+    def instance(self, number: int) -> Instance:
+        """A ready instance by its number."""
+        return self._ready[number]
 
     @property
     def still_loading(self) -> bool:
         """Whether an instance whose load was given up loads all the same."""
-        return any(instance.still_loading for instance in self._made)
+        return any(place.instance is not None and place.instance.still_loading for place in self._places)
 
-    def take(self) -> Instance:
-        """The instance that has been free the longest."""
-        return self.idle.pop(0)
+    async def start(self, warm_up: WarmUp) -> None:
+        """Load and warm up every instance, all at once; the first failure ends all of them and is raised.
 
-    def give_back(self, instance: Instance) -> None:
-        """It is through with its batch; one that was lost meanwhile is not taken back."""
-        if instance in self._alive:
-            self.idle.append(instance)
+        One that is lost while others still load comes back as it would later.
+        """
+        self._warm_up = warm_up
+        try:
+            results = await asyncio.gather(*[self._bring_up(place) for place in self._places], return_exceptions=True)
+            for result in results:
+                if result is not None:
+                    raise result
+        except BaseException:
+            await self.stop(_STOP_SECONDS)
+            raise
 
     async def stop(self, grace: float) -> None:
         """Release every instance; those that take longer than `grace` seconds are ended."""
@@ -72,34 +93,52 @@ class InstanceGroup:
         for task in self._revivals:
             task.cancel()
         await asyncio.gather(*self._revivals, return_exceptions=True)
-        await asyncio.gather(*(instance.stop(grace) for instance in self._alive))
+        await asyncio.gather(*[instance.stop(grace) for instance in self._ready.values()])
+
+    async def _bring_up(self, place: _Place) -> None:
+        place.number, place.death = 0, None
+        place.instance = instance = place.make(self._on_death)
+        await instance.start()
+        try:
+            if self._warm_up is not None:
+                await self._warm_up.run(instance)
+            if place.death is not None:
+                raise place.death
+        except BaseException:
+            await instance.stop(_STOP_SECONDS)
+            raise
+        self._numbers += 1
+        place.number = self._numbers
+        self._ready[place.number] = instance
+        self.lost = None
+        self._listener.instance_added(place.number)
 
     def _on_death(self, instance: Instance, error: ServingError) -> None:
-        make = self._alive.pop(instance)
-        if instance in self.idle:
-            self.idle.remove(instance)
         _log.error("%s", error.message)
+        place = next((place for place in self._places if place.instance is instance), None)
+        if place is None:
+            return
+        place.death = error
+        if self._ready.pop(place.number, None) is None:
+            return  # It was not ready yet: who brings it up will see.
+        self._listener.instance_died(place.number)
         if not self._closing:
-            task = asyncio.get_running_loop().create_task(self._revive(make))
+            task = asyncio.get_running_loop().create_task(self._revive(place))
             self._revivals.add(task)
             task.add_done_callback(self._revivals.discard)
 
-    async def _revive(self, make: NewInstance) -> None:
+    async def _revive(self, place: _Place) -> None:
         delay = _FIRST_RETRY_SECONDS
         while True:
-            await asyncio.sleep(delay)
-            instance = make(self._on_death)
+            await sleep(self._clock, delay)
             try:
-                await instance.start()
-            except ServingError as error:
+                await self._bring_up(place)
+            except Exception as problem:
+                error = problem if isinstance(problem, ServingError) else internal(f"cannot restart: {problem!r}")
                 delay = min(2 * delay, _LAST_RETRY_SECONDS)
                 _log.error("%s; trying again in %g s", error.message, delay)
-                if not self._alive:
+                if not self._ready:
                     self.lost = error
-                    self._on_end()
+                    self._listener.instances_lost()
                 continue
-            self._alive[instance] = make
-            self.idle.append(instance)
-            self.lost = None
-            self._on_return()
             return

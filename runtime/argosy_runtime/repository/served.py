@@ -11,6 +11,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.ensembles import EnsembleRunner
 from argosy_runtime.execution.instance_group import NewInstance
@@ -19,8 +20,9 @@ from argosy_runtime.execution.thread import ThreadInstance
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig import InstancePlacement, instances
 from argosy_runtime.scheduling.admission import Admission
-from argosy_runtime.scheduling.dynamic import BatchingRules
+from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ensemble import EnsembleSteps
+from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
@@ -99,7 +101,16 @@ class ServedModel:
         self._holds = Holds()
         placements = [place for place in instances(self.config, gpus) if not place.passive]
         makers = [self._maker(place) for place in placements]
-        self._dispatcher = Dispatcher(self, BatchingRules.of(self.config), makers, self.statistics)
+        rules = BatchingRules.of(self.config)
+        self._dispatcher = Dispatcher(
+            self.name,
+            version,
+            DynamicBatcher(rules),
+            makers,
+            self.statistics,
+            LoopClock(),
+            ResponseOrder() if rules.preserve_ordering else None,
+        )
 
     def _maker(self, place: InstancePlacement) -> NewInstance:
         spec = InstanceSpec(
@@ -118,14 +129,8 @@ class ServedModel:
     async def start(self) -> None:
         """Load every instance and warm it up; however that ends without success, nothing of it is left."""
         begun = monotonic()
-        try:
-            await self._dispatcher.start()
-            await self._dispatcher.warm_up(
-                await asyncio.to_thread(warmup.batches, self.config, self._folder.path, self._admit)
-            )
-        except BaseException:
-            await self._dispatcher.close(grace=0)
-            raise
+        warm_up = await asyncio.to_thread(warmup.batches, self.config, self._folder.path, self._admission)
+        await self._dispatcher.start(warm_up)
         self.statistics.load_seconds = monotonic() - begun
 
     @property
@@ -145,15 +150,9 @@ class ServedModel:
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """See `ServedVersion`."""
-        size = self._admit(request)
-        key = self._admission.batch_key(request)
-        return self._dispatcher.submit(request, size, key, self._output_shapes.before(deliver))
-
-    def _admit(self, request: InferRequest) -> int:
-        """Its batch size, with its inputs in the model's own shapes."""
-        size = self._admission.check(request)
-        request.inputs = self._admission.reshape(request.inputs)
-        return size
+        admitted = self._admission.admit(request)
+        request = admitted.seen_by_model(request)
+        return self._dispatcher.submit(request, admitted.size, admitted.key, self._output_shapes.before(deliver))
 
     def hold(self) -> None:
         """See `ServedVersion`."""
@@ -192,6 +191,7 @@ class ServedEnsemble:
         self.labels = prepared.labels
         self.folder = prepared.folder.path
         self._admission = Admission(self.config)
+        self._output_shapes = OutputShapes(self.config)
         self._models = models
         self._runner = EnsembleRunner(steps, version, self, statistics)
 
@@ -207,8 +207,9 @@ class ServedEnsemble:
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """See `ServedVersion`."""
-        size = self._admission.check(request)
-        return self._runner.submit(request, size, deliver)
+        admitted = self._admission.admit(request)
+        request = admitted.seen_by_model(request)
+        return self._runner.submit(request, admitted.size, self._output_shapes.before(deliver))
 
     def submit_step(self, request: InferRequest, deliver: Deliver) -> Submission:
         """See `execution.ensembles.Steps`."""

@@ -1,6 +1,5 @@
 """model_warmup: the requests that every instance answers before the first client may."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,15 +8,16 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelWarmup
 from argosy_runtime.errors import invalid
 from argosy_runtime.messages import Array, InferRequest, Tensor
 from argosy_runtime.modelconfig.datatypes import numpy_dtype, v2_name
+from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.tensors import StringsError, split_strings, string_array
 
 from .layout import WARMUP_FOLDER, inside
 
 
-def batches(config: ModelConfig, model_dir: Path, admit: Callable[[InferRequest], int]) -> list[list[InferRequest]]:
+def batches(config: ModelConfig, model_dir: Path, admission: Admission) -> list[list[InferRequest]]:
     """The warm-up executions, in order: a sample of batch size n is n requests in one batch.
 
-    A sample is what a client would send: `admit` checks it, and makes it what the model sees. One of batch size 0 is
+    A sample is what a client would send: it is checked, and made what the model sees. One of batch size 0 is
     left out, as Triton does. Reads files, so not on the event loop. Raises ServingError.
     """
     result: list[list[InferRequest]] = []
@@ -26,7 +26,7 @@ def batches(config: ModelConfig, model_dir: Path, admit: Callable[[InferRequest]
             continue
         inputs = {name: _tensor(name, spec, config, model_dir) for name, spec in sample.inputs.items()}
         one = InferRequest(config.name, inputs, id=f"warmup {sample.name}")
-        admit(one)
+        admission.admit(one)
         result += [[one] * sample.batch_size] * max(1, sample.count)
     return result
 

@@ -1,6 +1,7 @@
 """May this request enter this model? Checked once, before any queue, against the model's declared inputs and outputs.
 
 The check is compiled for the case that all is well; what is wrong is put into Triton's words by `modelconfig.shapes`.
+Requests of one plan are checked once.
 """
 
 from collections.abc import Mapping
@@ -9,16 +10,43 @@ from dataclasses import dataclass
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput
 
 from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.messages import InferRequest, Tensor
+from argosy_runtime.messages import InferRequest, RequestPlan, Tensor
 from argosy_runtime.modelconfig import shapes
 from argosy_runtime.modelconfig.datatypes import v2_name
 
 from .queued_request import BatchKey
 
+# So many plans are remembered of one model, the latest.
+_PLANS = 1024
 
-@dataclass(frozen=True, slots=True)
+
+class Admitted:
+    """What is known of a request that may enter, and of all others of its plan.
+
+    `size` is its batch size (1 where the model does not batch), `key` decides with which it may share a batch. `plan`
+    is the request's as the model sees it, where that is another (`reshape`); None where it is the same.
+    """
+
+    __slots__ = ("key", "plan", "size")
+
+    def __init__(self, size: int, key: BatchKey | None, plan: RequestPlan | None = None) -> None:
+        self.size = size
+        self.key = key
+        self.plan = plan
+
+    def seen_by_model(self, request: InferRequest) -> InferRequest:
+        """The request with its inputs as the model sees them; itself where that is how they are."""
+        if self.plan is None or request.raw is None:
+            return request
+        return self.plan.request(request.id, request.raw)
+
+
+@dataclass(frozen=True)
 class _Input:
-    """One declared input. `dims` are without the batch; `varies` is whether its size decides who may share a batch."""
+    """One declared input. `dims` are without the batch, which `is_shape` inputs never have.
+
+    `varies` is whether its size decides who may share a batch; of an `is_shape` input the values do too.
+    """
 
     name: str
     datatype: str
@@ -27,6 +55,7 @@ class _Input:
     required: bool
     varies: bool
     fixed: bool
+    is_shape: bool
 
     @classmethod
     def of(cls, declared: ModelInput) -> "_Input":
@@ -39,6 +68,7 @@ class _Input:
             required=not declared.optional,
             varies=-1 in dims and not declared.allow_ragged_batch,
             fixed=-1 not in dims,
+            is_shape=declared.is_shape_tensor,
         )
 
     def fits(self, shape: tuple[int, ...]) -> bool:
@@ -51,16 +81,36 @@ class Admission:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
-        self._batching = config.max_batch_size > 0
+        self._most = config.max_batch_size
         self._inputs = {declared.name: _Input.of(declared) for declared in config.input}
-        self._required = frozenset(rule.name for rule in self._inputs.values() if rule.required)
-        self._outputs = frozenset(declared.name for declared in config.output)
-        self._keyed = [rule.name for rule in self._inputs.values() if rule.varies or not rule.required]
-        self._reshapes = any(rule.target is not None for rule in self._inputs.values())
+        rules = self._inputs.values()
+        self._required = frozenset([rule.name for rule in rules if rule.required])
+        self._outputs = frozenset([declared.name for declared in config.output])
+        self._keyed = [rule for rule in rules if rule.varies or rule.is_shape or not rule.required]
+        self._reshapes = any(rule.target is not None for rule in rules)
+        # Where values decide who may share a batch, requests of one plan are not alike.
+        self._remembers = not any(rule.is_shape for rule in rules)
+        self._plans: dict[RequestPlan, Admitted] = {}
+
+    def admit(self, request: InferRequest) -> Admitted:
+        """Let a request in; raises ServingError where it may not enter. What runs then is `Admitted.seen_by_model`."""
+        plan = request.plan
+        if plan is None or not self._remembers:
+            admitted = Admitted(self.check(request), self.batch_key(request))
+            if self._reshapes:
+                request.inputs = self.reshape(request.inputs)
+            return admitted
+        known = self._plans.get(plan)
+        if known is None:
+            known = Admitted(self.check(request), self.batch_key(request), self._reshaped(request))
+            if len(self._plans) >= _PLANS:
+                del self._plans[next(iter(self._plans))]
+            self._plans[plan] = known
+        return known
 
     def check(self, request: InferRequest) -> int:
         """The request's batch size (1 where the model does not batch); raises ServingError where it may not enter."""
-        rows = self._rows(request.inputs)
+        rows = self.rows(request.inputs)
         if rows is None or not request.inputs.keys() >= self._required:
             raise self._refusal(request)
         for name in request.requested_outputs:
@@ -73,8 +123,12 @@ class Admission:
         if not self._keyed:
             return None
         inputs = request.inputs
-        first = 1 if self._batching else 0
-        return tuple((name, inputs[name].shape[first:]) for name in self._keyed if name in inputs)
+        return tuple([self._part(rule, inputs[rule.name]) for rule in self._keyed if rule.name in inputs])
+
+    def _part(self, rule: _Input, tensor: Tensor) -> tuple[str, tuple[int, ...], bytes | None]:
+        if rule.is_shape:
+            return (rule.name, tensor.shape, bytes(tensor.data))
+        return (rule.name, tensor.shape[1:] if self._most else tensor.shape, None)
 
     def reshape(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
         """The inputs as the model itself sees them; the very same where no input has a `reshape`."""
@@ -82,26 +136,31 @@ class Admission:
             return inputs
         return {name: self._reshape_one(self._inputs[name], tensor) for name, tensor in inputs.items()}
 
-    def _rows(self, inputs: Mapping[str, Tensor]) -> int | None:
-        """The batch size all inputs agree on; None where anything is wrong."""
-        rows: int | None = None
+    def _reshaped(self, request: InferRequest) -> RequestPlan | None:
+        """The plan of the same request in the model's own shapes: the bytes are the same ones."""
+        if not self._reshapes:
+            return None
+        assert request.raw is not None
+        assert request.plan is not None
+        alike = request.plan.request(request.id, request.raw)
+        alike.inputs = self.reshape(request.inputs)
+        return RequestPlan(alike)
+
+    def rows(self, inputs: Mapping[str, Tensor]) -> int | None:
+        """The batch size all inputs agree on (1 without a batch); None where names, types or shapes are wrong."""
+        rows = 0
         for name, tensor in inputs.items():
             rule = self._inputs.get(name)
             if rule is None or tensor.datatype != rule.datatype:
                 return None
             shape = tensor.shape
-            if not self._batching:
-                size, shape = 1, shape
-            elif shape:
-                size, shape = shape[0], shape[1:]
-            else:
+            if self._most and not rule.is_shape:
+                if not shape or not 0 < shape[0] <= self._most or rows not in (0, shape[0]):
+                    return None
+                rows, shape = shape[0], shape[1:]
+            if not rule.fits(shape):
                 return None
-            if not rule.fits(shape) or rows not in (None, size):
-                return None
-            rows = size
-        if self._batching and rows is not None and not 0 < rows <= self._config.max_batch_size:
-            return None
-        return 1 if rows is None else rows
+        return rows or 1
 
     def _refusal(self, request: InferRequest) -> ServingError:
         unknown = self._unknown_output(request) or shapes.unknown_input(self._config, request.inputs)
@@ -115,12 +174,12 @@ class Admission:
         return invalid(request.log_prefix + text)
 
     def _unknown_output(self, request: InferRequest) -> str | None:
-        unknown = next((name for name in request.requested_outputs if name not in self._outputs), None)
+        unknown = next(iter([name for name in request.requested_outputs if name not in self._outputs]), None)
         return unknown and f"unexpected inference output '{unknown}' for model '{self._config.name}'"
 
     def _reshape_one(self, rule: _Input, tensor: Tensor) -> Tensor:
         if rule.target is None:
             return tensor
-        batch = tensor.shape[:1] if self._batching else ()
+        batch = tensor.shape[:1] if self._most and not rule.is_shape else ()
         inner = shapes.reshape(rule.dims, rule.target, tensor.shape[len(batch) :])
         return tensor.reshaped((*batch, *inner))

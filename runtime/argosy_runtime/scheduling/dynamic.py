@@ -7,21 +7,23 @@
 3. It goes with the largest preferred size it holds, where it holds one.
 4. Otherwise it goes when its oldest queued has waited for `delay`, with all it has.
 
-A model without dynamic batching is the same machine with one request to a batch.
+It goes to the instance that has been free the longest. A model without dynamic batching is the same machine with one
+request to a batch; one with dynamic batching but without a batch dimension too, but for its queue's policies.
 """
 
-from dataclasses import dataclass, field
-from typing import Generic
+from dataclasses import dataclass
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError
 
-from .queue import RequestQueue, T
+from .queue import RequestQueue
 from .queue_policy import UNBOUNDED, QueuePolicies
+from .queued_request import QueuedRequest
+from .scheduler import Batch, Decision, FreeInstances
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BatchingRules:
     """What shapes a batch. Sizes in requests' rows, `delay_ns` in nanoseconds."""
 
@@ -40,11 +42,12 @@ class BatchingRules:
     @classmethod
     def of(cls, config: ModelConfig) -> "BatchingRules":
         """Read the rules from a model's configuration."""
-        if not config.HasField("dynamic_batching") or config.max_batch_size == 0:
-            return cls(max_batch_size=max(1, config.max_batch_size), merge=False)
+        size = max(1, config.max_batch_size)
+        if not config.HasField("dynamic_batching"):
+            return cls(max_batch_size=size, merge=False)
         batching = config.dynamic_batching
         return cls(
-            max_batch_size=config.max_batch_size,
+            max_batch_size=size,
             delay_ns=batching.max_queue_delay_microseconds * 1_000,
             preferred=frozenset(batching.preferred_batch_size),
             policies=QueuePolicies.of(batching),
@@ -52,80 +55,79 @@ class BatchingRules:
         )
 
 
-@dataclass(slots=True)
-class Advance(Generic[T]):
-    """What was decided: batches to run now, queued requests to refuse, when to ask again (None: at the next event)."""
-
-    batches: list[list[T]] = field(default_factory=list)
-    expired: list[T] = field(default_factory=list)
-    wake_at: int | None = None
-
-
-class DynamicBatcher(Generic[T]):
-    """The queue of one model version and the rules by which batches leave it."""
+class DynamicBatcher:
+    """The queue of one model version and the rules by which batches leave it. See `Scheduler`."""
 
     def __init__(self, rules: BatchingRules) -> None:
-        self._rules = rules
-        self._queue: RequestQueue[T] = RequestQueue(rules.policies)
+        self._merge = rules.merge
+        self._most = rules.max_batch_size
+        self._delay = rules.delay_ns
+        self._preferred = rules.preferred
+        self._target = rules.target
+        self._queue = RequestQueue(rules.policies)
+        self._instances = FreeInstances()
 
     @property
     def pending(self) -> int:
-        """Requests waiting."""
+        """See `Scheduler`."""
         return len(self._queue)
 
-    def submit(self, queued: T) -> ServingError | None:
-        """A request arrives. Returns why it is refused, or None."""
+    def submit(self, queued: QueuedRequest) -> ServingError | None:
+        """See `Scheduler`."""
         return self._queue.push(queued)
 
-    def cancel(self, queued: T) -> bool:
-        """Forget a waiting queued; False if it no longer waits."""
+    def cancel(self, queued: QueuedRequest) -> bool:
+        """See `Scheduler`."""
         return self._queue.remove(queued)
 
-    def drain(self) -> list[T]:
-        """Give up all that waits (the model is going away)."""
+    def drain(self) -> list[QueuedRequest]:
+        """See `Scheduler`."""
         return self._queue.take(len(self._queue))
 
-    def advance(self, now: int, free_instances: int) -> Advance[T]:
-        """Decide what runs now on at most `free_instances` instances."""
-        result: Advance[T] = Advance(expired=self._queue.expire(now))
-        while len(result.batches) < free_instances and self._queue:
-            count, wait_until = self._next_batch(now)
+    def instance_added(self, instance: int) -> None:
+        """See `Scheduler`."""
+        self._instances.added(instance)
+
+    def instance_freed(self, instance: int) -> None:
+        """See `Scheduler`."""
+        self._instances.freed(instance)
+
+    def instance_died(self, instance: int) -> None:
+        """See `Scheduler`."""
+        self._instances.died(instance)
+
+    def advance(self, now: int) -> Decision:
+        """See `Scheduler`."""
+        decision = Decision(self._queue.expire(now))
+        while len(self._queue) and len(self._instances):
+            count, ready_at = self._next_batch(now)
             if not count:
-                result.wake_at = wait_until
+                decision.wake_at = ready_at
                 break
-            result.batches.append(self._queue.take(count))
-        deadline = self._queue.next_deadline()
+            decision.batches.append(Batch(self._instances.take(), self._queue.take(count)))
+        deadline = self._queue.next_deadline
         if deadline is not None:
-            result.wake_at = deadline if result.wake_at is None else min(deadline, result.wake_at)
-        return result
+            decision.wake_at = deadline if decision.wake_at is None else min(deadline, decision.wake_at)
+        return decision
 
-    def _next_batch(self, now: int) -> tuple[int, int | None]:
-        """How many queued requests form the next batch; 0 and a time where it is better to wait."""
-        if not self._rules.merge:
-            return 1, None
-        count, best, oldest, closed = self._gather()
-        if closed or oldest + self._rules.delay_ns <= now:
-            return count, None
-        if best:
-            return best, None
-        return 0, oldest + self._rules.delay_ns
-
-    def _gather(self) -> tuple[int, int, int, bool]:
-        """Walk the queue: requests that fit, those at the last preferred size, oldest arrival, whether it is full."""
-        rules = self._rules
-        size = count = best = 0
-        oldest = 0
+    def _next_batch(self, now: int) -> tuple[int, int]:
+        """How many queued requests form the next batch; 0, and when it goes, where it is better to wait."""
+        if not self._merge:
+            return 1, 0
+        size = count = best = oldest = 0
         key = None
-        for queued in self._queue:
+        for queued in self._queue.front():
             if count == 0:
                 key, oldest = queued.key, queued.arrived
-            elif queued.key != key or size + queued.size > rules.max_batch_size:
-                return count, best, oldest, True
+            elif queued.key != key or size + queued.size > self._most:
+                return count, 0
             count += 1
             size += queued.size
             oldest = min(oldest, queued.arrived)
-            if size in rules.preferred:
+            if size in self._preferred:
                 best = count
-            if size >= rules.target:
-                return count, best, oldest, True
-        return count, best, oldest, False
+            if size >= self._target:
+                return count, 0
+        if oldest + self._delay <= now:
+            return count, 0
+        return best, oldest + self._delay

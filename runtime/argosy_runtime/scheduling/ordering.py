@@ -1,42 +1,58 @@
 """preserve_ordering: responses leave in the order in which their requests came."""
 
 from collections import deque
-from collections.abc import Hashable
-from typing import Generic, TypeVar
 
-K = TypeVar("K", bound=Hashable)
-T = TypeVar("T")
+from argosy_runtime.messages import Deliver, InferResponse
 
 
-class ResponseOrder(Generic[K, T]):
+class Turn:
+    """One request's place in the order: what it was answered so far and may not leave yet."""
+
+    __slots__ = ("_order", "deliver", "finished", "held")
+
+    def __init__(self, order: "ResponseOrder", deliver: Deliver) -> None:
+        self._order = order
+        self.deliver = deliver
+        self.held: deque[InferResponse] = deque()
+        self.finished = False
+
+    def receive(self, response: InferResponse) -> None:
+        """A response: it leaves now, or when every earlier request has had its final one."""
+        self.held.append(response)
+        self.finished = response.final
+        self._order.release()
+
+
+class ResponseOrder:
     """Holds back the responses of a request until every earlier request has had its final one."""
 
+    __slots__ = ("_releasing", "_turns")
+
     def __init__(self) -> None:
-        self._order: deque[K] = deque()
-        self._held: dict[K, list[T]] = {}
-        self._finished: set[K] = set()
+        self._turns: deque[Turn] = deque()
+        self._releasing = False
 
-    def expect(self, key: K) -> None:
-        """A request with this key is on its way."""
-        self._order.append(key)
-        self._held[key] = []
+    def expect(self, deliver: Deliver) -> Deliver:
+        """The next request's responses will go to `deliver`; returns where they are to be given."""
+        turn = Turn(self, deliver)
+        self._turns.append(turn)
+        return turn.receive
 
-    def receive(self, key: K, response: T, final: bool) -> list[tuple[K, T]]:
-        """A response came; returns what may leave now, in order."""
-        self._held[key].append(response)
-        if final:
-            self._finished.add(key)
-        return self._release()
+    def release(self) -> None:
+        """Let out what may leave. Who takes a response may bring in others: they follow in the same loop."""
+        if self._releasing:
+            return
+        self._releasing = True
+        try:
+            self._release()
+        finally:
+            self._releasing = False
 
-    def _release(self) -> list[tuple[K, T]]:
-        released: list[tuple[K, T]] = []
-        while self._order:
-            key = self._order[0]
-            released += [(key, response) for response in self._held[key]]
-            self._held[key] = []
-            if key not in self._finished:
-                break
-            self._order.popleft()
-            self._finished.discard(key)
-            del self._held[key]
-        return released
+    def _release(self) -> None:
+        while self._turns:
+            first = self._turns[0]
+            while first.held:
+                first.deliver(first.held.popleft())
+            if not first.finished:
+                return
+            self._turns.popleft()

@@ -9,7 +9,7 @@ from .queued_request import QueuedRequest
 _MICROSECOND = 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueuePolicy:
     """One priority level's policy. `timeout_ns` 0 is none; `max_size` 0 is unbounded."""
 
@@ -29,7 +29,7 @@ class QueuePolicy:
         )
 
     def deadline(self, queued: QueuedRequest) -> int | None:
-        """When the queued's wait ends. A request may shorten the default timeout, never lengthen it."""
+        """When the request's wait ends. A request may shorten the default timeout, never lengthen it."""
         timeout = self.timeout_ns
         wanted = queued.request.timeout_us * _MICROSECOND
         if self.allow_override and 0 < wanted < timeout:
@@ -37,7 +37,7 @@ class QueuePolicy:
         return queued.arrived + timeout if timeout else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class QueuePolicies:
     """The policies of all priority levels, the highest (1) first; level 0 stands for a model without levels."""
 

@@ -1,24 +1,105 @@
-"""A request in a queue."""
+"""A request in a queue, and then at an instance."""
 
-from dataclasses import dataclass
+from typing import Protocol
 
-from argosy_runtime.messages import InferRequest
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 
-BatchKey = tuple[tuple[str, tuple[int, ...]], ...]
+BatchKey = tuple[tuple[str, tuple[int, ...], bytes | None], ...]
+"""Which requests may share a batch: of each input that decides it the name, the shape without the batch and, where
+they decide it too, the values."""
 
 
-@dataclass(eq=False)
-class QueuedRequest:
-    """One request waiting for, or holding, a place in a batch. Compared by identity.
+class Owner(Protocol):
+    """Who answers a queued request."""
+
+    def cancel(self, queued: "QueuedRequest") -> None:
+        """Its client has gone."""
+
+
+class RunningBatch(Protocol):
+    """The batch that a request runs in; `index` is its place there."""
+
+    def pause(self, index: int) -> None:
+        """No response to it until `resume`."""
+
+    def resume(self, index: int) -> None:
+        """It goes on."""
+
+    def cancel(self, index: int) -> None:
+        """Its client has gone."""
+
+
+class QueuedRequest(Submission):
+    """One request from its arrival to its last response. Compared by identity; times are nanoseconds.
 
     `size` is its batch size (1 where the model does not batch). `key` says which requests may share its batch: those
-    of equal key; None goes with every other None. `deadline` is when its timeout strikes (ns), None for never.
+    of equal key; None goes with every other None. `deadline` is when its timeout strikes, None for never. `run` is the
+    batch it runs in, and `index` its place there, from `started` on. It is `over` when it has its last response,
+    `executed` when its batch has run, `succeeded` when it was answered without failure.
     """
 
-    request: InferRequest
-    arrived: int
-    size: int = 1
-    key: BatchKey | None = None
-    priority: int = 0
-    deadline: int | None = None
-    cancelled: bool = False
+    __slots__ = (
+        "arrived",
+        "cancelled",
+        "deadline",
+        "deliver",
+        "executed",
+        "index",
+        "key",
+        "over",
+        "owner",
+        "paused",
+        "priority",
+        "request",
+        "run",
+        "size",
+        "started",
+        "succeeded",
+    )
+
+    def __init__(
+        self,
+        request: InferRequest,
+        arrived: int,
+        size: int = 1,
+        key: BatchKey | None = None,
+        deliver: Deliver | None = None,
+        owner: Owner | None = None,
+    ) -> None:
+        self.request = request
+        self.arrived = arrived
+        self.size = size
+        self.key = key
+        self.deliver: Deliver = nobody if deliver is None else deliver
+        self.owner = owner
+        self.priority = 0
+        self.deadline: int | None = None
+        self.started = 0
+        self.run: RunningBatch | None = None
+        self.index = 0
+        self.cancelled = False
+        self.paused = False
+        self.over = False
+        self.executed = False
+        self.succeeded = False
+
+    def cancel(self) -> None:
+        """See `Submission`."""
+        if self.owner is not None:
+            self.owner.cancel(self)
+
+    def pause(self) -> None:
+        """See `Submission`."""
+        self.paused = True
+        if self.run is not None:
+            self.run.pause(self.index)
+
+    def resume(self) -> None:
+        """See `Submission`."""
+        self.paused = False
+        if self.run is not None:
+            self.run.resume(self.index)
+
+
+def nobody(response: InferResponse) -> None:
+    """Takes the responses that nobody waits for."""

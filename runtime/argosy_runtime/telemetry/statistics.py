@@ -1,23 +1,30 @@
 """Per-model counters, in the words of the statistics extension.
 
-All durations are nanoseconds. One `ModelStatistics` belongs to one version of one model.
+All durations are nanoseconds. One `ModelStatistics` belongs to one version of one model. Whoever runs its requests says
+what becomes of them: they are `accepted` into a queue, leave it, are `answered`, and their batch is `executed`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from time import time_ns
 
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.errors import FailureReason
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
+from argosy_runtime.messages import InferResponse
+from argosy_runtime.scheduling.queued_request import QueuedRequest
+
+_MILLISECOND = 1_000_000
 
 
-@dataclass(slots=True)
 class Duration:
     """How often, and how long in all."""
 
-    count: int = 0
-    ns: int = 0
+    __slots__ = ("count", "ns")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.ns = 0
 
     def add(self, ns: int, count: int = 1) -> None:
         """One more (or `count` more, `ns` together)."""
@@ -29,46 +36,98 @@ class Duration:
         return pb.StatisticDuration(count=self.count, ns=self.ns)
 
 
-@dataclass(slots=True)
 class BatchStatistics:
     """What executions of one batch size took."""
 
-    compute_input: Duration = field(default_factory=Duration)
-    compute_infer: Duration = field(default_factory=Duration)
-    compute_output: Duration = field(default_factory=Duration)
+    __slots__ = ("compute_infer", "compute_input", "compute_output")
+
+    def __init__(self) -> None:
+        self.compute_input = Duration()
+        self.compute_infer = Duration()
+        self.compute_output = Duration()
 
 
-@dataclass(slots=True)
 class ModelStatistics:
     """Everything counted about one model version."""
 
-    inference_count: int = 0
-    execution_count: int = 0
-    last_inference_ms: int = 0
-    pending: int = 0
-    load_seconds: float = 0.0
-    success: Duration = field(default_factory=Duration)
-    fail: Duration = field(default_factory=Duration)
-    queue: Duration = field(default_factory=Duration)
-    compute_input: Duration = field(default_factory=Duration)
-    compute_infer: Duration = field(default_factory=Duration)
-    compute_output: Duration = field(default_factory=Duration)
-    batches: dict[int, BatchStatistics] = field(default_factory=dict)
-    failures: dict[FailureReason, int] = field(default_factory=lambda: dict.fromkeys(FailureReason, 0))
+    def __init__(self) -> None:
+        self.inference_count = 0
+        self.execution_count = 0
+        self.last_inference_ms = 0
+        self.pending = 0
+        self.load_seconds = 0.0
+        self.success = Duration()
+        self.fail = Duration()
+        self.queue = Duration()
+        self.compute_input = Duration()
+        self.compute_infer = Duration()
+        self.compute_output = Duration()
+        self.batches: dict[int, BatchStatistics] = {}
+        self.failures = dict.fromkeys(FailureReason, 0)
 
-    def succeeded(self, total_ns: int, queue_ns: int, rows: int, now_ms: int) -> None:
-        """A request of `rows` rows was answered."""
-        self.success.add(total_ns)
-        self.queue.add(queue_ns)
+    def accepted(self) -> None:
+        """A request waits for its turn."""
+        self.pending += 1
+
+    def left_queue(self, requests: int) -> None:
+        """So many wait no longer, whatever becomes of them."""
+        self.pending -= requests
+
+    def answered(self, queued: QueuedRequest, error: ServingError | None, now: int) -> None:
+        """A request has its last response."""
+        reason = failure_reason(queued, error)
+        if reason is not None:
+            self.failed(now - queued.arrived, reason)
+            return
+        queued.succeeded = True
+        self.succeeded(1, now - queued.arrived, queued.started - queued.arrived, queued.size)
+        if queued.executed:
+            # Its execution ended before it did, so the batch could not be charged with it.
+            self.charge(1, ExecutionTimes(0, now - queued.started, 0))
+
+    def answered_together(
+        self, batch: Sequence[QueuedRequest], responses: Sequence[InferResponse], times: ExecutionTimes, now: int
+    ) -> None:
+        """The whole of a batch has its last responses, and has been executed."""
+        succeeded = rows = rows_ran = spent = waited = 0
+        for queued, response in zip(batch, responses, strict=True):
+            rows_ran += queued.size
+            queued.executed = True
+            reason = failure_reason(queued, response.error)
+            if reason is not None:
+                self.failed(now - queued.arrived, reason)
+                continue
+            queued.succeeded = True
+            succeeded += 1
+            rows += queued.size
+            spent += now - queued.arrived
+            waited += queued.started - queued.arrived
+        if succeeded:
+            self.succeeded(succeeded, spent, waited, rows)
+        self.ran(succeeded, rows_ran, times)
+
+    def executed(self, batch: Sequence[QueuedRequest], times: ExecutionTimes | None, now: int) -> None:
+        """A batch has run; those of its requests that have succeeded are charged with it."""
+        succeeded = rows = 0
+        for queued in batch:
+            queued.executed = True
+            succeeded += queued.succeeded
+            rows += queued.size
+        self.ran(succeeded, rows, times or ExecutionTimes(0, now - batch[0].started, 0))
+
+    def succeeded(self, requests: int, total_ns: int, queue_ns: int, rows: int) -> None:
+        """Requests of `rows` rows together were answered; the times are sums too."""
+        self.success.add(total_ns, requests)
+        self.queue.add(queue_ns, requests)
         self.inference_count += rows
-        self.last_inference_ms = now_ms
+        self.last_inference_ms = time_ns() // _MILLISECOND
 
     def failed(self, total_ns: int, reason: FailureReason) -> None:
         """A request was refused or failed."""
         self.fail.add(total_ns)
         self.failures[reason] += 1
 
-    def executed(self, requests: int, rows: int, times: ExecutionTimes) -> None:
+    def ran(self, requests: int, rows: int, times: ExecutionTimes) -> None:
         """A batch of `rows` rows ran; `requests` of its requests succeeded, each charged the whole batch's time."""
         self.execution_count += 1
         self.charge(requests, times)
@@ -110,3 +169,10 @@ class ModelStatistics:
             compute_infer=batch.compute_infer.message(),
             compute_output=batch.compute_output.message(),
         )
+
+
+def failure_reason(queued: QueuedRequest, error: ServingError | None) -> FailureReason | None:
+    """As what a request failed, None where it did not: an error that the model itself answered with is an answer."""
+    if error is not None and error.reason is not None:
+        return FailureReason.CANCELED if error.kind is ErrorKind.CANCELLED else error.reason
+    return FailureReason.CANCELED if queued.cancelled else None

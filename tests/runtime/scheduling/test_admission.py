@@ -85,8 +85,8 @@ def test_an_optional_input_alone_is_not_enough():
 
 def test_the_batch_key_holds_what_varies():
     admission = Admission(config())
-    assert admission.batch_key(request(A=A, B=B)) == (("A", (5,)),)
-    assert admission.batch_key(request(A=A, B=B, C=C)) == (("A", (5,)), ("C", (1,)))
+    assert admission.batch_key(request(A=A, B=B)) == (("A", (5,), None),)
+    assert admission.batch_key(request(A=A, B=B, C=C)) == (("A", (5,), None), ("C", (1,), None))
     fixed = config()
     del fixed.input[2], fixed.input[0]
     assert Admission(fixed).batch_key(request(B=B)) is None

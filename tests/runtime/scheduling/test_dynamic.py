@@ -11,6 +11,7 @@ from argosy_runtime.messages import InferRequest, Tensor
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
 from argosy_runtime.scheduling.queued_request import QueuedRequest
+from argosy_runtime.scheduling.scheduler import Decision
 
 US = 1_000
 
@@ -21,11 +22,18 @@ def queued(arrived: int = 0, size: int = 1, key=None, priority: int = 0, timeout
     return QueuedRequest(request, arrived, size, key)
 
 
-def batcher(**rules) -> DynamicBatcher[QueuedRequest]:
-    return DynamicBatcher(BatchingRules(**{"max_batch_size": 8, **rules}))
+def batcher(instances: int = 1, **rules) -> DynamicBatcher:
+    scheduler = DynamicBatcher(BatchingRules(**{"max_batch_size": 8, **rules}))
+    for number in range(instances):
+        scheduler.instance_added(number)
+    return scheduler
 
 
-def submit(scheduler: DynamicBatcher[QueuedRequest], *waiting: QueuedRequest) -> None:
+def ran(step: Decision) -> list[list[QueuedRequest]]:
+    return [batch.requests for batch in step.batches]
+
+
+def submit(scheduler: DynamicBatcher, *waiting: QueuedRequest) -> None:
     for one in waiting:
         assert scheduler.submit(one) is None
 
@@ -34,8 +42,9 @@ def test_without_delay_all_that_waits_goes_at_once():
     scheduler = batcher()
     waiting = [queued() for _ in range(3)]
     submit(scheduler, *waiting)
-    step = scheduler.advance(0, free_instances=1)
-    assert step.batches == [waiting]
+    step = scheduler.advance(0)
+    assert ran(step) == [waiting]
+    assert [batch.instance for batch in step.batches] == [0]
     assert step.wake_at is None
     assert scheduler.pending == 0
 
@@ -44,62 +53,62 @@ def test_waits_for_the_delay_of_the_oldest_then_sends_all():
     scheduler = batcher(delay_ns=100 * US)
     first, second = queued(arrived=0), queued(arrived=40 * US)
     submit(scheduler, first)
-    assert scheduler.advance(0, 1).wake_at == 100 * US
+    assert scheduler.advance(0).wake_at == 100 * US
     submit(scheduler, second)
-    step = scheduler.advance(40 * US, 1)
+    step = scheduler.advance(40 * US)
     assert (step.batches, step.wake_at) == ([], 100 * US)
-    assert scheduler.advance(100 * US, 1).batches == [[first, second]]
+    assert ran(scheduler.advance(100 * US)) == [[first, second]]
 
 
 def test_a_full_batch_does_not_wait():
-    scheduler = batcher(delay_ns=100 * US, max_batch_size=4)
+    scheduler = batcher(2, delay_ns=100 * US, max_batch_size=4)
     waiting = [queued(size=2), queued(size=2), queued()]
     submit(scheduler, *waiting)
-    step = scheduler.advance(0, 2)
-    assert step.batches == [waiting[:2]]
+    step = scheduler.advance(0)
+    assert ran(step) == [waiting[:2]]
     assert step.wake_at == 100 * US
 
 
 def test_a_preferred_size_goes_at_once_and_the_rest_waits():
-    scheduler = batcher(delay_ns=100 * US, preferred=frozenset({2, 4}))
+    scheduler = batcher(2, delay_ns=100 * US, preferred=frozenset({2, 4}))
     waiting = [queued() for _ in range(3)]
     submit(scheduler, *waiting)
-    step = scheduler.advance(0, 2)
-    assert step.batches == [waiting[:2]]
+    step = scheduler.advance(0)
+    assert ran(step) == [waiting[:2]]
     assert scheduler.pending == 1
     assert step.wake_at == 100 * US
 
 
 def test_a_different_shape_closes_the_batch():
-    scheduler = batcher(delay_ns=100 * US)
-    small, wide = queued(key=(("X", (1,)),)), queued(key=(("X", (2,)),))
+    scheduler = batcher(2, delay_ns=100 * US)
+    small, wide = queued(key=(("X", (1,), None),)), queued(key=(("X", (2,), None),))
     submit(scheduler, small, wide)
-    step = scheduler.advance(0, 2)
-    assert step.batches == [[small]]
+    step = scheduler.advance(0)
+    assert ran(step) == [[small]]
     assert step.wake_at == 100 * US
 
 
 def test_no_free_instance_means_no_batch():
-    scheduler = batcher()
+    scheduler = batcher(0)
     submit(scheduler, queued())
-    step = scheduler.advance(0, 0)
+    step = scheduler.advance(0)
     assert (step.batches, step.wake_at) == ([], None)
     assert scheduler.pending == 1
 
 
 def test_without_dynamic_batching_one_request_is_one_batch():
-    scheduler = batcher(merge=False)
+    scheduler = batcher(5, merge=False)
     waiting = [queued(size=3), queued(size=2)]
     submit(scheduler, *waiting)
-    assert scheduler.advance(0, 5).batches == [[waiting[0]], [waiting[1]]]
+    assert ran(scheduler.advance(0)) == [[waiting[0]], [waiting[1]]]
 
 
 def test_higher_priority_first():
     policies = QueuePolicies(QueuePolicy(), {}, levels=2, default_level=2)
-    scheduler = batcher(policies=policies, merge=False)
+    scheduler = batcher(3, policies=policies, merge=False)
     low, high, default = queued(priority=2), queued(priority=1), queued(priority=0)
     submit(scheduler, low, high, default)
-    assert scheduler.advance(0, 3).batches == [[high], [low], [default]]
+    assert ran(scheduler.advance(0)) == [[high], [low], [default]]
     assert default.priority == 2
 
 
@@ -118,22 +127,22 @@ def test_a_full_queue_refuses_with_tritons_words():
 
 
 def test_reject_expires_even_while_every_instance_is_busy():
-    scheduler = batcher(policies=policy(timeout_ns=50 * US))
+    scheduler = batcher(0, policies=policy(timeout_ns=50 * US))
     late, fresh = queued(arrived=0), queued(arrived=30 * US)
     submit(scheduler, late, fresh)
-    assert scheduler.advance(0, 0).wake_at == 50 * US
-    step = scheduler.advance(50 * US, 0)
+    assert scheduler.advance(0).wake_at == 50 * US
+    step = scheduler.advance(50 * US)
     assert step.expired == [late]
     assert step.wake_at == 80 * US
 
 
 def test_delay_sends_the_late_behind_the_others():
-    scheduler = batcher(policies=policy(timeout_ns=50 * US, delay_on_timeout=True), merge=False)
+    scheduler = batcher(2, policies=policy(timeout_ns=50 * US, delay_on_timeout=True), merge=False)
     late, fresh = queued(arrived=0), queued(arrived=30 * US)
     submit(scheduler, late, fresh)
-    step = scheduler.advance(60 * US, 2)
+    step = scheduler.advance(60 * US)
     assert step.expired == []
-    assert step.batches == [[fresh], [late]]
+    assert ran(step) == [[fresh], [late]]
 
 
 @pytest.mark.parametrize(
@@ -147,13 +156,13 @@ def test_a_request_may_only_shorten_the_timeout(default, wanted, expected):
     assert deadline == (None if expected is None else expected * US)
 
 
-def test_cancelled_tickets_leave_the_queue():
+def test_cancelled_requests_leave_the_queue():
     scheduler = batcher(delay_ns=100 * US)
     gone, stays = queued(), queued()
     submit(scheduler, gone, stays)
     assert scheduler.cancel(gone)
     assert not scheduler.cancel(gone)
-    assert scheduler.advance(100 * US, 1).batches == [[stays]]
+    assert ran(scheduler.advance(100 * US)) == [[stays]]
 
 
 def test_rules_from_a_configuration():
@@ -168,38 +177,72 @@ def test_rules_from_a_configuration():
     assert not BatchingRules.of(ModelConfig(max_batch_size=16)).merge
 
 
+def test_a_model_without_a_batch_dimension_keeps_its_queue_policies():
+    config = ModelConfig(max_batch_size=0)
+    config.dynamic_batching.priority_levels = 2
+    config.dynamic_batching.default_priority_level = 2
+    config.dynamic_batching.default_queue_policy.max_queue_size = 3
+    config.dynamic_batching.default_queue_policy.default_timeout_microseconds = 50
+    config.dynamic_batching.max_queue_delay_microseconds = 100
+    scheduler = DynamicBatcher(BatchingRules.of(config))
+    late, low, high = queued(), queued(arrived=20 * US), queued(arrived=30 * US, priority=1)
+    submit(scheduler, late, low, high, queued(arrived=30 * US))
+    assert scheduler.submit(queued(arrived=30 * US)) is not None
+    assert scheduler.advance(30 * US).wake_at == 50 * US
+    assert scheduler.advance(50 * US).expired == [late]
+    for number in range(2):
+        scheduler.instance_added(number)
+    assert ran(scheduler.advance(60 * US)) == [[high], [low]], "one request each, at once"
+
+
+def test_an_instance_that_died_gets_no_batch_and_the_longest_free_goes_first():
+    scheduler = batcher(3, merge=False)
+    submit(scheduler, queued())
+    (first,) = scheduler.advance(0).batches
+    scheduler.instance_died(1)
+    scheduler.instance_freed(first.instance)
+    scheduler.instance_died(first.instance)
+    scheduler.instance_freed(first.instance)
+    scheduler.instance_added(3)
+    submit(scheduler, *[queued() for _ in range(4)])
+    assert [batch.instance for batch in scheduler.advance(0).batches] == [2, 3]
+    assert scheduler.pending == 2
+
+
 @given(
     arrivals=st.lists(st.tuples(st.integers(0, 50), st.integers(1, 4), st.sampled_from("ab")), max_size=30),
     delay=st.integers(0, 60),
     preferred=st.frozensets(st.integers(1, 8), max_size=2),
     free=st.integers(1, 3),
 )
-def test_every_ticket_runs_once_in_order_within_its_delay(arrivals, delay, preferred, free):
-    scheduler = batcher(delay_ns=delay, preferred=preferred)
-    waiting = [queued(at, size, key=((key, ()),)) for at, size, key in sorted(arrivals)]
+def test_every_request_runs_once_in_order_within_its_delay(arrivals, delay, preferred, free):
+    scheduler = batcher(free, delay_ns=delay, preferred=preferred)
+    waiting = [queued(at, size, key=((key, (), None),)) for at, size, key in sorted(arrivals)]
     expected = list(waiting)
-    ran: list[QueuedRequest] = []
+    gone: list[QueuedRequest] = []
     now = 0
     while waiting or scheduler.pending:
         while waiting and waiting[0].arrived <= now:
             submit(scheduler, waiting.pop(0))
-        step = scheduler.advance(now, free)
-        for batch in step.batches:
+        step = scheduler.advance(now)
+        for batch in ran(step):
             assert sum(one.size for one in batch) <= 8
             assert len({one.key for one in batch}) == 1
-            ran += batch
+            gone += batch
+        for batch in step.batches:
+            scheduler.instance_freed(batch.instance)
         if not step.batches and scheduler.pending:
             assert step.wake_at is not None
             assert step.wake_at > now
-            assert step.wake_at <= ran_by(expected, ran) + delay
+            assert step.wake_at <= oldest(expected, gone) + delay
         if not step.batches:
             now = next_event(waiting, step.wake_at)
-    assert ran == expected
+    assert gone == expected
 
 
-def ran_by(expected: list[QueuedRequest], ran: list[QueuedRequest]) -> int:
+def oldest(expected: list[QueuedRequest], gone: list[QueuedRequest]) -> int:
     """The arrival of the oldest that still waits."""
-    return expected[len(ran)].arrived
+    return expected[len(gone)].arrived
 
 
 def next_event(waiting: list[QueuedRequest], wake_at: int | None) -> int:

@@ -1,19 +1,42 @@
 """preserve_ordering."""
 
+from argosy_runtime.messages import InferResponse
 from argosy_runtime.scheduling.ordering import ResponseOrder
 
 
+def response(name: str, final: bool = True) -> InferResponse:
+    return InferResponse(id=name, final=final)
+
+
 def test_later_responses_wait_for_earlier_requests():
-    order: ResponseOrder[str, str] = ResponseOrder()
-    for key in "abc":
-        order.expect(key)
-    assert order.receive("b", "b1", final=True) == []
-    assert order.receive("a", "a1", final=False) == [("a", "a1")]
-    assert order.receive("c", "c1", final=True) == []
-    assert order.receive("a", "a2", final=True) == [("a", "a2"), ("b", "b1"), ("c", "c1")]
+    order, left = ResponseOrder(), []
+    a, b, c = [order.expect(lambda given: left.append(given.id)) for _ in range(3)]
+    b(response("b1"))
+    assert left == []
+    a(response("a1", final=False))
+    assert left == ["a1"]
+    c(response("c1"))
+    a(response("a2"))
+    assert left == ["a1", "a2", "b1", "c1"]
 
 
 def test_the_first_in_line_streams():
-    order: ResponseOrder[str, int] = ResponseOrder()
-    order.expect("a")
-    assert [order.receive("a", n, final=n == 2) for n in range(3)] == [[("a", 0)], [("a", 1)], [("a", 2)]]
+    order, left = ResponseOrder(), []
+    first = order.expect(lambda given: left.append(given.id))
+    for name in "xyz":
+        first(response(name, final=name == "z"))
+        assert left[-1] == name
+
+
+def test_what_an_answer_brings_in_at_once_follows_in_order():
+    order, left = ResponseOrder(), []
+
+    def again(given: InferResponse) -> None:
+        left.append(given.id)
+        if len(left) < 3:
+            order.expect(again)(response(f"after {given.id}"))
+
+    a, b = order.expect(again), order.expect(again)
+    b(response("b"))
+    a(response("a"))
+    assert left == ["a", "b", "after a", "after b"]

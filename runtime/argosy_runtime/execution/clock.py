@@ -1,0 +1,48 @@
+"""The time as the data plane sees it. What waits or measures is given a clock, so that tests run it in virtual time."""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Protocol
+
+
+class Timer(Protocol):
+    """A call that is to come."""
+
+    def cancel(self) -> None:
+        """It shall not come."""
+
+
+class Clock(Protocol):
+    """A monotonic clock; times are nanoseconds."""
+
+    def now(self) -> int:
+        """The time."""
+
+    def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
+        """Call back on the event loop when it is `when`, or soon after."""
+
+
+class LoopClock:
+    """The machine's clock and the running event loop's timers."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+
+    def now(self) -> int:
+        """See `Clock`."""
+        return monotonic_ns()
+
+    def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
+        """See `Clock`."""
+        return self._loop.call_later(max(0, when - monotonic_ns()) / 1e9, callback)
+
+
+async def sleep(clock: Clock, seconds: float) -> None:
+    """Wait."""
+    over = asyncio.Event()
+    timer = clock.call_at(clock.now() + round(seconds * 1e9), over.set)
+    try:
+        await over.wait()
+    finally:
+        timer.cancel()

@@ -1,0 +1,74 @@
+"""Warming an instance up: batches that it answers before any client's. They are counted like those."""
+
+import asyncio
+from collections.abc import Sequence
+
+from argosy_runtime.backends.contract import ExecutionTimes
+from argosy_runtime.errors import ServingError
+from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.scheduling.queued_request import QueuedRequest
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+from .clock import Clock
+from .instance import Instance
+
+
+class WarmUp:
+    """The batches that each new instance of a model version runs."""
+
+    def __init__(self, batches: Sequence[Sequence[InferRequest]], statistics: ModelStatistics, clock: Clock) -> None:
+        self._batches = batches
+        self._statistics = statistics
+        self._clock = clock
+
+    async def run(self, instance: Instance) -> None:
+        """Run them one after the other. Raises the first ServingError that one of them is answered with."""
+        for batch in self._batches:
+            listener = _WarmUpBatch(batch, self._statistics, self._clock)
+            instance.run(batch, listener)
+            error = await listener.over
+            if error is not None:
+                raise error
+
+
+class _WarmUpBatch:
+    """Waits until a batch has run and every request of it has its last response."""
+
+    def __init__(self, batch: Sequence[InferRequest], statistics: ModelStatistics, clock: Clock) -> None:
+        self.over: asyncio.Future[ServingError | None] = asyncio.get_running_loop().create_future()
+        now = clock.now()
+        self._batch = [QueuedRequest(request, now) for request in batch]
+        for queued in self._batch:
+            queued.started = now
+        self._unanswered = len(batch)
+        self._running = True
+        self._error: ServingError | None = None
+        self._statistics = statistics
+        self._clock = clock
+
+    def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
+        """See `RunListener`."""
+        for index, response in enumerate(responses):
+            self.respond(index, response)
+        self.done(times)
+
+    def free(self) -> None:
+        """See `RunListener`."""
+
+    def respond(self, index: int, response: InferResponse) -> None:
+        """See `RunListener`."""
+        self._error = self._error or response.error
+        if response.final:
+            self._statistics.answered(self._batch[index], response.error, self._clock.now())
+            self._unanswered -= 1
+            self._tell()
+
+    def done(self, times: ExecutionTimes | None) -> None:
+        """See `RunListener`."""
+        self._statistics.executed(self._batch, times, self._clock.now())
+        self._running = False
+        self._tell()
+
+    def _tell(self) -> None:
+        if not (self._running or self._unanswered or self.over.done()):
+            self.over.set_result(self._error)
