@@ -26,7 +26,7 @@ class OwnedWork:
             raise _stopping()
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -34,6 +34,12 @@ class OwnedWork:
             if task.cancelled() and not (caller is not None and caller.cancelling()):
                 raise _stopping() from None
             raise
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            # Whoever would have been told may have gone.
+            task.exception()
 
     async def cancel(self) -> None:
         """End all of it, and take nothing on any more; returns when everything has freed what it held."""

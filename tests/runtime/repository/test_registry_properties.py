@@ -1,0 +1,246 @@
+"""Whatever happens to models, in whatever order: nothing is left behind, and what is told of them is so.
+
+The models are played: each start waits until the test says how it ends. Threads are played too (their work is done at
+once), so that the order of events is the test's alone.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy_runtime.errors import ServingError, invalid
+from argosy_runtime.repository.options import ControlMode, RepositoryOptions
+from argosy_runtime.repository.preparing import Prepared, Preparer
+from argosy_runtime.repository.records import State
+from argosy_runtime.repository.registry import Registry
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+TENSORS = """
+max_batch_size: 8
+input [ { name: "X" data_type: TYPE_FP32 dims: [ 1 ] } ]
+output [ { name: "Y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+"""
+MODEL = 'backend: "python" version_policy { all {} }' + TENSORS
+ENSEMBLE = (
+    'platform: "ensemble"'
+    + TENSORS
+    + """ensemble_scheduling { step [
+  { model_name: "a" model_version: -1 input_map { key: "X" value: "X" } output_map { key: "Y" value: "m" } },
+  { model_name: "%s" model_version: -1 input_map { key: "X" value: "m" } output_map { key: "Y" value: "Y" } } ] }"""
+)
+TEXTS = {
+    "a": [MODEL, MODEL + 'metric_tags { key: "k" value: "1" }', MODEL.replace("8", "2"), "no configuration", MODEL],
+    "b": [MODEL, MODEL + 'metric_tags { key: "k" value: "2" }', MODEL.replace("FP32", "INT8"), MODEL],
+    "e": [ENSEMBLE % "b", ENSEMBLE % "a", ENSEMBLE % "e", ENSEMBLE % "none", ENSEMBLE.replace("[ 1 ]", "[ 3 ]") % "b"],
+}
+OVERRIDE = (
+    '{"backend":"python","max_batch_size":8,"input":[{"name":"X","data_type":"TYPE_FP32","dims":[1]}],'
+    '"output":[{"name":"Y","data_type":"TYPE_FP32","dims":[1]}]}'
+)
+OUTCOMES: list[Exception | None] = [None, invalid("refused"), MemoryError("full"), OSError(5, "disk")]
+
+
+class FakeVersion:
+    """A version whose start and end the test decides. In `world.alive` while it holds anything."""
+
+    still_loading = False
+    decoupled = False
+    problem = ""
+    labels: dict[str, list[str]] = {}
+
+    def __init__(self, world: "World", prepared: Prepared, version: int) -> None:
+        self.name, self.version, self.config = prepared.config.name, version, prepared.config
+        self.folder = prepared.folder.path
+        self.statistics = ModelStatistics()
+        self.ready = True
+        self._world = world
+
+    async def start(self) -> None:
+        self._world.alive.add(self)
+        try:
+            await self._world.decision()
+        except BaseException:
+            self._world.alive.discard(self)
+            raise
+
+    async def close(self, grace: float) -> None:
+        assert self in self._world.alive, "closed once, and only what has started"
+        self.ready = False
+        try:
+            if grace:
+                await self._world.decision()
+        finally:
+            self._world.alive.discard(self)
+
+    def submit(self, request: object, deliver: object) -> None: ...
+
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+class Inline(ThreadPoolExecutor):
+    """A thread that is through at once."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class World:
+    """A registry on a folder, those who ask things of it, and what waits for a decision."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.alive: set[FakeVersion] = set()
+        self.waiting: list[asyncio.Future[None]] = []
+        self.callers: list[asyncio.Task[None]] = []
+        for name in TEXTS:
+            for version in (1, 2):
+                (path / name / str(version)).mkdir(parents=True)
+            self.write(name, 0)
+        options = RepositoryOptions((path,), ControlMode.EXPLICIT, autocomplete=False, parallel_loads=2)
+        self.registry = Registry(
+            options, Preparer(options, [], None), lambda prepared, version: FakeVersion(self, prepared, version)
+        )
+
+    def write(self, name: str, choice: int) -> None:
+        """Another configuration."""
+        (self.path / name / "config.pbtxt").write_text(TEXTS[name][choice % len(TEXTS[name])])
+
+    async def decision(self) -> None:
+        """Until the test decides."""
+        waiting = asyncio.get_running_loop().create_future()
+        self.waiting.append(waiting)
+        await waiting
+
+    def decide(self, choice: int, outcome: Exception | None) -> None:
+        """Let one that waits go on, or fail."""
+        self.waiting = [each for each in self.waiting if not each.done()]
+        if self.waiting:
+            one = self.waiting[choice % len(self.waiting)]
+            one.set_result(None) if outcome is None else one.set_exception(outcome)
+
+    def ask(self, work: Awaitable[None]) -> None:
+        """Somebody asks the registry for something, and takes no for an answer."""
+
+        async def call() -> None:
+            try:
+                await work
+            except ServingError:
+                return
+
+        self.callers.append(asyncio.get_running_loop().create_task(call()))
+
+    async def turn(self) -> None:
+        """Until nobody can go on without a decision."""
+        for _ in range(40):
+            await asyncio.sleep(0)
+
+    async def settle(self) -> None:
+        """Whatever waits goes on well, until nothing does."""
+        await self.turn()
+        while any(not each.done() for each in self.waiting):
+            self.decide(0, None)
+            await self.turn()
+
+
+names = st.sampled_from(sorted(TEXTS))
+numbers = st.integers(0, 7)
+steps = st.one_of(
+    st.tuples(st.just("load"), names),
+    st.tuples(st.just("load with files"), st.sampled_from("ab")),
+    st.tuples(st.just("unload"), names, st.booleans()),
+    st.tuples(st.just("write"), names, numbers),
+    st.tuples(st.just("decide"), numbers, st.sampled_from(OUTCOMES)),
+    st.tuples(st.just("decide"), numbers, st.none()),
+    st.tuples(st.just("hang up"), numbers),
+    st.tuples(st.just("lose"), numbers),
+    st.tuples(st.just("turn")),
+)
+
+
+async def play(world: World, step: tuple[Any, ...]) -> None:
+    """One event."""
+    match step:
+        case ("load", name):
+            world.ask(world.registry.load(name, None, {}))
+        case ("load with files", name):
+            world.ask(world.registry.load(name, OVERRIDE, {"file:1/model.py": b"x", "file:2/model.py": b"y"}))
+        case ("unload", name, dependents):
+            world.ask(world.registry.unload(name, dependents))
+        case ("write", name, choice):
+            world.write(name, choice)
+        case ("decide", choice, outcome):
+            world.decide(choice, outcome)
+        case ("hang up", choice) if world.callers:
+            world.callers[choice % len(world.callers)].cancel()
+        case ("lose", choice) if world.alive:
+            sorted(world.alive, key=id)[choice % len(world.alive)].ready = False
+    if step[0] != "hang up":
+        await world.turn()
+
+
+def check(world: World) -> None:
+    """What is told is so."""
+    records = world.registry.records
+    held = [version for record in records.values() for version in record.versions.values()]
+    assert {version.state for version in held} <= {State.READY, State.UNAVAILABLE}
+    assert not any(record.busy for record in records.values())
+    for record in records.values():
+        for number, version in record.versions.items():
+            answers = version.served is not None and version.served.ready
+            assert (version.state is State.READY) == answers
+            assert bool(version.reason) == (version.served is None)
+            if answers:
+                assert world.registry.find(record.name, str(number)) is version.served
+        ready = [number for number, _ in record.serving()]
+        if ready:
+            assert world.registry.find(record.name).version == max(ready)
+    served = {version.served for version in held if isinstance(version.served, FakeVersion)}
+    assert world.alive == served, "nothing lives but what serves"
+
+
+async def story(path: Path, events: list[tuple[Any, ...]], hurried: bool) -> None:
+    """All events, then peace (or not), then the end."""
+    asyncio.get_running_loop().set_default_executor(Inline())
+    world = World(path)
+    for event in events:
+        await play(world, event)
+    if not hurried:
+        await world.settle()
+        check(world)
+        folders = world.registry._overrides._folder
+        used = {each.folder.parent for each in world.alive if not each.folder.is_relative_to(path)}
+        left = set(Path(folders.name).iterdir()) if folders is not None else set()
+        assert left == used, "files of a load request stay while a version needs them, and no longer"
+    closing = asyncio.get_running_loop().create_task(world.registry.close(1.0))
+    while not closing.done():
+        await world.turn()
+        world.decide(0, None)
+    await closing
+    check(world)
+    assert not world.alive
+    assert world.registry._overrides._folder is None
+    await asyncio.gather(*world.callers, return_exceptions=True)
+
+
+@settings(max_examples=100, deadline=None)
+@given(events=st.lists(steps, max_size=30), hurried=st.booleans())
+def test_nothing_is_left_behind(events: list[tuple[Any, ...]], hurried: bool) -> None:
+    path = Path(tempfile.mkdtemp(prefix="argosy-models-"))
+    try:
+        asyncio.run(asyncio.wait_for(story(path, events, hurried), 60))
+    finally:
+        shutil.rmtree(path)
