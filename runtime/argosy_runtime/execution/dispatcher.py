@@ -68,11 +68,6 @@ class Dispatcher:
         """Why it is not ready, "" where it is."""
         return "" if self._group.lost is None else self._group.lost.message
 
-    @property
-    def still_loading(self) -> bool:
-        """Whether an instance whose load was given up loads all the same."""
-        return self._group.still_loading
-
     def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> QueuedRequest:
         """A request comes in; `deliver` gets its responses, the last one final. Refusals are delivered too."""
         now = self._clock.now()

@@ -92,11 +92,6 @@ class Instance(ABC):
     async def stop(self, grace: float) -> None:
         """Release the model, within `grace` seconds; what it still owes then is answered with an error."""
 
-    @property
-    def still_loading(self) -> bool:
-        """Whether a load that was given up is at work all the same, and holds what it has loaded so far."""
-        return False
-
     @abstractmethod
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
         """Hand a batch over; what comes of it is told by `_respond` and `_done`."""
