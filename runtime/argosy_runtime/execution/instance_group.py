@@ -67,11 +67,6 @@ class InstanceGroup:
         """A ready instance by its number."""
         return self._ready[number]
 
-    @property
-    def still_loading(self) -> bool:
-        """Whether an instance whose load was given up loads all the same."""
-        return any(place.instance is not None and place.instance.still_loading for place in self._places)
-
     async def start(self, warm_up: WarmUp) -> None:
         """Load and warm up every instance, all at once; the first failure ends all of them and is raised.
 

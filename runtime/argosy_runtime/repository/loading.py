@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid, unavailable
+from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 
 from . import ensembles
 from .layout import ModelFolder
@@ -78,7 +78,6 @@ class Loader:
         """What is to take over: every version of an ensemble, of a model those that nothing unchanged serves."""
         if not prepared.is_ensemble:
             changed = [v for v in prepared.versions if not _is_current(record, v, prepared.key(v))]
-            self._refuse_beside_abandoned(record)
             return await self._started(record, prepared, changed)
         if not record.serves:
             # Should its steps not be there yet, it serves once they are.
@@ -88,7 +87,6 @@ class Loader:
     async def _started(
         self, record: ModelRecord, prepared: Prepared, versions: Iterable[int]
     ) -> dict[int, LoadingVersion]:
-        attempts: dict[int, LoadingVersion] = {}
         started: dict[int, LoadingVersion] = {}
         errors: dict[int, ServingError] = {}
 
@@ -96,13 +94,13 @@ class Loader:
             _log.info("loading: %s:%d", record.name, version)
             try:
                 async with self._slots:
-                    attempts[version] = self._new_version(prepared, version)
-                    await attempts[version].start()
+                    served = self._new_version(prepared, version)
+                    await served.start()
             except Exception as cause:
                 errors[version] = serving_error(cause)
                 _log.error("failed to load '%s' version %d: %s", record.name, version, errors[version].message)
             else:
-                started[version] = attempts[version]
+                started[version] = served
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -111,20 +109,9 @@ class Loader:
             if errors:
                 raise _LoadError(record.name, errors)
         except BaseException:
-            record.abandoned += [attempt for attempt in attempts.values() if attempt.still_loading]
             await asyncio.gather(*(self._retirement.discard(each) for each in started.values()))
             raise
         return started
-
-    def _refuse_beside_abandoned(self, record: ModelRecord) -> None:
-        """A thread cannot be ended: another attempt beside it would hold as much again, and the next one too."""
-        record.abandoned = [attempt for attempt in record.abandoned if attempt.still_loading]
-        if record.abandoned:
-            raise unavailable(
-                f"failed to load '{record.name}': an earlier load of it ran out of time and is at work on a thread of "
-                "this server still; load it once that has ended. In a process of its own, which the parameter "
-                "ISOLATION of its config gives it, a load can be ended"
-            )
 
     def _take_over(
         self, record: ModelRecord, prepared: Prepared, override: str | None, fresh: Mapping[int, ServedVersion]

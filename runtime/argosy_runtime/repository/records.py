@@ -10,7 +10,7 @@ from argosy_runtime.errors import ServingError
 
 from .layout import ModelFolder
 from .preparing import Prepared
-from .served import LoadingVersion, ServedVersion
+from .served import ServedVersion
 
 UNLOADED = "unloaded"
 """Why a version is unavailable that was taken out of service, or never got there though nothing is wrong with it."""
@@ -69,7 +69,7 @@ class ModelRecord:
 
     `prepared`, `folder` and `override` are those of what serves; of an ensemble that waits for its steps, of that.
     Whoever loads or unloads it holds `lock`. `answering` has what serves by version as requests name it, "" the
-    latest. `abandoned` are attempts to load it that were given up and cannot be ended.
+    latest.
     """
 
     name: str
@@ -82,7 +82,6 @@ class ModelRecord:
     asked_for: bool = False
     failure: str = ""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    abandoned: list[LoadingVersion] = field(default_factory=list)
 
     def serving(self) -> Iterator[tuple[int, ServedVersion]]:
         """Versions that answer, ascending."""

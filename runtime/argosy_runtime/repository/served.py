@@ -68,11 +68,7 @@ class LoadingVersion(ServedVersion, Protocol):
     """A version that has instances to load."""
 
     async def start(self) -> None:
-        """Load and warm up. However it ends without success, it holds nothing any more, or is `still_loading`."""
-
-    @property
-    def still_loading(self) -> bool:
-        """Whether something of it that was given up is at work all the same, and holds what it has loaded so far."""
+        """Load and warm up. However that ends without success, nothing of it is left."""
 
 
 class ServedModel:
@@ -132,11 +128,6 @@ class ServedModel:
         warm_up = await asyncio.to_thread(warmup.batches, self.config, self._folder.path, self._admission)
         await self._dispatcher.start(warm_up)
         self.statistics.load_seconds = monotonic() - begun
-
-    @property
-    def still_loading(self) -> bool:
-        """Whether an instance that was given up loads all the same: a thread cannot be ended."""
-        return self._dispatcher.still_loading
 
     @property
     def ready(self) -> bool:

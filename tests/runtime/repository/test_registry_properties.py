@@ -50,15 +50,14 @@ OUTCOMES: list[Exception | None] = [None, invalid("refused"), MemoryError("full"
 class FakeVersion:
     """A version whose start and end the test decides. In `world.alive` while it holds anything."""
 
-    still_loading = False
     decoupled = False
     problem = ""
-    labels: dict[str, list[str]] = {}
 
     def __init__(self, world: "World", prepared: Prepared, version: int) -> None:
         self.name, self.version, self.config = prepared.config.name, version, prepared.config
         self.folder = prepared.folder.path
         self.statistics = ModelStatistics()
+        self.labels: dict[str, list[str]] = {}
         self.ready = True
         self._world = world
 
@@ -143,6 +142,11 @@ class World:
 
         self.callers.append(asyncio.get_running_loop().create_task(call()))
 
+    def files(self) -> set[Path]:
+        """The folders that hold files of load requests."""
+        folder = self.registry._overrides._folder
+        return set() if folder is None else set(Path(folder.name).iterdir())
+
     async def turn(self) -> None:
         """Until nobody can go on without a decision."""
         for _ in range(40):
@@ -221,10 +225,8 @@ async def story(path: Path, events: list[tuple[Any, ...]], hurried: bool) -> Non
     if not hurried:
         await world.settle()
         check(world)
-        folders = world.registry._overrides._folder
         used = {each.folder.parent for each in world.alive if not each.folder.is_relative_to(path)}
-        left = set(Path(folders.name).iterdir()) if folders is not None else set()
-        assert left == used, "files of a load request stay while a version needs them, and no longer"
+        assert world.files() == used, "files of a load request stay while a version needs them, and no longer"
     closing = asyncio.get_running_loop().create_task(world.registry.close(1.0))
     while not closing.done():
         await world.turn()
