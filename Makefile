@@ -4,6 +4,7 @@
 # make compile  the server's hot modules, by mypyc, beside their sources; what uses them calls it, no C compiler no harm
 # make check  lint, types, import rules, generated files
 # make bench-triton   Argosy and NVIDIA's Triton, side by side; BENCH='--quick' and other options of benchmarks.triton
+# make bench-scale    a server at rest, and with 1,000 models and 10,000 idle connections
 #
 # A test whose program cannot be had (Kubernetes, NVIDIA's Triton, Helm …) is skipped and says why and how it would run.
 # CI=true make test   brings every program, if need be by building Kubernetes from Debian's sources, or fails; as root
@@ -16,7 +17,7 @@ COMPILED_PATH := tests/runtime tests/differential
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup compile run test check programs e2e bench-triton clean
+.PHONY: setup compile run test check programs e2e bench-triton bench-scale clean
 
 setup: compile
 
@@ -58,6 +59,9 @@ e2e: programs
 
 bench-triton: setup
 	$(BIN)/python -m benchmarks.triton $(BENCH)
+
+bench-scale: setup
+	$(BIN)/python -m benchmarks.scale $(BENCH)
 
 clean:
 	rm -rf $(VENV) .argosy build

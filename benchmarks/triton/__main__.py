@@ -7,12 +7,12 @@ import sys
 from pathlib import Path
 
 import benchmarks.triton
+from benchmarks.comparison.comparing import Note, compare
+from benchmarks.comparison.load import CONCURRENCIES, PROTOCOLS, SIZES, loads, models
 from rich.console import Console
 from tests.peers.cache import PeerUnavailableError
 from tests.peers.server import ServerStartError
 
-from .comparing import Note, compare
-from .load import CONCURRENCIES, PROTOCOLS, SIZES, loads, models
 from .results import plot, row, table
 from .serving import served
 

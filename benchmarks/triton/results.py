@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.comparison.comparing import Cell
 from rich.table import Table
-
-from .comparing import Cell
 
 Row = Mapping[str, str | int | float]
 """model, protocol, concurrency, bytes; ratio, p99_ratio, cpu_ratio; per server rate (1/s), p50_us, p99_us, cpu_us."""
@@ -38,8 +37,8 @@ def row(cell: Cell) -> Row:
         "cpu_ratio": round(cell.cpu_ratio, 3),
     }
     for figure in _FIGURES:
-        found[f"argosy_{figure}"] = round(cell.argosy(figure), 1)
-        found[f"triton_{figure}"] = round(cell.triton(figure), 1)
+        found[f"argosy_{figure}"] = round(cell.subject(figure), 1)
+        found[f"triton_{figure}"] = round(cell.peer(figure), 1)
     return found
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from benchmarks.comparison.load import MODELS, needed
 from tests.peers.argosy import argosy
 from tests.peers.server import Server
 from tests.peers.triton import triton
-
-from .load import MODELS, needed
 
 
 @contextmanager

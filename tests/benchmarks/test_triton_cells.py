@@ -1,8 +1,8 @@
 """What the comparison with Triton asks, and how it counts."""
 
-from benchmarks.triton.comparing import Cell
-from benchmarks.triton.load import Load, loads, models, needed
-from benchmarks.triton.measuring import Measured
+from benchmarks.comparison.comparing import Cell
+from benchmarks.comparison.load import Load, loads, models, needed
+from benchmarks.comparison.measuring import Measured
 from benchmarks.triton.results import cells, row
 
 LOAD = Load("identity", "http", 8, 64)

@@ -11,7 +11,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def argosy(
-    repository: Path, *flags: str, log: Path, wait_for: str = "/v2/health/ready", python: str = sys.executable
+    repository: Path,
+    *flags: str,
+    log: Path,
+    wait_for: str = "/v2/health/ready",
+    python: str = sys.executable,
+    timeout_s: float = 120.0,
 ) -> Server:
     """Start Argosy's server on `repository` with more `flags` of tritonserver's; it answers `wait_for`.
 
@@ -35,4 +40,4 @@ def argosy(
 
     borrowed = [] if python == sys.executable else [sysconfig.get_path("purelib")]
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT / "runtime"), *borrowed]))
-    return start("argosy", command, log, {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}, wait_for)
+    return start("argosy", command, log, {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}, wait_for, timeout_s)

@@ -86,7 +86,7 @@ def start(
             process = subprocess.Popen(command(ports), stdout=sink, stderr=subprocess.STDOUT, env={**os.environ, **env})
         server = Server(name, process, ports, log)
         try:
-            _wait(server, wait_for, timeout_s)
+            wait(server, wait_for, timeout_s)
             return server
         except ServerStartError:
             server.stop(grace_s=5.0)
@@ -103,7 +103,8 @@ def _lost_port(server: Server) -> bool:
     return "in use" in words or ("unavailable" in words and "socket" in words)
 
 
-def _wait(server: Server, path: str, timeout_s: float) -> None:
+def wait(server: Server, path: str, timeout_s: float, pause_s: float = 0.05) -> None:
+    """Until the server answers `path` with 200, asked every `pause_s`. Raises ServerStartError when it does not."""
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if not server.alive():
@@ -111,7 +112,7 @@ def _wait(server: Server, path: str, timeout_s: float) -> None:
             raise ServerStartError(f"{server.name} ended with status {code}:\n{server.tail()}")
         if _answers(server, path):
             return
-        time.sleep(0.05)
+        time.sleep(pause_s)
     raise ServerStartError(f"{server.name} was not ready after {timeout_s:.0f} s:\n{server.tail()}")
 
 

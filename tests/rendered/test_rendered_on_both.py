@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from argosy.cli.main import app
+from argosy.cli.main import application
 
 HERE = Path(__file__).parent
 MODELS = HERE.parent / "models"
@@ -20,7 +20,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rendered")
     text = (HERE / "manifests.yaml").read_text().replace("MODELS", str(MODELS))
     (folder / "manifests.yaml").write_text(text)
-    result = CliRunner().invoke(app, ["render", "-f", str(folder), "-o", str(folder / "out")])
+    result = CliRunner().invoke(application(), ["render", "-f", str(folder), "-o", str(folder / "out")])
     assert result.exit_code == 0, result.output
     (server,) = [each for each in (folder / "out").iterdir() if each.is_dir()]
     assert {each.name for each in server.iterdir()} == set(SERVED)

@@ -1,0 +1,1 @@
+"""Two servers under the same loads, in rounds that alternate between them; by NVIDIA's load generator."""
