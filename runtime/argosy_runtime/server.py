@@ -18,7 +18,7 @@ from .frontends import metrics
 from .frontends.grpc import listener as grpc
 from .frontends.grpc.listener import GrpcListener
 from .frontends.http import app as http
-from .frontends.http.listener import HttpListener
+from .frontends.http.wire.listener import HttpListener
 from .quiet import Quiet
 from .repository.options import ControlMode
 

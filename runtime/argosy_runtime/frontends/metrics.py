@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 
-from .http.exchange import Application, Call, Reply, message_reply
-from .http.listener import HttpListener
+from .http.wire.application import Fixed, Handler
+from .http.wire.exchange import Exchange
+from .http.wire.heads import Head
+from .http.wire.listener import HttpListener
+from .http.wire.reply import Reply, message_reply
 from .port import DataPlane
 from .sockets import bind
 
@@ -19,17 +22,23 @@ class MetricsOptions:
     port: int = 8002
 
 
-def metrics_app(plane: DataPlane) -> Application:
+class MetricsApp:
     """What answers on the metrics port."""
 
-    async def app(call: Call) -> Reply:
-        if call.method != "GET":
-            return message_reply(405, "Method Not Allowed")
-        if call.path not in ("/metrics", "/metrics/"):
-            return message_reply(404, "Not Found")
-        return Reply(200, (plane.metrics(),), (("Content-Type", "text/plain; charset=utf-8"),))
+    def __init__(self, plane: DataPlane) -> None:
+        self._plane = plane
 
-    return app
+    def handler(self, head: Head) -> Handler:
+        """See `Application`."""
+        if head.method != "GET":
+            return Fixed(message_reply(405, "Method Not Allowed"))
+        if head.path not in ("/metrics", "/metrics/"):
+            return Fixed(message_reply(404, "Not Found"))
+        return self
+
+    def begin(self, exchange: Exchange) -> None:
+        """See `Handler`."""
+        exchange.reply(Reply(200, (self._plane.metrics(),), (("Content-Type", "text/plain; charset=utf-8"),)))
 
 
 async def serve(plane: DataPlane, options: MetricsOptions) -> HttpListener:
@@ -37,6 +46,6 @@ async def serve(plane: DataPlane, options: MetricsOptions) -> HttpListener:
 
     Raises UNAVAILABLE, naming the flag, where the port cannot be had.
     """
-    listener = HttpListener(metrics_app(plane), bind(options.host, options.port, PORT_FLAG), _MAX_BODY)
+    listener = HttpListener(MetricsApp(plane), bind(options.host, options.port, PORT_FLAG), _MAX_BODY)
     await listener.start()
     return listener

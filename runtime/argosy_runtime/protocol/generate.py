@@ -4,6 +4,7 @@ from typing import Any
 
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.messages import Array, InferRequest, InferResponse, Tensor
+from argosy_runtime.tensors import Data
 
 from . import json_data
 from .http_request import DEFAULT_MAX_INPUT_SIZE, too_long
@@ -21,7 +22,7 @@ NOT_ONE_RESPONSE = (
 
 
 def decode(
-    body: bytes, model_name: str, model_version: str, model: ModelView, limit: int = DEFAULT_MAX_INPUT_SIZE
+    body: Data, model_name: str, model_version: str, model: ModelView, limit: int = DEFAULT_MAX_INPUT_SIZE
 ) -> InferRequest:
     """Top-level keys that name inputs become tensors, `parameters` is one level of the same, the rest parameters.
 

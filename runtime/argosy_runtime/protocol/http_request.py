@@ -5,6 +5,7 @@ from typing import Any
 
 from argosy_runtime.errors import internal, invalid, unsupported
 from argosy_runtime.messages import InferRequest, Tensor
+from argosy_runtime.tensors import Data
 
 from . import json_data, json_parameters
 from .json_text import loads, member, missing, typed, unsigned, wrong_type
@@ -47,7 +48,7 @@ def too_long(length: int, limit: int) -> str:
 
 
 def decode(
-    body: bytes,
+    body: Data,
     header_length: int,
     model_name: str,
     model_version: str,
@@ -55,7 +56,7 @@ def decode(
 ) -> tuple[InferRequest, OutputEncoding]:
     """Decode a body whose first `header_length` (> 0) bytes are JSON and the rest binary inputs in order.
 
-    Arrays of binary inputs are read-only views of `body`.
+    Binary inputs are views of `body`, not decoded yet.
     """
     if header_length > limit:
         raise invalid(too_long(header_length, limit))
@@ -72,7 +73,7 @@ def decode(
 
 
 def decode_raw(
-    body: bytes,
+    body: Data,
     model_name: str,
     model_version: str,
     model: Callable[[], ModelView],
@@ -98,7 +99,7 @@ def decode_raw(
     shape = _raw_shape(prefix, name, declared.datatype, declared.shape, view.batches, len(body))
     read = InputBytes(model_name, prefix)
     if declared.datatype == "BYTES":
-        array = read.strings(_RAW_INPUT, shape, [body])
+        array = read.strings(_RAW_INPUT, shape, [bytes(body)])
     else:
         array = read.array(_RAW_INPUT, declared.datatype, shape, body)
     request.inputs[name] = Tensor(name, declared.datatype, array)
@@ -155,7 +156,7 @@ class _Inputs:
         shape = _shape(member(item, "shape", list, "Unable to parse 'shape'"))
         if "binary_data_size" in parameters:
             data = self._take(name, parameters["binary_data_size"])
-            return Tensor(name, datatype, self._read.array(name, datatype, shape, data))
+            return self._read.tensor(name, datatype, shape, data)
         if "shared_memory_region" in parameters:
             raise unsupported(NO_SHARED_MEMORY)
         data = typed(item["data"], list, "Unable to parse 'data'")

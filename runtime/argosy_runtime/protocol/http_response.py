@@ -6,13 +6,13 @@ from math import isfinite
 from typing import Any
 
 from argosy_runtime.messages import InferResponse
+from argosy_runtime.tensors import Data
 
 from . import json_data
 from .classification import classify
 from .json_text import dumps
 from .model_view import ModelView
 from .output_encoding import OutputEncoding
-from .tensors import to_bytes
 
 JSON_TYPE = "application/json"
 BINARY_TYPE = "application/octet-stream"
@@ -24,7 +24,7 @@ class EncodedResponse:
     binary.
     """
 
-    chunks: list[bytes]
+    chunks: list[Data]
 
     @property
     def is_binary(self) -> bool:
@@ -47,13 +47,13 @@ def encode(response: InferResponse, encoding: OutputEncoding, model: Callable[[]
         document["parameters"] = response.parameters
         finite = parameters_finite(response)
     outputs: list[dict[str, Any]] = []
-    chunks = [b""]
+    chunks: list[Data] = [b""]
     for tensor in response.outputs:
         count = encoding.classes.get(tensor.name)
         shown = tensor if count is None else classify(tensor, count, model())
-        output: dict[str, Any] = {"name": shown.name, "datatype": shown.datatype, "shape": shown.array.shape}
+        output: dict[str, Any] = {"name": shown.name, "datatype": shown.datatype, "shape": shown.shape}
         if encoding.is_binary(tensor.name):
-            data = to_bytes(shown)
+            data = shown.data
             output["parameters"] = {"binary_data_size": len(data)}
             if data:
                 chunks.append(data)

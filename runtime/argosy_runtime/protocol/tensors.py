@@ -9,7 +9,7 @@ from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.modelconfig import numpy_dtype
 from argosy_runtime.modelconfig.datatypes import TABLE
 from argosy_runtime.modelconfig.shapes import INT64_MAX, shape_text
-from argosy_runtime.tensors import StringsError, split_strings, string_array
+from argosy_runtime.tensors import Data, StringsError, raw_tensor, split_strings, string_array
 
 DTYPES: dict[str, np.dtype[np.generic]] = {row.v2: numpy_dtype(row.v2) for row in TABLE}
 
@@ -23,28 +23,25 @@ class InputBytes:
         self._model = model_name
         self._prefix = prefix
 
-    def array(self, name: str, datatype: str, shape: tuple[int, ...], data: bytes | memoryview) -> Array:
-        """An array over `data`: no copy, unless the bytes lie where their type cannot be read, or are
-        BYTES.
-        """
+    def tensor(self, name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Tensor:
+        """A tensor over `data`, of which there is as much as it must have; only BYTES are decoded."""
         dtype = DTYPES.get(datatype)
         if dtype is None:
             raise invalid(f"invalid datatype for input {name}")
         count = element_count(name, shape)
         if dtype.hasobject:
-            return self._strings(name, shape, count, data)
+            return Tensor(name, datatype, self._strings(name, shape, count, data))
         expected = count * dtype.itemsize
         if expected != len(data):
             raise invalid(
                 f"{self._prefix}input byte size mismatch for input '{name}' for model '{self._model}'. "
                 f"Expected {expected}, got {len(data)}"
             )
-        if not count:
-            return np.empty(shape, dtype)
-        array = np.frombuffer(data, dtype)
-        if not array.flags.aligned:
-            array = array.copy()
-        return array.reshape(shape)
+        return raw_tensor(name, datatype, shape, data)
+
+    def array(self, name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Array:
+        """The same as an array: no copy, unless the bytes lie where their type cannot be read, or are BYTES."""
+        return self.tensor(name, datatype, shape, data).array
 
     def strings(self, name: str, shape: tuple[int, ...], elements: list[bytes]) -> Array:
         """A BYTES array of already separated elements; an error unless there are as many as the shape

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+import uvloop
 from tritonclient.grpc import model_config_pb2 as mc
 from tritonclient.grpc import service_pb2 as pb
 
@@ -218,7 +219,7 @@ async def _listen(plane: FakePlane) -> list[http_frontend.HttpListener | grpc_fr
 @pytest.fixture(scope="session")
 def _running() -> Iterator[Running]:
     plane = FakePlane()
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     listeners = asyncio.run_coroutine_threadsafe(_listen(plane), loop).result(10)

@@ -1,24 +1,25 @@
 """The HTTP front end: the V2 protocol with Triton's extensions, one table of routes."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
-from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api, Restrictions
 from argosy_runtime.frontends.sockets import bind
 from argosy_runtime.protocol.http_request import DEFAULT_MAX_INPUT_SIZE
 
-from . import compression
-from .exchange import Call, Reply, error_reply, message_reply
+from .generating import Generating
 from .inference import Inference
-from .listener import HttpListener
 from .management import Management
 from .routing import Routes
+from .wire.application import Answer, ByCoroutine, Fixed, Handler
+from .wire.heads import Head
+from .wire.listener import HttpListener
+from .wire.reply import message_reply
+from .wire.timeouts import Timeouts
 
 PORT_FLAG = "--http-port"
-Handler = Callable[..., Awaitable[Reply | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,51 +32,45 @@ class HttpOptions:
     max_input_size: int = DEFAULT_MAX_INPUT_SIZE
     header_forward_pattern: str = ""
     restricted: Restrictions = field(default_factory=dict)
+    timeouts: Timeouts = field(default_factory=Timeouts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
     api: Api
     methods: frozenset[str]
-    handler: Handler
+    handler: Callable[..., Handler]
 
 
 class HttpApp:
-    """Finds who answers a request, and tells of errors."""
+    """Finds who answers requests with a head."""
 
     def __init__(self, plane: DataPlane, options: HttpOptions) -> None:
+        limit = options.max_input_size
         self._restricted = options.restricted
-        inference = Inference(plane, options.max_input_size, options.header_forward_pattern)
-        self._routes = Routes(_routes(inference, Management(plane, options.max_input_size)))
+        inference = Inference(plane, limit, options.header_forward_pattern)
+        self._routes = Routes(_routes(inference, Generating(plane, limit), Management(plane, limit)))
 
-    async def __call__(self, call: Call) -> Reply | None:
-        """Answer one request; None where it was answered as a stream."""
-        try:
-            return await self._answer(call)
-        except ServingError as error:
-            return _with_encodings(error)
-
-    async def _answer(self, call: Call) -> Reply | None:
-        found = self._routes.find(call.path)
+    def handler(self, head: Head) -> Handler:
+        """See `Application`."""
+        found = self._routes.find(head.path)
         if found is None:
-            return message_reply(404, "Not Found")
+            return Fixed(message_reply(404, "Not Found"))
         endpoint, captures = found
-        restriction = self._restricted.get(endpoint.api) if self._restricted else None
+        restriction = self._restricted.get(endpoint.api)
         if restriction is not None:
-            given = call.header(restriction.header.lower().encode())
-            if given != restriction.value:
+            given = head.headers.get(restriction.header.lower().encode())
+            if given is None or given.decode("latin-1") != restriction.value:
                 told = f"This API is restricted, expecting header '{restriction.header}'"
-                return message_reply(403, told)
-        if call.method not in endpoint.methods:
-            return message_reply(405, "Method Not Allowed")
-        return await endpoint.handler(call, *captures)
+                return Fixed(message_reply(403, told))
+        if head.method not in endpoint.methods:
+            return Fixed(message_reply(405, "Method Not Allowed"))
+        return endpoint.handler(head, *captures)
 
 
-def _with_encodings(error: ServingError) -> Reply:
-    reply = error_reply(error)
-    if error.kind is ErrorKind.UNSUPPORTED and error.message == compression.UNKNOWN_TYPE:
-        reply.headers = (*reply.headers, ("Accept-Encoding", compression.SUPPORTED))
-    return reply
+def _by(api: Api, methods: frozenset[str], answer: Answer) -> _Endpoint:
+    """An endpoint answered by a coroutine function, which takes the exchange and what the path captures."""
+    return _Endpoint(api, methods, lambda head, *captures: ByCoroutine(answer, captures))
 
 
 _GET = frozenset(("GET",))
@@ -86,22 +81,22 @@ _VERSION = "/v2/models/{model}/versions/{digits}"
 _REPOSITORY = "/v2/repository"
 
 
-def _routes(inference: Inference, about: Management) -> list[tuple[str, _Endpoint]]:
+def _routes(inference: Inference, generating: Generating, about: Management) -> list[tuple[str, _Endpoint]]:
     routes = [
-        ("/v2", _Endpoint(Api.METADATA, _GET, about.server_metadata)),
-        ("/v2/health/live", _Endpoint(Api.HEALTH, _GET, about.live)),
-        ("/v2/health/ready", _Endpoint(Api.HEALTH, _GET, about.ready)),
-        ("/v2/models/stats", _Endpoint(Api.STATISTICS, _GET, about.statistics)),
-        ("/v2/logging", _Endpoint(Api.LOGGING, _BOTH, about.logging)),
-        ("/v2/trace/setting", _Endpoint(Api.TRACE, _BOTH, about.no_trace)),
-        (f"{_MODEL}/trace/setting", _Endpoint(Api.TRACE, _BOTH, about.no_trace)),
-        (f"{_REPOSITORY}/index", _Endpoint(Api.MODEL_REPOSITORY, _POST, about.index)),
-        (f"{_REPOSITORY}/{{repository}}/index", _Endpoint(Api.MODEL_REPOSITORY, _POST, about.index)),
+        ("/v2", _by(Api.METADATA, _GET, about.server_metadata)),
+        ("/v2/health/live", _by(Api.HEALTH, _GET, about.live)),
+        ("/v2/health/ready", _by(Api.HEALTH, _GET, about.ready)),
+        ("/v2/models/stats", _by(Api.STATISTICS, _GET, about.statistics)),
+        ("/v2/logging", _by(Api.LOGGING, _BOTH, about.logging)),
+        ("/v2/trace/setting", _by(Api.TRACE, _BOTH, about.no_trace)),
+        (f"{_MODEL}/trace/setting", _by(Api.TRACE, _BOTH, about.no_trace)),
+        (f"{_REPOSITORY}/index", _by(Api.MODEL_REPOSITORY, _POST, about.index)),
+        (f"{_REPOSITORY}/{{repository}}/index", _by(Api.MODEL_REPOSITORY, _POST, about.index)),
     ]
     for action, handler in (("load", about.load), ("unload", about.unload)):
         path = f"models/{{model}}/{action}"
-        named = _Endpoint(Api.MODEL_REPOSITORY, _POST, about.named_repository)
-        routes.append((f"{_REPOSITORY}/{path}", _Endpoint(Api.MODEL_REPOSITORY, _POST, handler)))
+        named = _by(Api.MODEL_REPOSITORY, _POST, about.named_repository)
+        routes.append((f"{_REPOSITORY}/{path}", _by(Api.MODEL_REPOSITORY, _POST, handler)))
         routes.append((f"{_REPOSITORY}/{{repository}}/{path}", named))
     for kind in ("system", "cuda"):
         for action, methods, answer in (
@@ -109,17 +104,17 @@ def _routes(inference: Inference, about: Management) -> list[tuple[str, _Endpoin
             ("register", _POST, about.no_shared_memory),
             ("unregister", _POST, about.shared_memory_unregister),
         ):
-            endpoint = _Endpoint(Api.SHARED_MEMORY, methods, partial(answer, kind=kind))
+            endpoint = _by(Api.SHARED_MEMORY, methods, partial(answer, kind=kind))
             routes.append((f"/v2/{kind}sharedmemory/{action}", endpoint))
             routes.append((f"/v2/{kind}sharedmemory/region/{{region}}/{action}", endpoint))
     for action, endpoint in (
-        ("", _Endpoint(Api.METADATA, _GET, about.model_metadata)),
-        ("/ready", _Endpoint(Api.HEALTH, _GET, about.model_ready)),
-        ("/config", _Endpoint(Api.MODEL_CONFIG, _GET, about.model_config)),
-        ("/stats", _Endpoint(Api.STATISTICS, _GET, about.statistics)),
-        ("/infer", _Endpoint(Api.INFERENCE, _POST, inference.infer)),
-        ("/generate", _Endpoint(Api.INFERENCE, _POST, inference.generate)),
-        ("/generate_stream", _Endpoint(Api.INFERENCE, _POST, inference.generate_stream)),
+        ("", _by(Api.METADATA, _GET, about.model_metadata)),
+        ("/ready", _by(Api.HEALTH, _GET, about.model_ready)),
+        ("/config", _by(Api.MODEL_CONFIG, _GET, about.model_config)),
+        ("/stats", _by(Api.STATISTICS, _GET, about.statistics)),
+        ("/infer", _Endpoint(Api.INFERENCE, _POST, inference.handler)),
+        ("/generate", _by(Api.INFERENCE, _POST, generating.generate)),
+        ("/generate_stream", _by(Api.INFERENCE, _POST, generating.generate_stream)),
     ):
         routes.append((f"{_MODEL}{action}", endpoint))
         routes.append((f"{_VERSION}{action}", endpoint))
@@ -132,6 +127,6 @@ async def serve(plane: DataPlane, options: HttpOptions) -> HttpListener:
     Raises UNAVAILABLE, naming the flag, where the port cannot be had.
     """
     listening = bind(options.host, options.port, PORT_FLAG, options.reuse_port)
-    listener = HttpListener(HttpApp(plane, options), listening, options.max_input_size)
+    listener = HttpListener(HttpApp(plane, options), listening, options.max_input_size, options.timeouts)
     await listener.start()
     return listener

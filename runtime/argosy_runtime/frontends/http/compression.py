@@ -3,6 +3,7 @@
 import zlib
 
 from argosy_runtime.errors import internal, invalid, unsupported
+from argosy_runtime.tensors import Data
 
 SUPPORTED = "gzip, deflate"
 UNKNOWN_TYPE = "Unsupported compression type"
@@ -15,7 +16,7 @@ def is_identity(content_encoding: str | None) -> bool:
     return not content_encoding or content_encoding == "identity"
 
 
-def decompress(body: bytes, content_encoding: str, limit: int) -> bytes:
+def decompress(body: Data, content_encoding: str, limit: int) -> bytes:
     """A body as it was before; never more than `limit` bytes of it are made."""
     if content_encoding not in _WINDOWS:
         raise unsupported(UNKNOWN_TYPE)

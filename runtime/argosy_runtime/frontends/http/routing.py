@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 from urllib.parse import unquote
 
 Endpoint = TypeVar("Endpoint")
+_REMEMBERED = 1024
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class Routes(Generic[Endpoint]):
 
     def __init__(self, routes: Iterable[tuple[str, Endpoint]]) -> None:
         self._root: _Node[Endpoint] = _Node()
+        self._known: dict[str, tuple[Endpoint, tuple[str, ...]]] = {}
         for pattern, endpoint in routes:
             self._add(pattern, endpoint)
 
@@ -31,11 +33,18 @@ class Routes(Generic[Endpoint]):
 
         A literal segment is preferred to a captured one, and given up where it leads nowhere.
         """
+        known = self._known.get(path)
+        if known is not None:
+            return known
         found = _find(self._root, path.split("/"), 1)
         if found is None:
             return None
         endpoint, captures = found
-        return endpoint, tuple(unquote(text) if "%" in text else text for text in reversed(captures))
+        if len(self._known) >= _REMEMBERED:
+            self._known.clear()
+        known = endpoint, tuple(unquote(text) if "%" in text else text for text in reversed(captures))
+        self._known[path] = known
+        return known
 
     def _add(self, pattern: str, endpoint: Endpoint) -> None:
         node = self._root

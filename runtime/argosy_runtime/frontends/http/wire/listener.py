@@ -3,11 +3,14 @@
 import asyncio
 import contextlib
 import socket
+from math import isfinite
 
 from argosy_runtime.frontends.sockets import BACKLOG
 
+from .application import Application
 from .connection import Connection
-from .exchange import Application
+from .known import KnownHeads
+from .timeouts import Sweeper, Timeouts
 
 # How long cancelled requests have to say so before their connections are cut.
 LAST_WORDS_S = 0.5
@@ -19,25 +22,28 @@ class HttpListener:
     `max_body` bounds in bytes the bodies that have no header of their own saying how they are made up.
     """
 
-    def __init__(self, app: Application, listening: socket.socket, max_body: int) -> None:
+    def __init__(
+        self, app: Application, listening: socket.socket, max_body: int, timeouts: Timeouts | None = None
+    ) -> None:
         self.port: int = listening.getsockname()[1]
-        self._app = app
         self._socket = listening
         self._max_body = max_body
+        self._heads = KnownHeads(app)
         self._connections: set[Connection] = set()
+        self._sweeper = Sweeper(self._connections, timeouts or Timeouts())
         self._server: asyncio.Server | None = None
+        self._sweeping: asyncio.Task[None] | None = None
         self._draining = False
 
     async def start(self) -> None:
         """Accept connections. Returns when it does."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: self._connection(loop), sock=self._socket, backlog=BACKLOG)
+        self._server = await loop.create_server(self._connection, sock=self._socket, backlog=BACKLOG)
+        if isfinite(self._sweeper.timeouts.period):
+            self._sweeping = loop.create_task(self._sweep())
 
-    def _connection(self, loop: asyncio.AbstractEventLoop) -> Connection:
-        connection = Connection(self._app, self._connections, self._max_body, loop)
-        if self._draining:
-            connection.drain()
-        return connection
+    def _connection(self) -> Connection:
+        return Connection(self._heads, self._connections, self._max_body, self._draining)
 
     def drain(self) -> None:
         """Go on answering, and end every connection with its next answer: the client's next may lead elsewhere."""
@@ -58,6 +64,8 @@ class HttpListener:
         await self._until_empty(LAST_WORDS_S)
         for connection in tuple(self._connections):
             connection.abort()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         self._server = None
 
     async def _until_empty(self, timeout_s: float) -> None:
@@ -65,3 +73,9 @@ class HttpListener:
             async with asyncio.timeout(timeout_s):
                 while self._connections:
                     await asyncio.wait([connection.closed for connection in self._connections])
+
+    async def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self._sweeper.timeouts.period)
+            self._sweeper.sweep(loop.time())

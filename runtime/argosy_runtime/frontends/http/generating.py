@@ -1,0 +1,75 @@
+"""The endpoints generate and generate_stream: plain JSON in, plain JSON or server-sent events out."""
+
+from argosy_runtime.errors import FailureReason, ServingError, invalid
+from argosy_runtime.frontends.model_lookup import model_view
+from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.protocol import generate, http_response
+from argosy_runtime.response_stream import ResponseStream
+
+from . import compression
+from .wire.exchange import Exchange
+from .wire.reply import STATUS, Reply, json_reply
+
+_EVENT_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
+_MODELS_OWN = (None, FailureReason.BACKEND)
+
+
+class Generating:
+    """Handlers of the generate extension. `limit` is the most bytes a body may have."""
+
+    def __init__(self, plane: DataPlane, limit: int) -> None:
+        self._plane = plane
+        self._limit = limit
+
+    async def generate(self, exchange: Exchange, model: str, version: str = "") -> Reply:
+        """One plain JSON object in, one out. The status is that of the model's first response."""
+        request = self._decode(exchange, model, version)
+        first: InferResponse | None = None
+        count = 0
+        async with ResponseStream(self._plane.submit, request) as responses:
+            async for response in responses:
+                if not response.is_empty:
+                    first = first or response
+                    count += 1
+        status = 200 if first is None else _status(first)
+        if first is None or count != 1:
+            return json_reply(http_response.encode_error(generate.NOT_ONE_RESPONSE), status)
+        if first.error is not None:
+            return json_reply(http_response.encode_error(first.error.message), status)
+        return json_reply(generate.encode(first), status)
+
+    async def generate_stream(self, exchange: Exchange, model: str, version: str = "") -> None:
+        """One plain JSON object in, server-sent events out. The status is that of the first response."""
+        request = self._decode(exchange, model, version)
+        async with ResponseStream(self._plane.submit, request) as responses:
+            async for response in responses:
+                status, event = _told(response)
+                if not exchange.started:
+                    exchange.start(status, _EVENT_HEADERS)
+                if event:
+                    await exchange.write(event)
+            if not exchange.started:
+                exchange.start(200, _EVENT_HEADERS)
+        exchange.end()
+
+    def _decode(self, exchange: Exchange, model: str, version: str) -> InferRequest:
+        view = model_view(self._plane, model, version)
+        if not compression.is_identity(exchange.header(b"content-encoding")):
+            raise invalid("Unsupported content-encoding, only 'identity' is supported.")
+        return generate.decode(exchange.body(self._limit), model, version, view, self._limit)
+
+
+def _status(response: InferResponse) -> int:
+    """Whatever a model says went wrong is 400 here, as in Triton; what the server refuses keeps its status."""
+    if response.error is None:
+        return 200
+    return 400 if response.error.reason in _MODELS_OWN else STATUS[response.error.kind]
+
+
+def _told(response: InferResponse) -> tuple[int, bytes]:
+    """The status of a stream that begins with this response, and its event; one that JSON cannot carry is an error."""
+    try:
+        return _status(response), b"" if response.is_empty else generate.encode_event(response)
+    except ServingError as error:
+        return STATUS[error.kind], generate.event(http_response.encode_error(error.message))

@@ -1,0 +1,58 @@
+"""What answers requests, as a connection sees it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from argosy_runtime.errors import ServingError
+
+from .exchange import Exchange
+from .heads import Head
+from .reply import Reply, error_reply
+
+
+class Handler(Protocol):
+    """Answers all requests that have the same head."""
+
+    def begin(self, exchange: Exchange) -> None:
+        """Answer, now or later, or begin to. The request is complete."""
+
+
+class Application(Protocol):
+    """What is behind a listener."""
+
+    def handler(self, head: Head) -> Handler:
+        """Who answers requests with this head."""
+
+
+class Fixed:
+    """The same reply to every request."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+
+    def begin(self, exchange: Exchange) -> None:
+        """See `Handler`."""
+        exchange.reply(self._reply)
+
+
+Answer = Callable[..., Awaitable[Reply | None]]
+
+
+class ByCoroutine:
+    """Answers by a coroutine that returns the reply, or None where it has answered with a stream."""
+
+    def __init__(self, answer: Answer, captures: tuple[str, ...] = ()) -> None:
+        self._answer = answer
+        self._captures = captures
+
+    def begin(self, exchange: Exchange) -> None:
+        """See `Handler`."""
+        exchange.run(self._run(exchange))
+
+    async def _run(self, exchange: Exchange) -> None:
+        try:
+            reply = await self._answer(exchange, *self._captures)
+        except ServingError as error:
+            reply = error_reply(error)
+        if reply is not None:
+            exchange.reply(reply)

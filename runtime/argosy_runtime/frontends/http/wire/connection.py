@@ -1,0 +1,298 @@
+"""One HTTP/1.1 connection: bytes become requests, an application answers them, one after the other."""
+
+import asyncio
+from typing import Final, cast
+
+from argosy_runtime.tensors import Data
+
+from .chunked import ChunkedBody, ChunkedError
+from .exchange import Exchange
+from .heads import MAX_HEAD_BYTES, Head, may_be_head
+from .known import KnownHead, KnownHeads
+from .long_body import LongBody
+from .reply import message_reply
+from .timeouts import Phase
+from .writer import Writer
+
+# More bytes than this that are still to come of a body are read to where they stay.
+_LONG_BODY: Final = 1 << 16
+_EMPTY_LINES: Final = b"\r\n"
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_NOT_HTTP: Final = "Invalid HTTP request received"
+_TOO_SLOW: Final = "the request did not come in time"
+_TOO_LARGE: Final = "there is no memory for the request's body"
+_NO_HTTP_HEAD: Final = Head("GET", "/", {}, keep_alive=False)
+
+
+class Connection(asyncio.Protocol):
+    """The server's side of a connection. It enters itself into `connections` and leaves in the end.
+
+    What is under way is cancelled when the client hangs up. Bodies above `max_body` bytes are counted, not kept. What
+    comes while a request is being answered waits, and no more is read until then.
+    """
+
+    def __init__(self, heads: KnownHeads, connections: "set[Connection]", max_body: int, draining: bool) -> None:
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.received = 0
+        self.requests = 0
+        self._heads = heads
+        self._connections = connections
+        self._max_body = max_body
+        self._draining = draining
+        self._transport: asyncio.Transport
+        self._writer: Writer
+        self._exchange: Exchange | None = None
+        self._ended = self._exchange_ended
+        self._reading = False
+        self._held_back = False
+        # Bytes that belong to no request yet.
+        self._ahead = b""
+        # The request whose body is coming.
+        self._coming: KnownHead | None = None
+        self._missing = 0
+        self._pieces: list[bytes] = []
+        self._counted = False
+        self._chunks: ChunkedBody | None = None
+        self._long: LongBody | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's are transports and do not say so.
+        self._transport = cast(asyncio.Transport, transport)
+        self._writer = Writer(self._transport)
+        self._writer.draining = self._draining
+        self._connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self)
+        self._writer.lost = True
+        self._writer.resume()
+        self._forget_all()
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.cancel()
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        self.received += 1
+        if self._writer.finishing:
+            return
+        if self._coming is None:
+            self._ahead = self._ahead + data if self._ahead else data
+            self._writer.more = True
+        elif self._chunks is None:
+            self._collect(data)
+        else:
+            self._feed_chunks(data)
+        self._read()
+
+    def pause_writing(self) -> None:
+        self._writer.pause()
+
+    def resume_writing(self) -> None:
+        self._writer.resume()
+
+    def drain(self) -> None:
+        """Close with the next answer that no further request waits behind."""
+        self._writer.draining = True
+
+    def finish(self) -> None:
+        """Close once the request in flight, if there is one, is answered."""
+        self._writer.finishing = True
+        self._forget_all()
+        if self._exchange is None:
+            self._transport.close()
+
+    def cancel(self) -> None:
+        """Cancel the request in flight, and say so to its client."""
+        exchange = self._exchange
+        if exchange is not None:
+            exchange.cancel()
+            exchange.stop()
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        self._transport.abort()
+
+    @property
+    def phase(self) -> Phase:
+        """What this connection is waiting for."""
+        if self._exchange is not None:
+            return Phase.WRITING if self._writer.paused else Phase.ANSWERING
+        if self._coming is not None:
+            return Phase.BODY
+        return Phase.HEAD if self._ahead else Phase.IDLE
+
+    def give_up(self) -> None:
+        """What is waited for has not come in time."""
+        phase = self.phase
+        if phase is Phase.WRITING:
+            self._transport.abort()
+        elif phase is Phase.IDLE:
+            self._transport.close()
+        else:
+            self._refuse(408, _TOO_SLOW)
+
+    # Reading.
+
+    def _read(self) -> None:
+        """Begin the requests that are there, one after the other as they are answered."""
+        if self._reading:
+            return
+        self._reading = True
+        while self._exchange is None and self._ahead and not self._writer.finishing:
+            if not self._read_one():
+                break
+        self._reading = False
+        if self._ahead and self._exchange is not None:
+            if not self._held_back:
+                self._held_back = True
+                self._transport.pause_reading()
+        elif self._held_back and not self._writer.lost:
+            self._held_back = False
+            self._transport.resume_reading()
+
+    def _read_one(self) -> bool:
+        """Take the next head off what is there, and of its body what is there; False where more must come."""
+        data = self._ahead
+        if data[0] in _EMPTY_LINES:
+            data = self._ahead = data.lstrip(_EMPTY_LINES)
+        end = data.find(b"\r\n\r\n") + 4
+        if end < 4 or end > MAX_HEAD_BYTES:
+            if data and not may_be_head(data[: MAX_HEAD_BYTES + 1]):
+                self._refuse(400, _NOT_HTTP)
+            return False
+        known = self._heads.find(data[:end])
+        if known is None:
+            self._refuse(400, _NOT_HTTP)
+            return False
+        head = known.head
+        size = head.length
+        if head.chunked or (size > self._max_body and not head.unbounded):
+            self._ahead = b""
+            self._begin_odd_body(known, data[end:])
+        elif len(data) == end + size:
+            self._ahead = b""
+            self._begin(known, data, end, size)
+        elif len(data) > end + size:
+            self._ahead = data[end + size :]
+            self._begin(known, data[: end + size], end, size)
+        else:
+            self._ahead = b""
+            self._begin_body(known, data[end:])
+        return True
+
+    def _begin_body(self, known: KnownHead, begun: bytes) -> None:
+        """The rest of a body is still to come."""
+        head = known.head
+        self._coming = known
+        self._missing = head.length - len(begun)
+        if head.expects:
+            self._writer.write(_CONTINUE)
+        if self._missing <= _LONG_BODY:
+            if begun:
+                self._pieces.append(begun)
+            return
+        try:
+            self._long = LongBody(self, head.length, begun)
+        except MemoryError:
+            self._refuse(413, _TOO_LARGE)
+        else:
+            self._transport.set_protocol(self._long)
+
+    def _begin_odd_body(self, known: KnownHead, begun: bytes) -> None:
+        """A body of unknown length, or one too long to be kept."""
+        head = known.head
+        self._coming = known
+        if head.expects:
+            self._writer.write(_CONTINUE)
+        if head.chunked:
+            self._chunks = ChunkedBody(-1 if head.unbounded else self._max_body)
+            self._feed_chunks(begun)
+        else:
+            self._counted = True
+            self._missing = head.length
+            self._collect(begun)
+
+    def _collect(self, data: bytes) -> None:
+        """More of a body of known length."""
+        known = self._coming
+        assert known is not None
+        missing = self._missing - len(data)
+        if missing < 0:
+            self._ahead = data[missing:]
+            data = data[:missing]
+        if not self._counted:
+            self._pieces.append(data)
+        if missing > 0:
+            self._missing = missing
+            return
+        pieces = self._pieces
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        self._forget_request()
+        self._begin(known, body, 0, known.head.length)
+
+    def _feed_chunks(self, data: bytes) -> None:
+        known, chunks = self._coming, self._chunks
+        assert known is not None
+        assert chunks is not None
+        try:
+            rest = chunks.feed(data)
+        except ChunkedError:
+            self._refuse(400, _NOT_HTTP)
+            return
+        if rest is not None:
+            self._forget_request()
+            self._ahead = rest
+            self._begin(known, chunks.body(), 0, chunks.size)
+
+    def long_body_complete(self, body: memoryview) -> None:
+        """A long body is there."""
+        known = self._coming
+        self._transport.set_protocol(self)
+        if known is not None:
+            self._forget_request()
+            self._begin(known, body, 0, known.head.length)
+
+    def _forget_all(self) -> None:
+        """What has come, and not begun to be answered."""
+        self._ahead = b""
+        self._forget_request()
+
+    def _forget_request(self) -> None:
+        self._coming = None
+        self._chunks = None
+        self._long = None
+        self._counted = False
+        if self._pieces:
+            self._pieces = []
+
+    # Answering.
+
+    def _begin(self, known: KnownHead, data: Data, begin: int, size: int) -> None:
+        """Have a complete request answered."""
+        self.requests += 1
+        exchange = Exchange(known.head, data, begin, size, self._writer, self._ended)
+        self._exchange = exchange
+        self._writer.more = bool(self._ahead)
+        try:
+            known.handler.begin(exchange)
+        except Exception as error:
+            exchange.fail(error)
+
+    def _exchange_ended(self, exchange: Exchange) -> None:
+        if exchange is not self._exchange:
+            return
+        self._exchange = None
+        if self._writer.finishing or not exchange.keep_alive:
+            self._writer.finishing = True
+            self._transport.close()
+        elif self._ahead:
+            self._read()
+
+    def _refuse(self, status: int, message: str) -> None:
+        """Answer what is no request, or not all of one, and end."""
+        self._forget_all()
+        self._writer.finishing = True
+        Exchange(_NO_HTTP_HEAD, b"", 0, 0, self._writer, self._ended).reply(message_reply(status, message))
+        self._transport.close()

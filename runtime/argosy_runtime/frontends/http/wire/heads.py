@@ -1,0 +1,97 @@
+"""Heads of HTTP requests."""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+import httptools
+
+MAX_HEAD_BYTES: Final = 1 << 16
+# A body that says how it is made up may be longer than what is parsed at once.
+_UNBOUNDED: Final = b"inference-header-content-length"
+
+
+class Head:
+    """What stands before a body. `headers` have lower-case names, of those given twice the last.
+
+    `length` is the body's in bytes, unless it is `chunked`. `old` is HTTP/1.0. An `unbounded` body says how it is made
+    up.
+    """
+
+    __slots__ = (
+        "chunked",
+        "expects",
+        "headers",
+        "keep_alive",
+        "length",
+        "method",
+        "old",
+        "only_head",
+        "path",
+        "unbounded",
+    )
+
+    def __init__(
+        self, method: str, path: str, headers: dict[bytes, bytes], old: bool = False, keep_alive: bool = True
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.length = int(headers.get(b"content-length", b"0"))
+        self.chunked = b"transfer-encoding" in headers
+        self.expects = headers.get(b"expect", b"").lower() == b"100-continue"
+        self.old = old
+        self.keep_alive = keep_alive
+        self.only_head = method == "HEAD"
+        self.unbounded = _UNBOUNDED in headers
+
+
+class _Reader:
+    """What the parser calls."""
+
+    def __init__(self) -> None:
+        self.url = b""
+        self.headers: dict[bytes, bytes] = {}
+        self.parser = httptools.HttpRequestParser(self)
+        self.complete = False
+        self.keep_alive = False
+
+    def on_url(self, url: bytes) -> None:
+        self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers[name.lower()] = value
+
+    def on_headers_complete(self) -> None:
+        self.complete = True
+        # Later the parser has forgotten it, where no body follows.
+        self.keep_alive = self.parser.should_keep_alive()
+
+
+def read_head(data: bytes) -> Head | None:
+    """What a head says, its empty last line included; None where it is no HTTP."""
+    reader = _Reader()
+    parser = reader.parser
+    try:
+        parser.feed_data(data)
+    except httptools.HttpParserUpgrade:
+        # An offer to speak another protocol, which may be ignored.
+        pass
+    except httptools.HttpParserError:
+        return None
+    if not reader.complete:
+        return None
+    method = parser.get_method().decode("latin-1")
+    old = parser.get_http_version() != "1.1"
+    return Head(method, _path(reader.url), reader.headers, old, reader.keep_alive)
+
+
+def _path(url: bytes) -> str:
+    text = url.decode("latin-1")
+    if not text.startswith("/") and "://" in text:
+        text = urlsplit(text).path or "/"
+    return text.partition("?")[0]
+
+
+def may_be_head(begin: bytes) -> bool:
+    """Whether bytes without an empty line may yet become a head."""
+    return len(begin) <= MAX_HEAD_BYTES and begin[:1].isalpha() and b"\n\n" not in begin

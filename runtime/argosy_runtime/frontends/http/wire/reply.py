@@ -1,0 +1,58 @@
+"""Whole replies, and the heads of responses."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from argosy_runtime.errors import ErrorKind, ServingError
+from argosy_runtime.protocol.http_response import JSON_TYPE, encode_error
+from argosy_runtime.tensors import Data
+
+STATUS: dict[ErrorKind, int] = {
+    ErrorKind.UNKNOWN: 400,
+    ErrorKind.INTERNAL: 500,
+    ErrorKind.NOT_FOUND: 404,
+    ErrorKind.INVALID_ARG: 400,
+    ErrorKind.UNAVAILABLE: 503,
+    ErrorKind.UNSUPPORTED: 501,
+    ErrorKind.ALREADY_EXISTS: 400,
+    ErrorKind.CANCELLED: 400,
+}
+Headers = Sequence[tuple[str, str]]
+JSON_HEADERS: Headers = (("Content-Type", JSON_TYPE),)
+_STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+
+
+@dataclass
+class Reply:
+    """A whole response: its body in chunks, its headers less Content-Length and those about the connection."""
+
+    status: int
+    chunks: Sequence[Data] = ()
+    headers: Headers = JSON_HEADERS
+
+
+def head_bytes(status: int, headers: Headers, framing: bytes) -> bytes:
+    """A response's head; `framing` are the header lines that say where the body and the connection end."""
+    lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
+    return b"%b%b%b\r\n" % (_STATUS_LINES[status], lines.encode("latin-1"), framing)
+
+
+def json_reply(body: bytes, status: int = 200) -> Reply:
+    """A JSON body."""
+    return Reply(status, (body,))
+
+
+def empty_reply(status: int) -> Reply:
+    """A status and nothing more."""
+    return Reply(status, (), ())
+
+
+def message_reply(status: int, message: str) -> Reply:
+    """{"error": message}"""
+    return Reply(status, (encode_error(message),))
+
+
+def error_reply(error: ServingError) -> Reply:
+    """The reply that tells of an error."""
+    return message_reply(STATUS[error.kind], error.message)

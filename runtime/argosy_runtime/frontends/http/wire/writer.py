@@ -1,0 +1,75 @@
+"""The way out of one connection: what is written, whether the client keeps up, and when it ends."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from argosy_runtime.tensors import Data
+
+# Above this many bytes an answer is handed to the transport in pieces, and not joined first.
+JOIN_BYTES: Final = 1 << 16
+
+
+class Writer:
+    """Where the answers on a connection go, one after the other.
+
+    `more` is whether a further request has come already. `finishing`: the answer now being made is the last.
+    `draining`: it is unless `more`. `lost`: the client has gone, and nothing is written any more.
+    """
+
+    __slots__ = ("_transport", "_writable", "draining", "finishing", "lost", "more")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._writable: asyncio.Event | None = None
+        self.draining = False
+        self.finishing = False
+        self.lost = False
+        self.more = False
+
+    @property
+    def is_last(self) -> bool:
+        """Whether an answer that begins now is this connection's last."""
+        return self.finishing or (self.draining and not self.more)
+
+    @property
+    def paused(self) -> bool:
+        """Whether the client is behind with reading."""
+        return self._writable is not None
+
+    def put(self, pieces: Sequence[Data], size: int) -> None:
+        """Write pieces of about `size` bytes altogether."""
+        if self.lost:
+            return
+        if size <= JOIN_BYTES:
+            self._transport.write(b"".join(pieces))
+        else:
+            self._transport.writelines(pieces)
+
+    def write(self, whole: bytes) -> None:
+        """Write bytes as they are."""
+        if not self.lost:
+            self._transport.write(whole)
+
+    def close(self) -> None:
+        """Close once all is written."""
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        self._transport.abort()
+
+    def pause(self) -> None:
+        """The client is behind with reading."""
+        self._writable = asyncio.Event()
+
+    def resume(self) -> None:
+        """The client has caught up, or gone."""
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
+    async def drained(self) -> None:
+        """Wait while the client is behind with reading."""
+        if self._writable is not None:
+            await self._writable.wait()

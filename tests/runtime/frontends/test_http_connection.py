@@ -1,0 +1,329 @@
+"""One connection without a socket: requests in pieces, bodies of every kind, order, limits, the ends it may come to."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from argosy_runtime.frontends.http.wire.application import ByCoroutine, Fixed, Handler
+from argosy_runtime.frontends.http.wire.exchange import Exchange
+from argosy_runtime.frontends.http.wire.heads import MAX_HEAD_BYTES, Head
+from argosy_runtime.frontends.http.wire.reply import Reply, message_reply
+from argosy_runtime.frontends.http.wire.timeouts import Phase, Sweeper, Timeouts
+
+from .http_wire import Wire
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
+LIMIT = 100
+
+
+class EchoApp:
+    """/echo answers with the body, /later once `go` is called, /fails not at all; others are unknown."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        self.made: list[Head] = []
+        self.later: list[Exchange] = []
+        self.cancelled = 0
+
+    def handler(self, head: Head) -> Handler:
+        self.made.append(head)
+        if head.path in ("/echo", "/later", "/fails"):
+            return self
+        if head.path == "/coroutine":
+            return ByCoroutine(self._wait)
+        return Fixed(message_reply(404, "Not Found"))
+
+    def begin(self, exchange: Exchange) -> None:
+        body = bytes(exchange.body(LIMIT))
+        self.bodies.append(body)
+        if exchange.head.path == "/fails":
+            raise RuntimeError("no")
+        if exchange.head.path == "/later":
+            self.later.append(exchange)
+            exchange.work = self
+        else:
+            exchange.reply(Reply(200, (body,)))
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+    async def _wait(self, exchange: Exchange) -> Reply:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.cancelled += 1
+        raise AssertionError
+
+
+def post(path: str, body: bytes, *headers: str) -> bytes:
+    lines = "".join(f"{header}\r\n" for header in headers)
+    return f"POST {path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n{lines}\r\n".encode() + body
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_a_head_is_read_once() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    for _ in range(3):
+        wire.feed(post("/echo", b"abc"))
+    assert wire.written == (OK + b"3\r\n\r\nabc") * 3
+    assert len(app.made) == 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 60])
+async def test_requests_come_in_any_pieces(size: int) -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    chunked = b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+    chunked += b"3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nT: t\r\n\r\n"
+    sent = post("/echo", b"one") + chunked + b"\r\n" + post("/echo", b"") + post("/none", b"x") + post("/echo", b"last")
+    for at in range(0, len(sent), size):
+        wire.feed(sent[at : at + size])
+    assert app.bodies == [b"one", b"abc0123456789", b"", b"last"]
+    assert wire.written.count(OK) == 4
+    assert wire.written.endswith(OK + b"4\r\n\r\nlast")
+    assert b"HTTP/1.1 404 Not Found" in wire.written
+
+
+async def test_a_long_body_is_read_to_its_place_and_the_next_request_follows() -> None:
+    app = EchoApp()
+    body = bytes(range(256)) * 400
+    wire = Wire(app, max_body=len(body))
+    sent = post("/later", body) + post("/later", b"next")
+    for at in range(0, len(sent), 30_000):
+        wire.feed(sent[at : at + 30_000])
+    assert app.bodies == [body]
+    app.later[0].reply(Reply(200))
+    await turns()
+    assert app.bodies == [body, b"next"]
+
+
+async def test_what_comes_meanwhile_waits_its_turn_and_no_more_is_read() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(post("/later", b"1") + post("/echo", b"2"))
+    wire.feed(post("/echo", b"3"))
+    assert app.bodies == [b"1"]
+    assert not wire.reading
+    app.later[0].reply(Reply(200, (b"1",)))
+    await turns()
+    assert app.bodies == [b"1", b"2", b"3"]
+    assert wire.reading
+    assert wire.written == b"".join(OK + b"1\r\n\r\n%d" % number for number in (1, 2, 3))
+
+
+async def test_a_long_body_without_a_header_of_its_own_is_counted_and_not_kept() -> None:
+    class TooLong(EchoApp):
+        def begin(self, exchange: Exchange) -> None:
+            self.bodies.append(b"%d %d" % (exchange.size, len(exchange.data)))
+            exchange.reply(Reply(400))
+
+    app = TooLong()
+    wire = Wire(app, max_body=LIMIT)
+    chunk = b"%x\r\n" % LIMIT + bytes(LIMIT) + b"\r\n"
+    wire.feed(post("/echo", bytes(LIMIT + 1)))
+    wire.feed(b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk * 2 + b"0\r\n\r\n")
+    wire.feed(post("/echo", bytes(LIMIT + 1), "Inference-Header-Content-Length: 0"))
+    assert app.bodies[:2] == [b"101 0", b"200 0"]
+    assert int(app.bodies[2].split()[1]) > LIMIT
+
+
+async def test_expect_is_answered_before_the_body_and_only_where_it_is_missing() -> None:
+    wire = Wire(EchoApp())
+    sent = post("/echo", b"abc", "Expect: 100-continue")
+    wire.feed(sent[:-3])
+    assert wire.written == b"HTTP/1.1 100 Continue\r\n\r\n"
+    wire.feed(b"abc" + sent)
+    assert wire.written.count(b"100 Continue") == 1
+    assert wire.written.count(OK) == 2
+
+
+async def test_old_clients_and_those_that_close() -> None:
+    for head, kept in (
+        (b"GET /echo HTTP/1.0\r\n\r\n", b""),
+        (b"GET /echo HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", b"Connection: keep-alive\r\n"),
+        (b"GET /echo HTTP/1.1\r\nConnection: close\r\n\r\n", b""),
+        (b"GET /echo HTTP/1.1\r\nConnection: Keep-Alive\r\n\r\n", b""),
+    ):
+        wire = Wire(EchoApp())
+        wire.feed(head)
+        closes = b"1.0\r\n\r\n" in head or b"close" in head
+        assert wire.closed is closes
+        assert (b"Connection: close" in wire.written) is closes
+        assert kept in wire.written
+
+
+BAD = [
+    b"nonsense\r\n\r\n",
+    b"\x16\x03\x01\x02\x00",
+    b"GET / HTTP/1.1\nA: b\n\n",
+    b"GET / HTTP/1.1\r\nA: " + b"a" * MAX_HEAD_BYTES,
+    b"GET / HTTP/1.1\r\nA: " + b"a" * MAX_HEAD_BYTES + b"\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+    b"POST / HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
+    b"POST / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+    b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+    b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n",
+    b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
+    b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1" + b" " * 5000,
+    b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n" + b"A: b\r\n" * 20_000,
+]
+
+
+@pytest.mark.parametrize("sent", BAD)
+async def test_what_is_no_request_is_refused_and_cut(sent: bytes) -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(sent)
+    assert wire.written.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert b"Connection: close\r\n" in wire.written
+    assert wire.closed
+    assert app.bodies == []
+
+
+async def test_a_body_that_no_memory_holds_is_refused() -> None:
+    wire = Wire(EchoApp())
+    wire.feed(b"POST /echo HTTP/1.1\r\nInference-Header-Content-Length: 1\r\nContent-Length: 9%b\r\n\r\n" % (b"0" * 17))
+    assert wire.written.startswith(b"HTTP/1.1 413 ")
+    assert wire.closed
+
+
+async def test_an_error_nobody_foresaw_is_an_answer() -> None:
+    wire = Wire(EchoApp())
+    wire.feed(post("/fails", b"") + post("/echo", b"x"))
+    assert wire.written.startswith(b"HTTP/1.1 500 ")
+    assert wire.written.endswith(OK + b"1\r\n\r\nx")
+
+
+async def _hang_up(wire: Wire) -> None:
+    wire.close()
+
+
+async def _stop(wire: Wire) -> None:
+    wire.connection.finish()
+    wire.connection.cancel()
+
+
+@pytest.mark.parametrize("path", ["/later", "/coroutine"])
+@pytest.mark.parametrize(("end", "told"), [(_hang_up, b""), (_stop, b"HTTP/1.1 503 ")])
+async def test_what_is_under_way_is_cancelled(path: str, end: Callable[[Wire], Awaitable[None]], told: bytes) -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(post(path, b"x"))
+    await turns()
+    await end(wire)
+    await turns()
+    assert app.cancelled == 1
+    assert wire.written[:13] == told
+    assert wire.connections == set()
+    for exchange in app.later:
+        exchange.reply(Reply(200))
+    assert wire.written[:13] == told
+
+
+async def test_finishing_answers_what_is_in_flight_and_nothing_more() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(post("/later", b"1") + post("/echo", b"2"))
+    wire.connection.finish()
+    assert not wire.closed
+    app.later[0].reply(Reply(200, (b"1",)))
+    await turns()
+    assert wire.written.endswith(b"Connection: close\r\n\r\n1")
+    assert wire.closed
+    idle = Wire(app)
+    idle.connection.finish()
+    assert idle.closed
+
+
+async def waiting_for_a_head() -> Wire:
+    wire = Wire(EchoApp())
+    wire.feed(b"POST /echo HTTP/1.1\r\n")
+    return wire
+
+
+async def waiting_for_a_body() -> Wire:
+    wire = Wire(EchoApp())
+    wire.feed(post("/echo", b"abc")[:-1])
+    return wire
+
+
+async def waiting_for_a_long_body() -> Wire:
+    wire = Wire(EchoApp(), max_body=1 << 20)
+    wire.feed(post("/echo", bytes(100_000))[:-1])
+    return wire
+
+
+async def waiting_for_a_request() -> Wire:
+    wire = Wire(EchoApp())
+    wire.feed(post("/echo", b"abc"))
+    wire.written = b""
+    return wire
+
+
+async def waiting_for_a_reader() -> Wire:
+    wire = Wire(EchoApp())
+    wire.feed(post("/later", b"abc"))
+    wire.connection.pause_writing()
+    return wire
+
+
+TIMEOUTS = Timeouts(head=10, body=20, idle=40)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "phase", "seconds", "told"),
+    [
+        (waiting_for_a_head, Phase.HEAD, 10, b"HTTP/1.1 408 "),
+        (waiting_for_a_body, Phase.BODY, 20, b"HTTP/1.1 408 "),
+        (waiting_for_a_long_body, Phase.BODY, 20, b"HTTP/1.1 408 "),
+        (waiting_for_a_request, Phase.IDLE, 40, b""),
+        (waiting_for_a_reader, Phase.WRITING, 40, b""),
+    ],
+)
+async def test_no_client_is_waited_for_for_ever(
+    waiting: Callable[[], Awaitable[Wire]], phase: Phase, seconds: float, told: bytes
+) -> None:
+    wire = await waiting()
+    sweeper = Sweeper(wire.connections, TIMEOUTS)
+    assert wire.connection.phase is phase
+    sweeper.sweep(100)
+    sweeper.sweep(100 + seconds - 1)
+    assert not wire.closed
+    sweeper.sweep(100 + seconds)
+    assert wire.closed
+    assert wire.aborted is (phase is Phase.WRITING)
+    assert wire.written[:13] == told
+
+
+async def test_a_body_may_take_as_long_as_it_likes_while_it_comes_and_a_head_may_not() -> None:
+    for begun, closed in ((post("/echo", b"a" * 50)[:-50], False), (b"POST /echo HTTP/1.1\r\nA: ", True)):
+        wire = Wire(EchoApp())
+        sweeper = Sweeper(wire.connections, TIMEOUTS)
+        wire.feed(begun)
+        for second in range(0, 60, 5):
+            sweeper.sweep(second)
+            wire.feed(b"a")
+        assert wire.closed is closed
+
+
+async def test_a_request_at_work_is_waited_for() -> None:
+    app: Any = EchoApp()
+    wire = Wire(app)
+    sweeper = Sweeper(wire.connections, TIMEOUTS)
+    wire.feed(post("/later", b"abc"))
+    for second in (0, 1000, 2000):
+        sweeper.sweep(second)
+    assert not wire.closed
+
+
+def test_the_sweep_comes_often_enough_and_not_at_all_where_nothing_ends() -> None:
+    assert TIMEOUTS.period == 2.5
+    assert Timeouts(head=0, body=0, idle=0).period == float("inf")
+    assert Timeouts(head=0, body=0, idle=1000).period == 5.0
