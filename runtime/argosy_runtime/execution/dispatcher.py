@@ -195,12 +195,13 @@ class Dispatcher:
     def _dispatch(self, batch: Batch, now: int) -> None:
         requests = batch.requests
         self._statistics.left_queue(len(requests))
+        instance = self._group.instance(batch.instance)
         listener = _Running(self, batch.instance, requests)
         for index, queued in enumerate(requests):
             queued.started = now
             queued.index = index
         try:
-            run = self._group.instance(batch.instance).run([queued.request for queued in requests], listener)
+            run = instance.run([queued.request for queued in requests], listener)
         except Exception as error:
             _log.exception("a batch of model '%s' could not be handed over", self._name)
             self._scheduler.instance_freed(batch.instance)

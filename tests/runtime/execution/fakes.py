@@ -1,0 +1,206 @@
+"""A clock, instances and clients that a test has in its hand."""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Sequence
+from itertools import count
+
+import numpy as np
+
+from argosy_runtime.backends.contract import ExecutionTimes
+from argosy_runtime.errors import ServingError, internal, unavailable
+from argosy_runtime.execution.instance import Instance, Run
+from argosy_runtime.execution.instance_group import OnDeath
+from argosy_runtime.messages import InferRequest, InferResponse, Submission, Tensor
+
+US = 1_000
+SECOND = 1_000_000_000
+TIMES = ExecutionTimes(1, 2, 3)
+
+
+async def settle() -> None:
+    """Let everything run that can."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+class VirtualTimer:
+    """See `Timer`."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """See `Timer`."""
+        self.callback = None
+
+
+class VirtualClock:
+    """Time passes when `pass_time` says so."""
+
+    def __init__(self) -> None:
+        self._now = 0
+        self._ids = count()
+        self._timers: list[tuple[int, int, VirtualTimer]] = []
+
+    def now(self) -> int:
+        """See `Clock`."""
+        return self._now
+
+    def call_at(self, when: int, callback: Callable[[], None]) -> VirtualTimer:
+        """See `Clock`."""
+        timer = VirtualTimer(callback)
+        heapq.heappush(self._timers, (when, next(self._ids), timer))
+        return timer
+
+    async def pass_time(self, ns: int) -> None:
+        """Whatever is due on the way comes in its turn."""
+        end = self._now + ns
+        await settle()
+        while self._timers and self._timers[0][0] <= end:
+            when, _, timer = heapq.heappop(self._timers)
+            self._now = max(self._now, when)
+            if timer.callback is not None:
+                timer.callback()
+                await settle()
+        self._now = end
+
+
+class FakeInstance(Instance):
+    """Loads when `load` says so, and answers when `finish` does."""
+
+    def __init__(self, name: str, on_death: OnDeath, decoupled: bool = False) -> None:
+        super().__init__(name, decoupled)
+        self._on_death = on_death
+        self._loaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.batches: list[tuple[Run, Sequence[InferRequest]]] = []
+        self.told: list[tuple[str, int]] = []
+        self.dead = False
+        self.stopped = False
+        self.refuses = False
+        """The next batch cannot be handed over."""
+
+    async def start(self) -> None:
+        """See `Instance`."""
+        await self._loaded
+
+    @property
+    def loading(self) -> bool:
+        """Whether it waits for `load`."""
+        return not self._loaded.done()
+
+    def load(self, error: ServingError | None = None) -> None:
+        """It has loaded, or failed to."""
+        if error is None:
+            self._loaded.set_result(None)
+        else:
+            self._loaded.set_exception(error)
+
+    def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
+        if self.refuses:
+            self.refuses = False
+            raise TypeError("no such thing")
+        assert not self.dead, "nothing goes to an instance that is no more"
+        self.batches.append((run, requests))
+
+    def ids(self) -> list[list[str]]:
+        """The requests that it has before it, by batch."""
+        return [[request.id for request in requests] for _, requests in self.batches]
+
+    def finish(self, *errors: ServingError | None) -> None:
+        """Answer the oldest batch at once, each with its request's X as Y."""
+        run, requests = self.batches.pop(0)
+        wrong = [*errors, *[None] * len(requests)]
+        responses = [answer(request, error) for request, error in zip(requests, wrong, strict=False)]
+        self._answered(run.id, responses, TIMES)
+
+    def fail(self, error: ServingError) -> None:
+        """The oldest batch failed."""
+        run, _ = self.batches.pop(0)
+        self._done(run.id, None, error)
+
+    def respond(self, index: int = 0, final: bool = True) -> None:
+        """A response to one request of the oldest batch."""
+        run, requests = self.batches[0]
+        response = answer(requests[index])
+        response.final = final
+        self._respond(run.id, index, response)
+
+    def free(self) -> None:
+        """The oldest batch has run; its answers come later."""
+        run, _ = self.batches[0]
+        self._done(run.id, TIMES, None)
+
+    def die(self) -> None:
+        """It is lost."""
+        self.dead = True
+        self.batches.clear()
+        error = internal(f"{self.name} died")
+        self._on_death(self, error)
+        self._fail_all(error)
+
+    def cancel(self, run: Run, index: int) -> None:
+        """See `Instance`."""
+        self.told.append(("cancel", index))
+
+    def pause(self, run: Run, index: int) -> None:
+        """See `Instance`."""
+        self.told.append(("pause", index))
+
+    def resume(self, run: Run, index: int) -> None:
+        """See `Instance`."""
+        self.told.append(("resume", index))
+
+    async def stop(self, grace: float) -> None:
+        """See `Instance`."""
+        self.stopped = True
+        self.batches.clear()
+        self._fail_all(unavailable(f"{self.name} was unloaded"))
+
+
+class Factory:
+    """Makes instances, and keeps them all."""
+
+    def __init__(self, decoupled: bool = False) -> None:
+        self.made: list[FakeInstance] = []
+        self._decoupled = decoupled
+
+    def __call__(self, on_death: OnDeath) -> FakeInstance:
+        instance = FakeInstance(f"m_{len(self.made)}", on_death, self._decoupled)
+        self.made.append(instance)
+        return instance
+
+
+def ask(name: str = "", rows: int = 1, **fields: object) -> InferRequest:
+    """A request."""
+    return InferRequest("m", {"X": Tensor("X", "FP32", np.ones((rows, 1), np.float32))}, id=name, **fields)
+
+
+def answer(request: InferRequest, error: ServingError | None = None) -> InferResponse:
+    """Its response."""
+    outputs = None if error else [request.inputs["X"].renamed("Y"), request.inputs["X"].renamed("Z")]
+    return InferResponse(outputs=outputs, error=error)
+
+
+class Client:
+    """What one request was answered."""
+
+    def __init__(self) -> None:
+        self.responses: list[InferResponse] = []
+        self.submission: Submission | None = None
+
+    def deliver(self, response: InferResponse) -> None:
+        """See `Deliver`."""
+        assert not self.over, "nothing follows the final response"
+        self.responses.append(response)
+
+    @property
+    def over(self) -> bool:
+        """Whether it has the last one."""
+        return bool(self.responses) and self.responses[-1].final
+
+    @property
+    def error(self) -> str:
+        """What it was told went wrong."""
+        error = self.responses[-1].error if self.responses else None
+        return "" if error is None else error.message

@@ -1,0 +1,171 @@
+"""Instances that load, die, come back and warm up, at times of the test's choosing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.runtime.execution.fakes import SECOND, Factory, FakeInstance, VirtualClock, ask, settle
+
+from argosy_runtime.errors import ServingError, invalid
+from argosy_runtime.execution.instance_group import InstanceGroup
+from argosy_runtime.execution.warm_up import WarmUp
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+
+class Listener:
+    """What a group told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def instance_added(self, number: int) -> None:
+        """See `GroupListener`."""
+        self.told.append(f"{number} added")
+
+    def instance_died(self, number: int) -> None:
+        """See `GroupListener`."""
+        self.told.append(f"{number} died")
+
+    def instances_lost(self) -> None:
+        """See `GroupListener`."""
+        self.told.append("lost")
+
+
+class Bench:
+    """A group that is starting."""
+
+    def __init__(self, instances: int = 1, warm_up: int = 0) -> None:
+        self.clock = VirtualClock()
+        self.listener = Listener()
+        self.factory = Factory()
+        self.group = InstanceGroup([self.factory] * instances, self.listener, self.clock)
+        batches = WarmUp([[ask("warm")]] * warm_up, ModelStatistics(), self.clock)
+        self.starting = asyncio.create_task(self.group.start(batches))
+
+    @property
+    def made(self) -> list[FakeInstance]:
+        """Every instance that ever was."""
+        return self.factory.made
+
+
+@pytest.fixture(autouse=True)
+async def nothing_is_left() -> AsyncIterator[None]:
+    """No task outlives its test."""
+    yield
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+
+
+async def test_one_that_dies_while_its_sibling_loads_is_not_among_the_living():
+    bench = Bench(2)
+    await settle()
+    bench.made[0].load()
+    await settle()
+    bench.made[0].die()
+    bench.made[1].load()
+    await bench.starting
+    assert bench.listener.told == ["1 added", "1 died", "2 added"]
+    await bench.clock.pass_time(SECOND)
+    bench.made[2].load()
+    await settle()
+    assert bench.listener.told[-1] == "3 added"
+    assert bench.group.instance(3) is bench.made[2]
+
+
+async def test_a_load_that_fails_ends_its_siblings_and_what_was_coming_back():
+    bench = Bench(3)
+    await settle()
+    bench.made[0].load()
+    bench.made[1].load()
+    await settle()
+    bench.made[1].die()
+    bench.made[2].load(invalid("no"))
+    with pytest.raises(ServingError, match="no"):
+        await bench.starting
+    assert bench.made[0].stopped
+    await bench.clock.pass_time(100 * SECOND)
+    assert len(bench.made) == 3
+
+
+async def test_a_load_that_is_given_up_leaves_nothing():
+    bench = Bench(2)
+    await settle()
+    bench.made[0].load()
+    await settle()
+    bench.starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await bench.starting
+    assert bench.made[0].stopped
+
+
+async def test_one_that_comes_back_is_warm_before_it_is_among_the_living():
+    bench = Bench(warm_up=2)
+    await settle()
+    bench.made[0].load()
+    for _ in range(2):
+        await settle()
+        assert bench.listener.told == []
+        bench.made[0].finish()
+    await bench.starting
+    bench.made[0].die()
+    await bench.clock.pass_time(SECOND)
+    bench.made[1].load()
+    for _ in range(2):
+        await settle()
+        assert bench.listener.told == ["1 added", "1 died"]
+        bench.made[1].finish()
+    await settle()
+    assert bench.listener.told == ["1 added", "1 died", "2 added"]
+
+
+async def test_one_that_dies_idle_before_it_is_warm_fails_its_load():
+    bench = Bench(warm_up=2)
+    await settle()
+    bench.made[0].load()
+    await settle()
+    bench.made[0].finish()
+    bench.made[0].die()
+    with pytest.raises(ServingError, match="m_0 died"):
+        await bench.starting
+    assert bench.listener.told == []
+
+
+async def test_one_that_dies_warming_up_again_is_tried_again_after_a_longer_pause():
+    bench = Bench(warm_up=1)
+    await settle()
+    bench.made[0].load()
+    await settle()
+    bench.made[0].finish()
+    await bench.starting
+    bench.made[0].die()
+    assert bench.group.lost is None
+    for attempt, pause in enumerate([0.2, 0.4, 0.8], 1):
+        await bench.clock.pass_time(round(pause * SECOND) - 1)
+        assert len(bench.made) == attempt
+        await bench.clock.pass_time(1)
+        assert len(bench.made) == attempt + 1
+        bench.made[-1].load()
+        await settle()
+        bench.made[-1].die()
+        await settle()
+        assert bench.made[-1].stopped
+        assert bench.group.lost is not None
+    assert bench.listener.told == ["1 added", "1 died", "lost", "lost", "lost"]
+    await bench.clock.pass_time(2 * SECOND)
+    bench.made[-1].load()
+    await settle()
+    bench.made[-1].finish()
+    await settle()
+    assert bench.listener.told[-1] == "2 added"
+    assert bench.group.lost is None
+
+
+async def test_a_cold_model_is_no_model():
+    bench = Bench(warm_up=1)
+    await settle()
+    bench.made[0].load()
+    await settle()
+    bench.made[0].fail(invalid("cold"))
+    with pytest.raises(ServingError, match="cold"):
+        await bench.starting
+    assert bench.made[0].stopped
