@@ -23,7 +23,7 @@ from .repository.watch import changes
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family, exposition
 from .telemetry.log_settings import LogSettings, Setting
-from .telemetry.metrics import ModelSeries, device_families, model_families
+from .telemetry.metrics import device_families, model_families
 
 SERVER_NAME = "argosy"
 EXTENSIONS = (
@@ -58,6 +58,7 @@ class DataPlane:
         self._seen: dict[str, ModelFolder] = {}
         self._server_id = server_id
         self._custom = CustomMetrics()
+        self._index = describing.Index()
         calls = ModelCalls(self)
         self.registry = Registry(
             options,
@@ -180,7 +181,7 @@ class DataPlane:
         """See the port."""
         names = frozenset[str]() if ready_only else await self.registry.names()
         records = self.registry.records
-        return describing.index(records, records.keys() | names, ready_only)
+        return self._index.message(records, records.keys() | names, ready_only)
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
         """See the port."""
@@ -219,11 +220,7 @@ class DataPlane:
 
     def metrics(self) -> bytes:
         """See the port."""
-        series = [
-            ModelSeries(_labels(record.name, number, served.config), served.statistics)
-            for record in self._records()
-            for number, served in record.serving()
-        ]
+        series = describing.series(self._records())
         families: list[Family] = [*model_families(series), *device_families(DEVICE_COPIES), *self._custom.families()]
         return exposition(families)
 
@@ -231,11 +228,6 @@ class DataPlane:
     def custom_metrics(self) -> CustomMetrics:
         """Metrics that models define."""
         return self._custom
-
-
-def _labels(name: str, version: int, config: ModelConfig) -> dict[str, str]:
-    tags = {f"_{key}": value for key, value in config.metric_tags.items()}
-    return {"model": name, "version": str(version), **tags}
 
 
 __all__ = ["DataPlane", "EXTENSIONS", "SERVER_NAME"]

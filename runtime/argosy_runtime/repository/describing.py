@@ -8,11 +8,14 @@ from tritonclient.grpc.model_config_pb2 import ModelInput, ModelOutput
 
 from argosy_runtime.errors import invalid
 from argosy_runtime.modelconfig.datatypes import v2_name
+from argosy_runtime.telemetry.metrics import ModelSeries
+from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .records import ModelRecord, State
 from .served import ServedVersion
 
 TensorMetadata: TypeAlias = pb.ModelMetadataResponse.TensorMetadata
+_Row: TypeAlias = tuple[str, int, str, str]
 
 
 def metadata(served: ServedVersion, record: ModelRecord) -> pb.ModelMetadataResponse:
@@ -46,15 +49,60 @@ def statistics(records: Iterable[ModelRecord], name: str, version: str) -> pb.Mo
     )
 
 
-def index(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: bool) -> pb.RepositoryIndexResponse:
-    """The state of every version of these models; one that was never loaded is there by name alone."""
-    response = pb.RepositoryIndexResponse()
+class Index:
+    """The repository index: while it tells the same, the same message, so that whoever asks often costs little."""
+
+    def __init__(self) -> None:
+        self._rows: dict[bool, list[_Row]] = {}
+        self._messages: dict[bool, pb.RepositoryIndexResponse] = {}
+
+    def message(
+        self, records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: bool
+    ) -> pb.RepositoryIndexResponse:
+        """The state of every version of these models; one that was never loaded is there by name alone.
+
+        The message is shared by all who asked: not to be changed.
+        """
+        rows = _rows(records, names, ready_only)
+        if rows != self._rows.get(ready_only):
+            self._rows[ready_only] = rows
+            message = self._messages[ready_only] = pb.RepositoryIndexResponse()
+            for name, number, state, reason in sorted(rows):
+                version = str(number) if number >= 0 else ""
+                message.models.add(name=name, version=version, state=state, reason=reason)
+        return self._messages[ready_only]
+
+
+def _rows(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: bool) -> list[_Row]:
+    rows: list[_Row] = []
     for name in sorted(names):
-        versions = records[name].versions if name in records else {}
-        for number, held in sorted(versions.items()):
-            state = held.state
-            if not ready_only or state is State.READY:
-                response.models.add(name=name, version=str(number), state=state.value, reason=held.reason)
-        if not versions and not ready_only:
-            response.models.add(name=name)
-    return response
+        record = records.get(name)
+        if record is not None and record.versions:
+            for number, held in record.versions.items():
+                state = held.state
+                if state is State.READY:
+                    rows.append((name, number, state, record.without_effect))
+                elif not ready_only:
+                    rows.append((name, number, state, held.reason))
+        elif not ready_only:
+            rows.append((name, -1, "", ""))
+    return rows
+
+
+def series(records: Iterable[ModelRecord]) -> list[ModelSeries]:
+    """What is measured: every version in service, able to answer or not, and those that could not be loaded."""
+    return [
+        ModelSeries(
+            _labels(record.name, number, held.served),
+            held.served.statistics if held.served is not None else ModelStatistics(),
+            held.failed_loads,
+        )
+        for record in records
+        for number, held in sorted(record.versions.items())
+        if held.served is not None or held.failed_loads
+    ]
+
+
+def _labels(name: str, version: int, served: ServedVersion | None) -> dict[str, str]:
+    tags = served.config.metric_tags.items() if served is not None else ()
+    return {"model": name, "version": str(version), **{f"_{key}": value for key, value in tags}}

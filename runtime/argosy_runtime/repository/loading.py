@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 
-from . import ensembles
+from . import ensembles, unsupported
 from .layout import ModelFolder
 from .preparing import Prepared, Preparer
 from .records import ModelRecord
@@ -123,10 +123,13 @@ class Loader:
             self._retirement.retire(record, version)
         _adopt(record, prepared, override)
         record.failure = ""
+        if record.without_effect:
+            _log.warning("model '%s': %s", record.name, record.without_effect)
 
 
 def _adopt(record: ModelRecord, prepared: Prepared, override: str | None) -> None:
     record.prepared, record.folder, record.override = prepared, prepared.folder, override
+    record.without_effect = unsupported.without_effect(prepared.config)
 
 
 class _LoadError(Exception):

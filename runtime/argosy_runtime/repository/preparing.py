@@ -9,13 +9,14 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends import isolation, resolve
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
-from argosy_runtime.errors import ServingError, invalid, unsupported
+from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.modelconfig import ConfigError, check, check_structure, normalize, parse_json, parse_text
 from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import require
 
+from . import unsupported
 from .layout import ModelFolder, inside
 from .options import RepositoryOptions
 
@@ -81,7 +82,7 @@ class Preparer:
         except ConfigError as error:
             raise invalid(str(error)) from error
         _raise_if_any([*check(config, folder.name), *check_placement(config, self._gpus)])
-        _refuse_what_is_missing(config)
+        unsupported.refuse(config)
         labels = await asyncio.to_thread(_read_labels, folder.path, config)
         return Prepared(folder, config, polled.versions, labels)
 
@@ -132,18 +133,6 @@ def _needs_completion(version_path: Path, config: ModelConfig) -> bool:
 def _raise_if_any(violations: Sequence[object]) -> None:
     if violations:
         raise invalid("; ".join(map(str, violations)))
-
-
-def _refuse_what_is_missing(config: ModelConfig) -> None:
-    """Settings that this server does not act on yet must not pass in silence."""
-    if config.HasField("sequence_batching"):
-        raise unsupported(f"model '{config.name}': sequence_batching is not supported by this server yet")
-    if config.model_repository_agents.agents:
-        raise unsupported(f"model '{config.name}': model_repository_agents are not supported by this server yet")
-    if config.response_cache.enable:
-        raise unsupported(f"model '{config.name}': response_cache is not supported by this server yet")
-    if config.batch_input or config.batch_output or any(i.allow_ragged_batch for i in config.input):
-        raise unsupported(f"model '{config.name}': ragged batches are not supported by this server yet")
 
 
 def _read_labels(model_dir: Path, config: ModelConfig) -> dict[str, list[str]]:

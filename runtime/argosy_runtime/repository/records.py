@@ -69,7 +69,7 @@ class ModelRecord:
 
     `prepared`, `folder` and `override` are those of what serves; of an ensemble that waits for its steps, of that.
     Whoever loads or unloads it holds `lock`. `answering` has what serves by version as requests name it, "" the
-    latest.
+    latest. `without_effect` says which settings of what serves have none.
     """
 
     name: str
@@ -81,6 +81,7 @@ class ModelRecord:
     wanted: bool = False
     asked_for: bool = False
     failure: str = ""
+    without_effect: str = ""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def serving(self) -> Iterator[tuple[int, ServedVersion]]:

@@ -11,10 +11,11 @@ from .statistics import ModelStatistics
 
 @dataclass(frozen=True, slots=True)
 class ModelSeries:
-    """One model version and its labels (`metric_tags` included)."""
+    """One model version and its labels (`metric_tags` included); how many times it could not be loaded."""
 
     labels: Mapping[str, str]
     statistics: ModelStatistics
+    failed_loads: int = 0
 
 
 _DURATIONS = (
@@ -41,7 +42,7 @@ _DURATIONS = (
 def model_families(series: Iterable[ModelSeries]) -> list[Family]:
     """The families of all models' statistics."""
     models = list(series)
-    families = [_success(models), _failure(models), *_counts(models)]
+    families = [_success(models), _failure(models), *_counts(models), _failed_loads(models)]
     for name, text, attribute in _DURATIONS:
         family = Family(name, text, "counter")
         for model in models:
@@ -86,6 +87,14 @@ def _counts(models: list[ModelSeries]) -> list[Family]:
         pending.add(model.labels, model.statistics.pending)
         load.add(model.labels, model.statistics.load_seconds)
     return [count, executions, pending, load]
+
+
+def _failed_loads(models: list[ModelSeries]) -> Family:
+    """Triton has no such metric."""
+    family = Family("argosy_model_load_failure_count", "Number of loads of a model version that failed", "counter")
+    for model in models:
+        family.add(model.labels, model.failed_loads)
+    return family
 
 
 def device_families(copies: DeviceCopies) -> list[Family]:

@@ -1,0 +1,39 @@
+"""Settings that this server does not act on: those that a model cannot do without are refused, the others are told."""
+
+from collections.abc import Callable
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import unsupported
+
+_Set = Callable[[ModelConfig], bool]
+
+_REFUSED: dict[str, _Set] = {
+    "sequence_batching is": lambda config: config.HasField("sequence_batching"),
+    "model_repository_agents are": lambda config: bool(config.model_repository_agents.agents),
+    "response_cache is": lambda config: config.response_cache.enable,
+    "ragged batches are": lambda config: bool(
+        config.batch_input or config.batch_output or any(tensor.allow_ragged_batch for tensor in config.input)
+    ),
+}
+_WITHOUT_EFFECT: dict[str, _Set] = {
+    "instance_group.rate_limiter": lambda config: any(g.HasField("rate_limiter") for g in config.instance_group),
+    "instance_group.host_policy": lambda config: any(g.host_policy for g in config.instance_group),
+    "model_metrics": lambda config: config.HasField("model_metrics"),
+    "ensemble_scheduling.max_inflight_requests": lambda config: config.ensemble_scheduling.max_inflight_requests > 0,
+}
+
+
+def refuse(config: ModelConfig) -> None:
+    """Raises ServingError (UNSUPPORTED) where a model would answer otherwise than its configuration says."""
+    for setting, is_set in _REFUSED.items():
+        if is_set(config):
+            raise unsupported(f"model '{config.name}': {setting} not supported by this server yet")
+
+
+def without_effect(config: ModelConfig) -> str:
+    """What of a configuration has no effect here, in words; "" where all has."""
+    found = [setting for setting, is_set in _WITHOUT_EFFECT.items() if is_set(config)]
+    if not found:
+        return ""
+    return f"{', '.join(found)} {'has' if len(found) == 1 else 'have'} no effect on this server"
