@@ -6,20 +6,40 @@ inputs' names or inner shapes run apart. Where `max_batch_size` is 0 every reque
 shapes are left as they are.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import accumulate
 from time import monotonic_ns
+from typing import Any, Protocol
 
-import numpy as np
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelOutput
 
 from argosy_runtime.backends.contract import ExecutionTimes, Responder
+from argosy_runtime.device_arrays import DeviceArray
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import Array, InferRequest, InferResponse, Tensor
 from argosy_runtime.modelconfig import v2_name
+from argosy_runtime.tensors import device_tensor
 
-Run = Callable[[Mapping[str, Array], Sequence[str]], Mapping[str, Array]]
-"""Runs the model once: inputs by name and the outputs wanted, to outputs by name."""
+Output = Array | DeviceArray
+"""What a model gives: on the host, or where the framework left it."""
+
+
+class Framework(Protocol):
+    """How one framework joins, runs and brings home. On the instance's own thread, in this order."""
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Around one run and all that belongs to it; when it is left the device is through with the batch."""
+
+    def gather(self, name: str, tensors: Sequence[Tensor]) -> Any:
+        """An input for `run`: these tensors, one of each request, joined along the first dimension."""
+
+    def run(self, inputs: Mapping[str, Any], wanted: Sequence[str]) -> Mapping[str, Output]:
+        """Run the model once; the outputs `wanted`, by name."""
+
+    def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
+        """Bring outputs to the host, all together, into memory that no later batch touches."""
 
 
 @dataclass(slots=True)
@@ -36,12 +56,12 @@ class Clock:
 
 
 class Batcher:
-    """Answers batches for one model by calling its `run`."""
+    """Answers batches for one model through its framework."""
 
-    def __init__(self, config: ModelConfig, version: int, run: Run) -> None:
+    def __init__(self, config: ModelConfig, version: int, framework: Framework) -> None:
         self._config = config
         self._version = str(version)
-        self._run = run
+        self._framework = framework
         self._batched = config.max_batch_size > 0
         self._outputs = {output.name: output for output in config.output}
         self._states = state_outputs(config)
@@ -60,27 +80,32 @@ class Batcher:
         return clock.times()
 
     def _answers(self, requests: Sequence[InferRequest], clock: Clock) -> list[InferResponse]:
-        begun = monotonic_ns()
-        inputs, sizes = self._gathered(requests)
+        sizes = self._sizes(requests)
         wanted = [self._wanted(request) for request in requests]
-        joined = monotonic_ns()
-        outputs = self._run(inputs, sorted(set().union(*wanted)))
-        finished = monotonic_ns()
-        responses = self._split(requests, wanted, outputs, sizes)
+        with self._framework.batch():
+            begun = monotonic_ns()
+            inputs = {name: self._gather(name, requests) for name in requests[0].inputs}
+            joined = monotonic_ns()
+            outputs = self._framework.run(inputs, sorted(set().union(*wanted)))
+            finished = monotonic_ns()
+            for name, output in outputs.items():
+                self._check_rows(name, output, sum(sizes))
+            fetched = self._framework.fetch(_for_the_host(requests, wanted, outputs))
+        responses = self._split(requests, wanted, outputs, fetched, sizes)
         clock.inputs += joined - begun
         clock.infer += finished - joined
         clock.outputs += monotonic_ns() - finished
         return responses
 
-    def _gathered(self, requests: Sequence[InferRequest]) -> tuple[dict[str, Array], list[int]]:
-        shaped = [{name: tensor.array for name, tensor in request.inputs.items()} for request in requests]
+    def _gather(self, name: str, requests: Sequence[InferRequest]) -> Any:
+        return self._framework.gather(name, [request.inputs[name] for request in requests])
+
+    def _sizes(self, requests: Sequence[InferRequest]) -> list[int]:
         if not self._batched:
-            return shaped[0], [1]
-        sizes = [_rows(arrays.values()) for arrays in shaped]
+            return [1]
+        sizes = [_rows(request.inputs.values()) for request in requests]
         self._check_total(sum(sizes))
-        if len(shaped) == 1:
-            return shaped[0], sizes
-        return {name: np.concatenate([arrays[name] for arrays in shaped]) for name in shaped[0]}, sizes
+        return sizes
 
     def _check_total(self, total: int) -> None:
         if total > self._config.max_batch_size:
@@ -95,36 +120,35 @@ class Batcher:
         self,
         requests: Sequence[InferRequest],
         wanted: Sequence[Sequence[str]],
-        outputs: Mapping[str, Array],
+        outputs: Mapping[str, Output],
+        fetched: Mapping[str, Array],
         sizes: Sequence[int],
     ) -> list[InferResponse]:
-        parts = {name: self._parts(name, array, sizes) for name, array in outputs.items()}
-        return [
-            InferResponse(
-                request.model_name,
-                self._version,
-                request.id,
-                [self._tensor(name, parts[name][place]) for name in wanted[place]],
-            )
-            for place, request in enumerate(requests)
-        ]
+        responses = []
+        for request, names, stop, size in zip(requests, wanted, accumulate(sizes), sizes, strict=True):
+            tensors = []
+            for name in names:
+                output = outputs[name] if name in request.device_outputs else fetched[name]
+                whole = len(sizes) == 1
+                tensors.append(self._tensor(name, output if whole else output[stop - size : stop]))
+            responses.append(InferResponse(request.model_name, self._version, request.id, tensors))
+        return responses
 
-    def _parts(self, name: str, array: Array, sizes: Sequence[int]) -> list[Array]:
-        if not self._batched:
-            return [array]
-        total = sum(sizes)
-        if array.ndim == 0 or array.shape[0] != total:
+    def _check_rows(self, name: str, output: Output, total: int) -> None:
+        if self._batched and (not output.shape or output.shape[0] != total):
             raise internal(
-                f"model '{self._config.name}', output '{name}': the model returned shape {list(array.shape)} "
+                f"model '{self._config.name}', output '{name}': the model returned shape {list(output.shape)} "
                 f"for a batch of {total}; the first dimension must be the batch"
             )
-        return np.split(array, np.cumsum(sizes)[:-1]) if len(sizes) > 1 else [array]
 
-    def _tensor(self, name: str, array: Array) -> Tensor:
+    def _tensor(self, name: str, output: Output) -> Tensor:
         spec = self._outputs.get(name) or self._states[name]
-        if array.ndim == 0:
-            array = array.reshape([1] * len(spec.dims))
-        return Tensor(name, v2_name(spec.data_type), array)
+        if not output.shape:
+            output = output.reshape((1,) * len(spec.dims))
+        datatype = v2_name(spec.data_type)
+        if isinstance(output, DeviceArray):
+            return device_tensor(name, datatype, output)
+        return Tensor(name, datatype, output)
 
     def _failed(self, request: InferRequest, error: Exception) -> InferResponse:
         known = error if isinstance(error, ServingError) else internal(str(error) or repr(error))
@@ -153,6 +177,19 @@ def state_outputs(config: ModelConfig) -> dict[str, ModelOutput]:
     }
 
 
-def _rows(arrays: Iterable[Array]) -> int:
-    first = next(iter(arrays), None)
-    return 1 if first is None or first.ndim == 0 else first.shape[0]
+def _for_the_host(
+    requests: Sequence[InferRequest], wanted: Sequence[Sequence[str]], outputs: Mapping[str, Output]
+) -> dict[str, Output]:
+    """Those of the outputs that some request wants there."""
+    names = {
+        name
+        for request, its in zip(requests, wanted, strict=True)
+        for name in its
+        if name not in request.device_outputs
+    }
+    return {name: outputs[name] for name in outputs if name in names}
+
+
+def _rows(tensors: Iterable[Tensor]) -> int:
+    first = next(iter(tensors), None)
+    return 1 if first is None or not first.shape else first.shape[0]

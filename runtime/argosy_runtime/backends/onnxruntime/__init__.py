@@ -6,6 +6,10 @@ Config parameters are those of Triton's backend: `intra_op_thread_count`, `inter
 any `session.*` entry, and for GPUs `gpu_mem_limit`, `arena_extend_strategy`, `cudnn_conv_algo_search`,
 `do_copy_in_default_stream`; `optimization.graph.level` and `optimization.execution_accelerators` (`cuda`,
 `tensorrt`; `openvino` on the CPU) are honoured.
+
+An instance of KIND_GPU has a CUDA stream of its own, on which it copies and computes by I/O binding, and page-locked
+buffers (`optimization.input_pinned_memory` and `output_pinned_memory` turn them off); outputs that another model of an
+ensemble takes stay on the device. Models of strings go by the host.
 """
 
 from pathlib import Path
@@ -13,8 +17,11 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.contract import Host, InstanceSpec
+from argosy_runtime.backends.cuda import CudaStream
+from argosy_runtime.errors import ServingError
 
 from . import autofill, session, validation
+from .binding import Device
 from .instance import OnnxInstance
 
 
@@ -27,6 +34,7 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> 
     if (config.input or config.batch_input) and config.output:
         return config
     path = session.model_file(config, version_dir, config.name)
+    session.check_installed(config, "KIND_CPU", 0, config.name)
     signature = session.signature(session.open_session(config, path, "KIND_CPU", 0, config.name))
     return autofill.completed(config, signature)
 
@@ -39,9 +47,22 @@ def load(spec: InstanceSpec, host: Host) -> OnnxInstance:
     """
     validation.check_devices(spec.config, spec.kind)
     path = session.model_file(spec.config, spec.version_dir, spec.name)
-    opened = session.open_session(spec.config, path, spec.kind, spec.device_id, spec.name)
-    validation.check(spec.config, session.signature(opened))
-    return OnnxInstance(spec, opened)
+    session.check_installed(spec.config, spec.kind, spec.device_id, spec.name)
+    device = device_of(spec)
+    try:
+        stream = None if device is None else device.stream.handle
+        opened = session.open_session(spec.config, path, spec.kind, spec.device_id, spec.name, stream)
+        validation.check(spec.config, session.signature(opened))
+    except ServingError:
+        if device is not None:
+            device.stream.close()
+        raise
+    return OnnxInstance(spec, opened, device)
+
+
+def device_of(spec: InstanceSpec) -> Device | None:
+    """The GPU of an instance, with a stream of its own."""
+    return Device.cuda(spec.device_id, CudaStream(spec.device_id)) if spec.kind == "KIND_GPU" else None
 
 
 __all__ = ["complete_config", "load"]

@@ -62,8 +62,8 @@ def run_options(config: ModelConfig) -> ort.RunOptions | None:
     return options
 
 
-def providers(config: ModelConfig, kind: str, device_id: int) -> list[Provider]:
-    """What runs the graph, most wanted first; the CPU always comes last.
+def providers(config: ModelConfig, kind: str, device_id: int, stream: int | None = None) -> list[Provider]:
+    """What runs the graph, most wanted first; the CPU always comes last. `stream`: a CUDA stream's handle.
 
     Raises ServingError (INVALID_ARG).
     """
@@ -71,14 +71,15 @@ def providers(config: ModelConfig, kind: str, device_id: int) -> list[Provider]:
     wanted: list[Provider] = []
     if kind == "KIND_GPU":
         cuda: dict[str, str] = {}
+        given = {"device_id": str(device_id)} | ({} if stream is None else {"user_compute_stream": str(stream)})
         for accelerator in accelerators.gpu_execution_accelerator:
             if accelerator.name == "tensorrt":
-                wanted.append((TENSORRT, _tensorrt(accelerator.parameters, device_id)))
+                wanted.append((TENSORRT, given | _tensorrt(accelerator.parameters)))
             elif accelerator.name == "cuda":
                 cuda.update(accelerator.parameters)
             else:
                 raise _unknown(accelerator.name)
-        wanted.append((CUDA, {**_cuda(Parameters(config)), **cuda, "device_id": str(device_id)}))
+        wanted.append((CUDA, {**_cuda(Parameters(config)), **cuda, **given}))
     for accelerator in accelerators.cpu_execution_accelerator:
         if accelerator.name != "openvino":
             raise _unknown(accelerator.name)
@@ -99,8 +100,8 @@ def _unknown(name: str) -> Exception:
     return invalid(f"unknown Execution Accelerator '{name}' is requested")
 
 
-def _tensorrt(given: Mapping[str, str], device_id: int) -> dict[str, str]:
-    options = {"device_id": str(device_id)}
+def _tensorrt(given: Mapping[str, str]) -> dict[str, str]:
+    options: dict[str, str] = {}
     for name, value in given.items():
         if name != "precision_mode":
             options[_TENSORRT_NAMES.get(name, name)] = value

@@ -27,13 +27,15 @@ def model_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
     return path
 
 
-def open_session(config: ModelConfig, path: Path, kind: str, device_id: int, instance: str) -> ort.InferenceSession:
+def open_session(
+    config: ModelConfig, path: Path, kind: str, device_id: int, instance: str, stream: int | None = None
+) -> ort.InferenceSession:
     """A session with the providers the configuration asks for, and no silent fallback to others.
 
-    Raises ServingError: UNAVAILABLE where a provider is missing, INTERNAL where the file cannot be read.
+    On a GPU it works on the CUDA stream of that handle, or on one of its own. Raises ServingError: UNAVAILABLE where
+    a provider cannot be started, INTERNAL where the file cannot be read.
     """
-    wanted = options.providers(config, kind, device_id)
-    _check_installed(wanted, instance, kind)
+    wanted = options.providers(config, kind, device_id, stream)
     try:
         settings = options.session_options(config)
         session = ort.InferenceSession(str(path), settings, providers=wanted)
@@ -60,9 +62,10 @@ def explained(error: Exception) -> str:
     return f"onnx runtime error {found[1]}: {found[2]}" if found else str(error)
 
 
-def _check_installed(wanted: list[options.Provider], instance: str, kind: str) -> None:
+def check_installed(config: ModelConfig, kind: str, device_id: int, instance: str) -> None:
+    """Raise ServingError (UNAVAILABLE) where the installed build lacks a provider the configuration asks for."""
     installed = ort.get_available_providers()
-    for name, _ in wanted:
+    for name, _ in options.providers(config, kind, device_id):
         if name not in installed:
             raise unavailable(
                 f"model instance '{instance}' ({kind}) needs ONNX Runtime's {name}, but the installed build "

@@ -53,6 +53,16 @@ class Signature:
         """Whether every input and output has a variable first dimension."""
         return all(info.has_variable_first for side in (self.inputs, self.outputs) for info in side.values())
 
+    @property
+    def has_strings(self) -> bool:
+        """Whether any input or output is text."""
+        return any(info.datatype == "BYTES" for side in (self.inputs, self.outputs) for info in side.values())
+
+    def is_scalar(self, name: str) -> bool:
+        """Whether an input has no dimension at all, which V2 and configurations cannot say."""
+        info = self.inputs.get(name) or self.overridable.get(name)
+        return info is not None and not info.shape
+
 
 def tensor_info(onnx_type: str, shape: list[int | str | None] | None) -> TensorInfo:
     """From onnxruntime's words, where a dimension that varies is a name or None."""

@@ -16,6 +16,10 @@ Config parameters: `INFERENCE_MODE` (on unless false), `DISABLE_OPTIMIZED_EXECUT
 `ENABLE_WEIGHT_SHARING`, `ENABLE_CACHE_CLEANING`, `INTRA_OP_THREAD_COUNT` (or `NUM_THREADS`),
 `INTER_OP_THREAD_COUNT` (or `NUM_INTEROP_THREADS`), of which a process takes the first it is told;
 `TORCH_COMPILE_OPTIONAL_PARAMETERS` (a JSON object) has a `model.py` compiled.
+
+An instance of KIND_GPU has a CUDA stream of its own and page-locked buffers (`optimization.input_pinned_memory` and
+`output_pinned_memory` turn them off), and CUDA graphs where `optimization.cuda.graphs` asks for them (`buckets`).
+Outputs that another model of an ensemble takes stay on the device.
 """
 
 from pathlib import Path
@@ -50,7 +54,7 @@ def load(spec: InstanceSpec, host: Host) -> TorchInstance:
         )
     threads.configure(spec.config, host)
     path = forms.model_file(spec.config, spec.version_dir, spec.name)
-    return TorchInstance(spec, forms.open_model(spec, path))
+    return TorchInstance(spec, forms.open_model(spec, path), host)
 
 
 __all__ = ["complete_config", "load"]

@@ -1,37 +1,75 @@
-"""numpy arrays as torch tensors and back, BF16 and strings included."""
+"""What requests hold as torch tensors and back: numpy arrays, arrays in a device's memory, BF16 and strings."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 import torch
+from torch.utils.dlpack import from_dlpack
 
+from argosy_runtime.device_arrays import DEVICE_COPIES, DeviceArray, DeviceMemory
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.messages import Array
-from argosy_runtime.modelconfig import v2_of
+
+TORCH_DTYPES: Final = {
+    "BOOL": torch.bool,
+    "UINT8": torch.uint8,
+    "UINT16": torch.uint16,
+    "UINT32": torch.uint32,
+    "UINT64": torch.uint64,
+    "INT8": torch.int8,
+    "INT16": torch.int16,
+    "INT32": torch.int32,
+    "INT64": torch.int64,
+    "FP16": torch.float16,
+    "FP32": torch.float32,
+    "FP64": torch.float64,
+    "BF16": torch.bfloat16,
+}
+_V2_NAMES: Final = {dtype: name for name, dtype in TORCH_DTYPES.items()}
 
 
-def to_torch(model: str, name: str, array: Array, device: torch.device) -> Any:
-    """A tensor on `device`, sharing memory where it can; a list of str for BYTES."""
-    if array.dtype == np.object_:
-        return _texts(model, name, array)
+class TorchMemory(DeviceMemory):
+    """A contiguous tensor that a model left in its device's memory."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+    def read(self, offset: int, count: int) -> Array:
+        """See `DeviceMemory`."""
+        part = self.tensor.reshape(-1)[offset : offset + count]
+        DEVICE_COPIES.fetched(part.nbytes)
+        return to_numpy(part.cpu())
+
+    def __dlpack__(self, *, stream: object = None) -> object:
+        # As bytes: not every framework takes every type, BOOL for one.
+        return self.tensor.reshape(-1).view(torch.uint8).__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        kind, index = self.tensor.__dlpack_device__()
+        return int(kind), index
+
+
+def from_device(datatype: str, array: DeviceArray) -> torch.Tensor:
+    """The same memory as torch sees it, whoever wrote it; it lasts while `array` does."""
+    memory = array.memory
+    whole = memory.tensor if isinstance(memory, TorchMemory) else from_dlpack(memory)
+    flat = whole.reshape(-1).view(TORCH_DTYPES[datatype])
+    return flat[array.offset : array.offset + array.size].reshape(array.shape)
+
+
+def from_numpy(array: Array) -> torch.Tensor:
+    """A tensor on the host that shares memory with the array where it can."""
     given = array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
     if given.dtype == ml_dtypes.bfloat16:
-        return torch.from_numpy(given.view(np.int16)).view(torch.bfloat16).to(device)
-    return torch.from_numpy(given).to(device)
+        return torch.from_numpy(given.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(given)
 
 
-def to_numpy(model: str, name: str, value: Any) -> Array:
-    """The array of what forward returned for one output."""
-    if isinstance(value, list):
-        array = np.empty(len(value), dtype=np.object_)
-        array[:] = [item.encode("utf-8") for item in value]
-        return array
-    if not isinstance(value, torch.Tensor):
-        raise internal(
-            f"model '{model}', output '{name}': the model returned {type(value).__name__}, expected a tensor"
-        )
-    host = value.detach().cpu().contiguous()
+def to_numpy(tensor: torch.Tensor) -> Array:
+    """A tensor on the host as an array over the same memory."""
+    host = tensor.detach().contiguous()
     if host.dtype == torch.bfloat16:
         bits: Array = host.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
         return bits
@@ -39,18 +77,32 @@ def to_numpy(model: str, name: str, value: Any) -> Array:
     return plain
 
 
-def check_datatype(model: str, name: str, array: Array, expected: str) -> None:
-    """Raise ServingError where the model gave another datatype than its configuration says."""
-    found = v2_of(array.dtype)
+def from_texts(values: Sequence[str]) -> Array:
+    """TorchScript's strings as BYTES."""
+    array = np.empty(len(values), dtype=np.object_)
+    array[:] = [value.encode("utf-8") for value in values]
+    return array
+
+
+def to_texts(model: str, name: str, arrays: Sequence[Array]) -> list[str]:
+    """BYTES as TorchScript's strings. Raises ServingError where they are not UTF-8."""
+    try:
+        return [item.decode("utf-8") for array in arrays for item in array.ravel().tolist()]
+    except UnicodeDecodeError as error:
+        raise invalid(f"model '{model}', input '{name}': TorchScript strings must be UTF-8: {error}") from error
+
+
+def check_datatype(model: str, name: str, value: Any, expected: str) -> None:
+    """Raise ServingError where the model gave no tensor, or one of another datatype than its configuration says."""
+    found = "BYTES" if isinstance(value, list) else None
+    if isinstance(value, torch.Tensor):
+        found = _V2_NAMES.get(value.dtype, str(value.dtype))
+    if found is None:
+        raise internal(
+            f"model '{model}', output '{name}': the model returned {type(value).__name__}, expected a tensor"
+        )
     if found != expected:
         raise internal(
             f"model '{model}': unexpected datatype TYPE_{found} for inference output '{name}', "
             f"expecting TYPE_{expected}"
         )
-
-
-def _texts(model: str, name: str, array: Array) -> list[str]:
-    try:
-        return [item.decode("utf-8") for item in array.ravel().tolist()]
-    except UnicodeDecodeError as error:
-        raise invalid(f"model '{model}', input '{name}': TorchScript strings must be UTF-8: {error}") from error

@@ -1,0 +1,68 @@
+"""One run of a PyTorch model: names to positions, the settings it runs under, and where its tensors are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+
+from argosy_runtime.backends.batching import Output, state_outputs
+from argosy_runtime.backends.contract import InstanceSpec
+from argosy_runtime.backends.parameters import Parameters
+from argosy_runtime.messages import Array, Tensor
+from argosy_runtime.modelconfig import v2_name
+
+from . import naming, structure, tensors
+from .graphs import Call
+from .transfers import Transfers
+
+_jit: Any = torch.jit  # untyped
+
+
+class TorchFramework:
+    """See `Framework`."""
+
+    def __init__(self, spec: InstanceSpec, call: Call, transfers: Transfers) -> None:
+        self._name = spec.config.name
+        self._call = call
+        self._transfers = transfers
+        outputs = [*spec.config.output, *state_outputs(spec.config).values()]
+        self._datatypes = {output.name: v2_name(output.data_type) for output in outputs}
+        parameters = Parameters(spec.config)
+        self._inference_mode = parameters.flag("INFERENCE_MODE", True)
+        self._optimized = not parameters.flag("DISABLE_OPTIMIZED_EXECUTION", False)
+        self._cudnn = not parameters.flag("DISABLE_CUDNN", False)
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """See `Framework`."""
+        with ExitStack() as stack:
+            stack.enter_context(torch.inference_mode() if self._inference_mode else torch.no_grad())
+            if not self._optimized:
+                stack.enter_context(_jit.optimized_execution(False))
+            if not self._cudnn:
+                stack.enter_context(torch.backends.cudnn.flags(enabled=False))
+            stack.enter_context(self._transfers.batch())
+            yield
+
+    def gather(self, name: str, given: Sequence[Tensor]) -> Any:
+        """See `Framework`: a list of str for BYTES."""
+        if given[0].datatype == "BYTES":
+            return tensors.to_texts(self._name, name, [tensor.array for tensor in given])
+        return self._transfers.gather(given)
+
+    def run(self, inputs: Mapping[str, Any], wanted: Sequence[str]) -> Mapping[str, Output]:
+        """See `Framework`."""
+        leaves, values = structure.result_leaves(self._call(inputs))
+        places = naming.positions(self._name, "output", list(self._datatypes), leaves)
+        outputs = {name: self._output(name, values[places[name]]) for name in wanted}
+        self._transfers.synchronize()
+        return outputs
+
+    def _output(self, name: str, value: Any) -> Output:
+        tensors.check_datatype(self._name, name, value, self._datatypes[name])
+        return tensors.from_texts(value) if isinstance(value, list) else self._transfers.output(value)
+
+    def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
+        """See `Framework`."""
+        return self._transfers.fetch(outputs)

@@ -1,0 +1,61 @@
+"""A device that is none: this machine's own memory, which the backends treat as a GPU's."""
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from argosy_runtime.backends.onnxruntime.binding import Device
+from argosy_runtime.device_arrays import DEVICE_COPIES
+
+CPU = (1, 0)
+"""What DLPack calls it."""
+
+
+@dataclass
+class FakeStream:
+    """Copies at once, which a session of the host, that waits for no stream, needs."""
+
+    handle: int = 77
+    copied: list[int] = field(default_factory=list)
+    allocated: list[int] = field(default_factory=list)
+    closed: bool = False
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        ctypes.memmove(target, source, size)
+        self.copied.append(size)
+
+    def pinned(self, size: int) -> np.ndarray:
+        self.allocated.append(size)
+        return np.zeros(size, np.uint8)
+
+    def synchronize(self) -> None:
+        """There is nothing to wait for."""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def fake_device(stream: FakeStream) -> Device:
+    """In the place of an instance's GPU."""
+    return Device("cpu", 0, CPU, stream)
+
+
+@dataclass
+class Counted:
+    """Arrays that were copied within `copies`."""
+
+    to_device: int = 0
+    to_host: int = 0
+
+
+@contextmanager
+def copies() -> Iterator[Counted]:
+    """Counts what is copied inside."""
+    before = (DEVICE_COPIES.to_device.arrays, DEVICE_COPIES.to_host.arrays)
+    counted = Counted()
+    yield counted
+    counted.to_device = DEVICE_COPIES.to_device.arrays - before[0]
+    counted.to_host = DEVICE_COPIES.to_host.arrays - before[1]
