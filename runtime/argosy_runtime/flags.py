@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .frontends.http.wire.timeouts import Timeouts
 from .frontends.restrictions import Api, Restriction, Restrictions
 from .quiet import QuietPeriod, seconds
 from .repository.options import ControlMode, RepositoryOptions
@@ -52,6 +53,7 @@ class ServerOptions:
     metrics_address: str
     metrics_port: int | None
     max_input_size: int
+    http_timeouts: Timeouts
     drain: QuietPeriod
     exit_timeout: float
     exit_on_error: bool
@@ -95,6 +97,9 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         metrics_address=given.metrics_address or given.http_address,
         metrics_port=given.metrics_port if given.allow_metrics else None,
         max_input_size=given.http_max_input_size,
+        http_timeouts=Timeouts(
+            given.http_header_timeout_secs, given.http_body_timeout_secs, given.http_idle_timeout_secs
+        ),
         drain=QuietPeriod(given.drain_quiet_secs, given.drain_timeout_secs),
         exit_timeout=given.exit_timeout_secs,
         exit_on_error=given.exit_on_error,
@@ -169,6 +174,12 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
     add("--reuse-http-port", type=boolean, default=False)
     add("--reuse-grpc-port", type=boolean, default=False)
     add("--http-max-input-size", type=int, default=64 * 1024 * 1024, help="bytes, also after decompression")
+    times = Timeouts()
+    slow = "how long a request's head may take to come; 0 is for ever"
+    add("--http-header-timeout-secs", type=seconds, default=times.head, help=slow)
+    add("--http-body-timeout-secs", type=seconds, default=times.body, help="the same between two pieces of a body")
+    idle = "the same between two requests of a connection, and for a client that does not read its answer"
+    add("--http-idle-timeout-secs", type=seconds, default=times.idle, help=idle)
     add("--http-header-forward-pattern", default="", help="headers that become request parameters")
     form = "<api>,<api>…:<header>=<value>"
     add("--http-restricted-api", action="append", default=[], type=http_restriction, metavar=form)

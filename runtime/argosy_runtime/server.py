@@ -59,6 +59,7 @@ class Server:
                 max_input_size=options.max_input_size,
                 header_forward_pattern=options.header_forward_pattern,
                 restricted=options.http_restricted,
+                timeouts=options.http_timeouts,
             )
             self._listeners.append(await http.serve(self.dataplane, where))
             _log.info("Started HTTPService at %s:%d", options.http_address, self._listeners[-1].port)
@@ -73,7 +74,9 @@ class Server:
             self._listeners.append(await grpc.serve(self.dataplane, listen))
             _log.info("Started GRPCInferenceService at %s:%d", options.grpc_address, self._listeners[-1].port)
         if options.metrics_port is not None:
-            place = metrics.MetricsOptions(host=options.metrics_address, port=options.metrics_port)
+            place = metrics.MetricsOptions(
+                host=options.metrics_address, port=options.metrics_port, timeouts=options.http_timeouts
+            )
             self._listeners.append(await metrics.serve(self.dataplane, place))
             _log.info("Started Metrics Service at %s:%d", options.metrics_address, self._listeners[-1].port)
 

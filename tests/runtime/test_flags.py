@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from argosy_runtime.flags import WITHOUT_EFFECT, parse
+from argosy_runtime.frontends.http.wire.timeouts import Timeouts
 from argosy_runtime.frontends.restrictions import Api, Restriction
 from argosy_runtime.repository.options import ControlMode
 
@@ -22,6 +23,7 @@ def test_defaults_are_tritons():
     assert options.strict_readiness
     assert options.max_input_size == 64 * 2**20
     assert options.log.log_info
+    assert options.http_timeouts == Timeouts(head=60, body=60, idle=620)
 
 
 def test_both_spellings_and_repeated_flags():
@@ -44,6 +46,11 @@ def test_both_spellings_and_repeated_flags():
     assert options.grpc_port is None
     assert options.log.log_verbose_level == 1
     assert not options.exit_on_error
+
+
+def test_how_long_clients_are_waited_for():
+    given = ["--http-header-timeout-secs=1", "--http-body-timeout-secs=2", "--http-idle-timeout-secs=0"]
+    assert parse([*BASE, *given]).http_timeouts == Timeouts(head=1, body=2, idle=0)
 
 
 def test_restricted_apis():

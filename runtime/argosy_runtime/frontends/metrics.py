@@ -1,12 +1,13 @@
 """The metrics front end: GET /metrics, on a port of its own."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .http.wire.application import Fixed, Handler
 from .http.wire.exchange import Exchange
 from .http.wire.heads import Head
 from .http.wire.listener import HttpListener
 from .http.wire.reply import Reply, message_reply
+from .http.wire.timeouts import Timeouts
 from .port import DataPlane
 from .sockets import bind
 
@@ -20,6 +21,7 @@ class MetricsOptions:
 
     host: str = "0.0.0.0"
     port: int = 8002
+    timeouts: Timeouts = field(default_factory=Timeouts)
 
 
 class MetricsApp:
@@ -46,6 +48,6 @@ async def serve(plane: DataPlane, options: MetricsOptions) -> HttpListener:
 
     Raises UNAVAILABLE, naming the flag, where the port cannot be had.
     """
-    listener = HttpListener(MetricsApp(plane), bind(options.host, options.port, PORT_FLAG), _MAX_BODY)
+    listener = HttpListener(MetricsApp(plane), bind(options.host, options.port, PORT_FLAG), _MAX_BODY, options.timeouts)
     await listener.start()
     return listener

@@ -31,6 +31,8 @@ class Phase(Enum):
 class Timeouts:
     """In seconds; 0 is for ever. `head`: from a request's first byte to its last header. `body`: between two pieces of
     a body. `idle`: between two requests, and for a client that reads nothing of an answer.
+
+    The idle one is longer than load balancers keep a connection they mean to use again (Google's: 600 s).
     """
 
     head: float = 60.0
