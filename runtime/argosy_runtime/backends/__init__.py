@@ -20,16 +20,20 @@ from .contract import Host, InstanceSpec, Isolation, ModelInstance
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One backend: where its instances run by default, and the packages it needs with the extras that install them."""
+    """One backend: where its instances run by default, and the packages it needs with the extras that install them.
+
+    `device_tensors`: its models take inputs that lie in a device's memory.
+    """
 
     isolation: Isolation
     packages: Mapping[str, str] = field(default_factory=dict)
+    device_tensors: bool = False
 
 
 _BACKENDS = {
     "python": _Row(Isolation.PROCESS),
-    "onnxruntime": _Row(Isolation.THREAD, {"onnxruntime": "onnxruntime"}),
-    "pytorch": _Row(Isolation.THREAD, {"torch": "pytorch"}),
+    "onnxruntime": _Row(Isolation.THREAD, {"onnxruntime": "onnxruntime"}, device_tensors=True),
+    "pytorch": _Row(Isolation.THREAD, {"torch": "pytorch"}, device_tensors=True),
     "transformers": _Row(Isolation.PROCESS, {"torch": "transformers", "transformers": "transformers"}),
 }
 _ALIASES = {"libtorch": "pytorch"}
@@ -67,6 +71,12 @@ def default_isolation(name: str) -> Isolation:
     return _BACKENDS[_known(name)].isolation
 
 
+def takes_device_tensors(config: ModelConfig) -> bool:
+    """Whether a model may be given a tensor that another of this process left in a device's memory. Imports nothing."""
+    row = _BACKENDS.get(_ALIASES.get(config.backend, config.backend))
+    return row is not None and row.device_tensors and isolation(config) is Isolation.THREAD
+
+
 def resolve(name: str) -> Backend:
     """The backend called `name`, imported on first use, which can take seconds: never call it on the event loop.
 
@@ -99,4 +109,4 @@ def _not_installed(backend: str, missing: ModuleNotFoundError) -> ServingError:
     )
 
 
-__all__ = ["Backend", "default_isolation", "isolation", "names", "resolve"]
+__all__ = ["Backend", "default_isolation", "isolation", "names", "resolve", "takes_device_tensors"]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime import backends
 from argosy_runtime.errors import ServingError, invalid, unavailable
 from argosy_runtime.modelconfig import ConfigError, check_cycles, check_steps, is_decoupled, nesting
 from argosy_runtime.scheduling.ensemble import EnsembleSteps
@@ -85,7 +86,9 @@ def compile_version(prepared: Prepared, version: int, records: Mapping[str, Mode
     if violations:
         raise invalid("; ".join(map(str, violations)))
     config.model_transaction_policy.decoupled = is_decoupled(config, by_name)
-    compiled = EnsembleSteps.of(config, lambda name, step_version: served[name, step_version].config)
+    compiled = EnsembleSteps.of(
+        config, lambda name, step_version: served[name, step_version].config, backends.takes_device_tensors
+    )
     old = records[config.name].answering.get(str(version))
     statistics = old.statistics if old is not None else ModelStatistics()
     models = {(name, "" if number < 0 else str(number)): model for (name, number), model in served.items()}

@@ -17,7 +17,10 @@ from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step; maps go from model to ensemble tensor. `stream` is the decoupled step that drives it, if any."""
+    """One step; maps go from model to ensemble tensor. `stream` is the decoupled step that drives it, if any.
+
+    `device_outputs` are the model's outputs that only steps read which can take them in a device's memory.
+    """
 
     index: int
     model: str
@@ -27,6 +30,7 @@ class Step:
     outputs: Mapping[str, str]
     decoupled: bool
     stream: int | None
+    device_outputs: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +43,28 @@ class EnsembleSteps:
     stream: int | None
 
     @classmethod
-    def of(cls, config: ModelConfig, step_config: Callable[[str, int], ModelConfig]) -> "EnsembleSteps":
+    def of(
+        cls,
+        config: ModelConfig,
+        step_config: Callable[[str, int], ModelConfig],
+        takes_device_tensors: Callable[[ModelConfig], bool] = lambda config: False,
+    ) -> "EnsembleSteps":
         """Compile a config whose graph is checked; `step_config(model, version)` gives a step's model's config."""
-        return _Compiler(config, step_config).compile()
+        return _Compiler(config, step_config, takes_device_tensors).compile()
 
 
 class _Compiler:
     """Works out, step by step in graph order, which decoupled step drives what."""
 
-    def __init__(self, config: ModelConfig, step_config: Callable[[str, int], ModelConfig]) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        step_config: Callable[[str, int], ModelConfig],
+        takes_device_tensors: Callable[[ModelConfig], bool],
+    ) -> None:
         self._config = config
         self._step_config = step_config
+        self._takes_device_tensors = takes_device_tensors
         self._stream_of: dict[str, int | None] = {declared.name: None for declared in config.input}
         self._parents: dict[int, int | None] = {}
 
@@ -85,7 +100,18 @@ class _Compiler:
             outputs=dict(declared.output_map),
             decoupled=decoupled,
             stream=stream,
+            device_outputs=frozenset(
+                output for output, tensor in declared.output_map.items() if self._stays_on_device(tensor)
+            ),
         )
+
+    def _stays_on_device(self, tensor: str) -> bool:
+        """Whether those who read it are steps, and all of them can take it there."""
+        if tensor in {output.name for output in self._config.output}:
+            return False
+        readers = [s for s in self._config.ensemble_scheduling.step if tensor in s.input_map.values()]
+        configs = [self._step_config(reader.model_name, reader.model_version) for reader in readers]
+        return bool(configs) and all(self._takes_device_tensors(config) for config in configs)
 
     def _deepest(self, tensors: Iterable[str], where: str) -> int | None:
         """The innermost of the streams these tensors come from; they must lie on one line."""
@@ -239,6 +265,7 @@ class EnsembleRun:
             sequence_end=request.sequence_end,
             priority=request.priority,
             timeout_us=request.timeout_us,
+            device_outputs=step.device_outputs,
         )
 
     def _answer(self, scope: Scope, progress: Progress) -> None:

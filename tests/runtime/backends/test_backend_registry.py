@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime import backends
 from argosy_runtime.errors import ErrorKind, ServingError
@@ -34,6 +35,24 @@ def test_every_backend_keeps_the_contract(name: str) -> None:
     assert callable(backend.complete_config)
     assert callable(backend.load)
     assert ("process" if name in ("python", "transformers") else "thread") == backends.default_isolation(name)
+
+
+@pytest.mark.parametrize(
+    ("backend", "isolation", "expected"),
+    [
+        ("pytorch", "", True),
+        ("libtorch", "thread", True),
+        ("onnxruntime", "", True),
+        ("onnxruntime", "process", False),
+        ("python", "thread", False),
+        ("", "", False),
+    ],
+)
+def test_device_memory_is_shared_by_threads_of_frameworks(backend: str, isolation: str, expected: bool) -> None:
+    config = ModelConfig(name="m", backend=backend)
+    if isolation:
+        config.parameters["ISOLATION"].string_value = isolation
+    assert backends.takes_device_tensors(config) is expected
 
 
 def test_asking_where_a_backend_runs_imports_no_framework():

@@ -188,3 +188,28 @@ def test_requested_outputs_only():
     run, progress = start(config, requested=("extra",))
     (response,) = answer(run, progress.calls[0], "y", "z").responses
     assert [t.name for t in response.outputs] == ["extra"]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "takers", "expected"),
+    [
+        (("out",), "bc", {"y", "z"}),
+        (("out",), "b", {"z"}),
+        (("out", "mid"), "bc", {"z"}),
+    ],
+    ids=["both readers can", "one reader cannot", "a client reads it too"],
+)
+def test_what_only_models_on_devices_read_may_stay_there(
+    outputs: tuple[str, ...], takers: str, expected: set[str]
+) -> None:
+    config = ensemble(
+        ("a", {"x": "in"}, {"y": "mid", "z": "other", "unread": "unread"}),
+        ("b", {"x": "mid", "w": "other"}, {"y": "out"}),
+        ("c", {"x": "mid"}, {"y": "end"}),
+        outputs=outputs,
+    )
+    steps = EnsembleSteps.of(config, step_config, lambda model: model.name in takers)
+    assert [set(step.device_outputs) for step in steps.steps] == [expected, set(), set()]
+    run = EnsembleRun(steps, InferRequest("e", {"in": tensor("in")}), "1")
+    (first,) = run.start().calls
+    assert first.request.device_outputs == expected
