@@ -22,6 +22,8 @@ from .reader import FrameReader
 from .streams import Stream
 
 _log: Final = logging.getLogger("argosy.http2")
+# What a client has reason to send for each DATA frame that it reads: updates of two windows, a ping.
+_FRAMES_FOR_DATA: Final = 3
 _DRAIN_PING: Final = b"draining"
 
 
@@ -158,6 +160,7 @@ class Connection:
             return
         self._last = stream_id
         stream = Stream(self, stream_id, opening.declared)
+        stream.peer_ended = ended
         self.streams[stream_id] = stream
         try:
             stream.receiver = opening.route.open(stream)
@@ -165,7 +168,7 @@ class Connection:
             _log.error("a request could not be begun", exc_info=error)
             self.drop(stream, ErrorCode.INTERNAL_ERROR)
             return
-        if ended:
+        if ended and not stream.closed:
             self._deliver(stream, b"", True)
 
     def _refuse(self, stream_id: int, code: ErrorCode, ended: bool) -> None:
@@ -289,13 +292,13 @@ class Connection:
     # Responses
 
     def sent_data(self) -> None:
-        """A client that is sent something has reason to update two windows, and to ping."""
-        self._waste.repay(2)
+        """A client that is sent something has reason to send something back."""
+        self._waste.repay(_FRAMES_FOR_DATA)
         self.pings.forgive()
 
     def answered(self, stream: Stream) -> None:
         """A stream's response is complete."""
-        self._waste.repay(1)
+        self._waste.repay(_FRAMES_FOR_DATA)
         self.pings.forgive()
         if not stream.peer_ended:
             self._send_reset(stream.id, ErrorCode.NO_ERROR, False)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from .application import Application
 from .connection import Connection
@@ -43,8 +43,7 @@ class Http2Protocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
         self._closed = False
         tls: Any = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() != _ALPN:

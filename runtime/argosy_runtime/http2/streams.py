@@ -55,7 +55,7 @@ class Stream:
         self._pending: deque[Piece] | None = None
         self._trailers: bytes | None = None
 
-    def respond(self, prepared: PreparedResponse, parts: Sequence[bytes], size: int) -> None:
+    def respond(self, prepared: PreparedResponse, parts: Sequence[Piece], size: int) -> None:
         """A whole response, its body in parts of together `size` bytes. Does nothing on a closed stream."""
         output = self._output
         if self.started or self.closed or size > self.send_window or not output.lets_through(size):
@@ -76,7 +76,7 @@ class Stream:
             self.started = True
             self._output.write(frames.header_frames(self.id, block, 0, self._output.frame_size))
 
-    def send(self, parts: Sequence[bytes], size: int) -> bool:
+    def send(self, parts: Sequence[Piece], size: int) -> bool:
         """More of the body; False: the producer should wait for `Receiver.writable`."""
         if self.closed or self._trailers is not None:
             return True

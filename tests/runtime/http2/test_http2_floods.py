@@ -135,3 +135,14 @@ def test_a_client_that_reads_in_small_windows_is_no_flood() -> None:
         play.exchange()
     assert not play.server.closing
     assert not play.server.streams
+
+
+def test_a_client_that_updates_its_windows_and_pings_for_every_answer_is_no_flood() -> None:
+    play = Play()
+    play.exchange()
+    for _ in range(ALLOWED):
+        stream_id = play.ask(body=b"x")
+        play.client.ping(bytes(8))
+        play.exchange()
+        play.feed(frames.window_update(stream_id, 1) + frames.window_update(0, 1))
+    assert not play.server.closing

@@ -1,45 +1,129 @@
-"""The gRPC front end: GRPCInferenceService and grpc.health.v1 on grpc.aio."""
+"""The gRPC front end on a socket: who is connected, and how it ends."""
 
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
-
-import grpc
-from grpc_health.v1 import health_pb2_grpc
-from tritonclient.grpc import service_pb2_grpc
+from functools import partial
+from typing import Final
 
 from argosy_runtime.frontends.port import DataPlane
-from argosy_runtime.frontends.restrictions import Restrictions
-from argosy_runtime.frontends.sockets import bind, cannot_listen
+from argosy_runtime.frontends.restrictions import Api, Restrictions
+from argosy_runtime.frontends.sockets import BACKLOG, bind
+from argosy_runtime.http2 import ErrorCode, Http2Protocol, KeepAliveRules, Limits
 
-from .service import Health, InferenceService
+from .health import CheckCall, ListCall, WatchCall
+from .inference import InferCall, Inference
+from .router import Method, Router
+from .service import Management, shared_memory_methods
+from .stream import StreamCall
+from .unary import MethodCall, Tasks
 
-PORT_FLAG = "--grpc-port"
-_UNLIMITED = -1
+PORT_FLAG: Final = "--grpc-port"
+_SERVICE: Final = "/inference.GRPCInferenceService/"
+_HEALTH: Final = "/grpc.health.v1.Health/"
+# How long clients have to take the last words of calls that were cancelled.
+_LAST_WORDS_S: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcListenOptions:
-    """Where and how to serve; port 0 takes any free one."""
+    """Where and how to serve; port 0 takes any free one. `tls` None means plain text."""
 
     host: str = "0.0.0.0"
     port: int = 8001
     reuse_port: bool = False
     header_forward_pattern: str = ""
     restricted: Restrictions = field(default_factory=dict)
+    tls: ssl.SSLContext | None = None
+    keepalive: KeepAliveRules = field(default_factory=KeepAliveRules)
+    limits: Limits = field(default_factory=Limits)
+
+
+def methods(plane: DataPlane, forward_pattern: str, tasks: Tasks) -> dict[str, Method]:
+    """Every method by its path."""
+    inference = Inference(plane, forward_pattern)
+    known = {
+        _SERVICE + "ModelInfer": Method(Api.INFERENCE, partial(InferCall, inference=inference)),
+        _SERVICE + "ModelStreamInfer": Method(Api.INFERENCE, partial(StreamCall, inference=inference)),
+        _HEALTH + "Check": Method(Api.HEALTH, partial(CheckCall, plane=plane)),
+        _HEALTH + "List": Method(Api.HEALTH, partial(ListCall, plane=plane)),
+        _HEALTH + "Watch": Method(Api.HEALTH, partial(WatchCall, plane=plane)),
+    }
+    for name, (api, kind, handler) in (Management(plane).methods() | shared_memory_methods()).items():
+        begin = partial(MethodCall, handler=handler, request_type=kind, tasks=tasks)
+        known[_SERVICE + name] = Method(api, begin)
+    return known
 
 
 class GrpcListener:
     """A running gRPC server."""
 
-    def __init__(self, server: grpc.aio.Server, port: int) -> None:
-        self._server = server
-        self.port = port
+    def __init__(self, plane: DataPlane, options: GrpcListenOptions) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._options = options
+        self._tasks = Tasks(self._loop)
+        self._router = Router(
+            methods(plane, options.header_forward_pattern, self._tasks), options.restricted, self._loop
+        )
+        self._protocols: set[Http2Protocol] = set()
+        self._empty = asyncio.Event()
+        self._draining = False
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def start(self) -> None:
+        """Accept connections. Raises UNAVAILABLE, naming the flag, where the port cannot be had."""
+        options = self._options
+        listening = bind(options.host, options.port, PORT_FLAG, options.reuse_port)
+        self.port = listening.getsockname()[1]
+        self._server = await self._loop.create_server(self._connected, sock=listening, backlog=BACKLOG, ssl=options.tls)
+
+    def _connected(self) -> Http2Protocol:
+        protocol = Http2Protocol(self._router, self._loop, self._gone, self._options.limits, self._options.keepalive)
+        self._protocols.add(protocol)
+        if self._draining:
+            protocol.drain()
+        return protocol
+
+    def _gone(self, protocol: Http2Protocol) -> None:
+        self._protocols.discard(protocol)
+        if not self._protocols:
+            self._empty.set()
 
     def drain(self) -> None:
-        """Go on as before: a gRPC server sends its clients elsewhere only by listening no more, which `stop` does."""
+        """Go on answering, and have every client take its next requests elsewhere."""
+        self._draining = True
+        self._each(Http2Protocol.drain)
 
     async def stop(self, timeout_s: float) -> None:
         """Accept no more, let calls in flight finish for up to `timeout_s`, then cancel them."""
-        await self._server.stop(timeout_s)
+        if self._server is None:
+            return
+        self._server.close()
+        self._server = None
+        self._each(Http2Protocol.finish)
+        await self._until_empty(timeout_s)
+        await self._tasks.stop()
+        self._each(_cancel)
+        await self._until_empty(_LAST_WORDS_S)
+        self._each(Http2Protocol.abort)
+
+    def _each(self, action: Callable[[Http2Protocol], None]) -> None:
+        for protocol in tuple(self._protocols):
+            action(protocol)
+
+    async def _until_empty(self, timeout_s: float) -> None:
+        if self._protocols:
+            self._empty.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self._empty.wait()
+
+
+def _cancel(protocol: Http2Protocol) -> None:
+    protocol.connection.fail(ErrorCode.NO_ERROR, "the server has stopped")
 
 
 async def serve(plane: DataPlane, options: GrpcListenOptions) -> GrpcListener:
@@ -47,23 +131,6 @@ async def serve(plane: DataPlane, options: GrpcListenOptions) -> GrpcListener:
 
     Raises UNAVAILABLE, naming the flag, where the port cannot be had.
     """
-    server = grpc.aio.server(
-        options=[
-            ("grpc.max_send_message_length", _UNLIMITED),
-            ("grpc.max_receive_message_length", _UNLIMITED),
-            ("grpc.so_reuseport", int(options.reuse_port)),
-        ]
-    )
-    service = InferenceService(plane, options.header_forward_pattern, options.restricted)
-    service_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(service, server)
-    health_pb2_grpc.add_HealthServicer_to_server(Health(plane, options.restricted), server)
-    if options.port and not options.reuse_port:
-        # Only a socket of our own can say why a port cannot be had.
-        bind(options.host, options.port, PORT_FLAG).close()
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    try:
-        port = server.add_insecure_port(f"{host}:{options.port}")
-    except RuntimeError as error:
-        raise cannot_listen(PORT_FLAG, options.port, f"cannot be opened on {options.host}") from error
-    await server.start()
-    return GrpcListener(server, port)
+    listener = GrpcListener(plane, options)
+    await listener.start()
+    return listener

@@ -1,0 +1,89 @@
+"""Messages on a stream: each with a byte that says whether it is compressed, and its length."""
+
+import struct
+import zlib
+from typing import Final
+
+from .status import RpcError, Status
+
+PREFIX_SIZE: Final = 5
+_PREFIX: Final = struct.Struct(">BI")
+_READ_PREFIX: Final = _PREFIX.unpack_from
+_WINDOW_BITS: Final = {b"gzip": 31, b"deflate": 15}
+ENCODINGS: Final = frozenset((b"identity", *_WINDOW_BITS))
+
+
+def prefix(size: int) -> bytes:
+    """What stands before a message of `size` bytes that is not compressed."""
+    return _PREFIX.pack(0, size)
+
+
+def is_one_message(data: bytes) -> bool:
+    """Whether these bytes are exactly one message that is not compressed."""
+    if len(data) < PREFIX_SIZE:
+        return False
+    compressed, size = _READ_PREFIX(data, 0)
+    return bool(size == len(data) - PREFIX_SIZE and not compressed)
+
+
+class MessageReader:
+    """Puts messages together of the pieces in which they come; large ones are copied once."""
+
+    __slots__ = ("_encoding", "_pieces", "_size", "_wanted")
+
+    def __init__(self, encoding: bytes) -> None:
+        self._encoding = encoding
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._wanted = PREFIX_SIZE
+
+    def add(self, data: bytes) -> None:
+        """More bytes of the stream."""
+        if data:
+            self._pieces.append(data)
+            self._size += len(data)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has come since the last message."""
+        return not self._size
+
+    def next(self) -> bytes | None:
+        """The next message, None where it has not come whole. Raises RpcError where it cannot be decompressed."""
+        if self._size < self._wanted:
+            return None
+        if len(self._pieces[0]) < PREFIX_SIZE:
+            self._pieces = [b"".join(self._pieces)]
+        compressed, size = _READ_PREFIX(self._pieces[0], 0)
+        self._wanted = PREFIX_SIZE + size
+        if self._size < self._wanted:
+            return None
+        message = self._take(self._wanted)
+        self._wanted = PREFIX_SIZE
+        return self._decompressed(message) if compressed else message
+
+    def _take(self, stop: int) -> bytes:
+        first = self._pieces[0]
+        if len(first) >= stop:
+            message, rest = first[PREFIX_SIZE:stop], first[stop:]
+            self._pieces[0] = rest
+        else:
+            whole = memoryview(b"".join(self._pieces)) if self._size > stop else None
+            if whole is None:
+                message, rest = b"".join((memoryview(first)[PREFIX_SIZE:], *self._pieces[1:])), b""
+            else:
+                message, rest = bytes(whole[PREFIX_SIZE:stop]), bytes(whole[stop:])
+            self._pieces = [rest]
+        self._size -= stop
+        if not rest:
+            del self._pieces[0]
+        return message
+
+    def _decompressed(self, message: bytes) -> bytes:
+        bits = _WINDOW_BITS.get(self._encoding)
+        if bits is None:
+            raise RpcError(Status.INTERNAL, "a compressed message, but no grpc-encoding says how")
+        try:
+            return zlib.decompress(message, bits)
+        except zlib.error as error:
+            raise RpcError(Status.INTERNAL, f"a message cannot be decompressed: {error}") from None

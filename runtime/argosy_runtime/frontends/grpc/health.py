@@ -1,0 +1,84 @@
+"""grpc.health.v1: serving while the server is ready, whatever service is asked for.
+
+Its messages are so small that they are written here: a status is one number, a list is a map of one service.
+"""
+
+import asyncio
+from typing import Final
+
+from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.http2 import Stream
+
+from .calls import UnaryCall
+from .metadata import CallHead
+
+# How often those who watch are looked after: readiness tells nobody of its changes.
+_WATCH_S: Final = 0.2
+_SERVING: Final = b"\x08\x01"
+_NOT_SERVING: Final = b"\x08\x02"
+
+
+def _status(plane: DataPlane) -> bytes:
+    """A HealthCheckResponse."""
+    return _SERVING if plane.ready() else _NOT_SERVING
+
+
+class CheckCall(UnaryCall):
+    """One Check."""
+
+    __slots__ = ("_plane",)
+
+    def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, plane: DataPlane) -> None:
+        super().__init__(stream, head, loop)
+        self._plane = plane
+
+    def message(self, data: bytes, start: int) -> None:
+        """See `UnaryCall`."""
+        status = self.answer(_status(self._plane))
+        self.respond((status,), len(status))
+
+    def answer(self, status: bytes) -> bytes:
+        """The response's message."""
+        return status
+
+
+class ListCall(CheckCall):
+    """One List: the server as a whole, whose name is empty."""
+
+    __slots__ = ()
+
+    def answer(self, status: bytes) -> bytes:
+        """See `CheckCall`."""
+        entry = b"\x0a\x00\x12" + bytes((len(status),)) + status
+        return b"\x0a" + bytes((len(entry),)) + entry
+
+
+class WatchCall(UnaryCall):
+    """One Watch: what is so, and what becomes so, until the client has enough."""
+
+    __slots__ = ("_loop", "_plane", "_timer", "_told")
+
+    def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, plane: DataPlane) -> None:
+        super().__init__(stream, head, loop)
+        self._plane = plane
+        self._loop = loop
+        self._told = b""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def message(self, data: bytes, start: int) -> None:
+        """See `UnaryCall`."""
+        self._look()
+
+    def _look(self) -> None:
+        status = _status(self._plane)
+        if status != self._told:
+            self._told = status
+            self.send((status,), len(status))
+        if not self.stream.closed:
+            self._timer = self._loop.call_later(_WATCH_S, self._look)
+
+    def cancelled(self) -> None:
+        """See `Call`."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

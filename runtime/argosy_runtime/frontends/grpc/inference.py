@@ -1,0 +1,134 @@
+"""ModelInfer: from the message's bytes to the data plane and back, by callback."""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from typing import Final
+
+from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
+from argosy_runtime.frontends.model_lookup import lazy_view
+from argosy_runtime.frontends.port import DataPlane
+from argosy_runtime.frontends.restrictions import cannot_forward
+from argosy_runtime.http2 import Stream
+from argosy_runtime.messages import InferRequest, InferResponse, Submission
+from argosy_runtime.protocol import grpc_request, grpc_wire
+from argosy_runtime.protocol.grpc_plans import Decoded, RequestDecoder
+from argosy_runtime.protocol.grpc_request import GrpcOptions
+from argosy_runtime.protocol.grpc_response import ResponseEncoder
+from argosy_runtime.protocol.model_view import ModelView
+from argosy_runtime.tensors import Data
+
+from .calls import UnaryCall
+from .metadata import CallHead
+
+_log: Final = logging.getLogger("argosy.grpc")
+
+
+class Inference:
+    """What calls that run models share: the data plane, what is remembered of messages, the headers to pass on."""
+
+    def __init__(self, plane: DataPlane, forward_pattern: str) -> None:
+        self.plane = plane
+        self.decoder = RequestDecoder()
+        self.encoder = ResponseEncoder()
+        self._forward = re.compile(forward_pattern, re.IGNORECASE) if forward_pattern else None
+
+    def planned(self, head: CallHead, data: bytes, start: int) -> Decoded | None:
+        """The request, where it is like an earlier one and no headers become parameters of it."""
+        return None if self._forward is not None else self.decoder.planned(data, start)
+
+    def forward_headers(self, request: InferRequest, head: CallHead) -> None:
+        """Make parameters of the headers that are to be passed on. Raises INVALID_ARG for reserved names."""
+        if self._forward is None:
+            return
+        for name, value in head.metadata():
+            if self._forward.search(name):
+                refusal = cannot_forward(name)
+                if refusal:
+                    raise invalid(refusal)
+                request.parameters[name] = value
+
+    def encoded(self, response: InferResponse, request: InferRequest, options: GrpcOptions) -> list[Data]:
+        """A ModelInferResponse. Raises ServingError where it cannot be shown as wanted."""
+        return self.encoder.infer(response, options.classes, self.view(request, options))
+
+    def view(self, request: InferRequest, options: GrpcOptions) -> Callable[[], ModelView]:
+        """What encoding may ask of the model."""
+        if not options.classes:
+            return _unasked
+        return lazy_view(self.plane, request.model_name, request.model_version)
+
+
+def _unasked() -> ModelView:
+    raise AssertionError("a model is asked for classification only")
+
+
+class InferCall(UnaryCall):
+    """One ModelInfer."""
+
+    __slots__ = ("_inference", "_options", "_request", "_submission")
+
+    def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, inference: Inference) -> None:
+        super().__init__(stream, head, loop)
+        self._inference = inference
+        self._submission: Submission | None = None
+        self._request: InferRequest
+        self._options: GrpcOptions
+
+    def message(self, data: bytes, start: int) -> None:
+        """See `UnaryCall`."""
+        inference = self._inference
+        decoded = inference.planned(self.head, data, start)
+        if decoded is None:
+            self._decode(data, start)
+        else:
+            self._submit(decoded)
+
+    def _decode(self, data: bytes, start: int) -> None:
+        inference = self._inference
+        try:
+            parsed = inference.decoder.parse(data, start)
+            try:
+                decoded = inference.decoder.decode(parsed, data, start)
+                inference.forward_headers(decoded.request, self.head)
+            except ServingError:
+                # A model that is not there is told of before what is wrong with the request to it.
+                inference.plane.model_config(parsed.model_name, parsed.model_version)
+                raise
+        except ServingError as error:
+            self.refuse(error)
+        else:
+            self._submit(decoded)
+
+    def _submit(self, decoded: Decoded) -> None:
+        self._request, self._options = decoded.request, decoded.options
+        try:
+            self._submission = self._inference.plane.submit(decoded.request, self._deliver, single=True)
+        except DecoupledModelError as error:
+            self.refuse(unsupported(f"{grpc_request.ENDPOINT} {error.message}"))
+        except ServingError as error:
+            self.refuse(error)
+
+    def _deliver(self, response: InferResponse) -> None:
+        self._submission = None
+        if response.error is not None:
+            self.refuse(response.error)
+            return
+        try:
+            self._answer(response)
+        except ServingError as error:
+            self.refuse(error)
+        except Exception as error:
+            _log.error("a response could not be encoded", exc_info=error)
+            self.failed(error)
+
+    def _answer(self, response: InferResponse) -> None:
+        parts = self._inference.encoded(response, self._request, self._options)
+        self.respond(parts, grpc_wire.total(parts))
+
+    def cancelled(self) -> None:
+        """See `Call`."""
+        submission, self._submission = self._submission, None
+        if submission is not None:
+            submission.cancel()

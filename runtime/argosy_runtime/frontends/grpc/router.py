@@ -1,0 +1,96 @@
+"""Where calls go: the path's method, or a refusal. Read once for each distinct head."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from argosy_runtime.frontends.restrictions import Api, Restrictions
+from argosy_runtime.http2 import RequestHead, Route, Stream
+
+from .calls import Call
+from .metadata import CallHead, is_grpc
+from .status import RpcError, Status, refused, trailers
+
+_POST: Final = b"POST"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method: the group of the API that it belongs to, and what begins a call of it."""
+
+    api: Api
+    begin: Callable[[Stream, CallHead, asyncio.AbstractEventLoop], Call]
+
+
+class Refusal:
+    """A route, and the receiver of all its requests, that answers at once with one header block."""
+
+    def __init__(self, block: bytes) -> None:
+        self._block = block
+
+    def open(self, stream: Stream) -> "Refusal":
+        """See `Route`."""
+        stream.end(self._block)
+        return self
+
+    def received(self, data: bytes, ended: bool) -> None:
+        """Nobody wants it."""
+
+    def reset(self) -> None:
+        """See `Receiver`."""
+
+    def writable(self) -> None:
+        """See `Receiver`."""
+
+    def failed(self, error: Exception) -> None:
+        """Never called: nothing here raises."""
+
+
+class MethodRoute:
+    """Calls of one method with one head."""
+
+    def __init__(self, method: Method, head: CallHead, loop: asyncio.AbstractEventLoop) -> None:
+        self._begin = method.begin
+        self._head = head
+        self._loop = loop
+
+    def open(self, stream: Stream) -> Call:
+        """See `Route`."""
+        return self._begin(stream, self._head, self._loop)
+
+
+class Router:
+    """The application of the gRPC front end."""
+
+    def __init__(
+        self, methods: Mapping[str, Method], restricted: Restrictions, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._methods = {path.encode(): method for path, method in methods.items()}
+        self._restricted = restricted
+        self._loop = loop
+
+    def route(self, head: RequestHead) -> Route:
+        """See `Application`."""
+        if head.method != _POST:
+            return Refusal(refused(405))
+        if not is_grpc(dict(head.fields).get(b"content-type", b"")):
+            return Refusal(refused(415))
+        try:
+            return self._method_route(head)
+        except RpcError as error:
+            return Refusal(trailers(error.status, error.message, alone=True))
+
+    def _method_route(self, head: RequestHead) -> Route:
+        method = self._methods.get(head.path)
+        if method is None:
+            raise RpcError(Status.UNIMPLEMENTED, "Method not found!")
+        call_head = CallHead(head)
+        self._check_restriction(method.api, call_head)
+        return MethodRoute(method, call_head, self._loop)
+
+    def _check_restriction(self, api: Api, head: CallHead) -> None:
+        restriction = self._restricted.get(api)
+        if restriction is not None and not head.has(restriction.header.lower(), restriction.value):
+            told = f"This protocol is restricted, expecting header '{restriction.header}'"
+            raise RpcError(Status.UNAVAILABLE, told)

@@ -1,0 +1,123 @@
+"""ModelInferRequest and ModelInferResponse by their fields, for what differs between requests alike: id and data.
+
+The rest of a request is a key: equal keys mean the same, so that it is decoded once. A message that is not laid out as
+clients' libraries do it is left to protobuf.
+"""
+
+from typing import Final
+
+from argosy_runtime.tensors import Data
+
+# Field numbers of the two messages, with the wire type of what has a length.
+_ID: Final = 3 << 3 | 2
+_RAW_INPUT: Final = 7 << 3 | 2
+_RAW_OUTPUT: Final = b"\x32"
+_RESPONSE_ID: Final = b"\x1a"
+_INFER_RESPONSE: Final = b"\x12"
+# model_name, model_version, parameters, inputs, outputs: their bytes are part of the key.
+_KEYED: Final = frozenset((0x0A, 0x12, 0x22, 0x2A, 0x32))
+_MAX_SHIFT: Final = 28
+# Smaller pieces are copied: cheaper than a view, and nothing keeps the whole message alive.
+_COPY_BELOW: Final = 1 << 15
+_SHORT: Final = 1 << 14
+
+
+class Cut:
+    """A request in two: `key` is all of it but its id (`id`, UTF-8) and its raw contents (`raw`)."""
+
+    __slots__ = ("id", "key", "raw")
+
+    def __init__(self, key: bytes, request_id: bytes, raw: list[Data]) -> None:
+        self.key = key
+        self.id = request_id
+        self.raw = raw
+
+
+def cut(message: bytes, start: int = 0) -> Cut | None:
+    """Cut the request that begins at `start`; None where it has no raw contents, or protobuf must read it."""
+    end, position = len(message), start
+    id_from = id_to = start
+    request_id = b""
+    while position < end:
+        tag = message[position]
+        if tag == _RAW_INPUT:
+            break
+        head, stop = _extent(message, position + 1, end)
+        if stop < 0 or (tag not in _KEYED and (tag != _ID or id_to > start)):
+            return None
+        if tag == _ID:
+            id_from, id_to, request_id = position, stop, message[head:stop]
+        position = stop
+    raw = _raw_contents(message, position, end)
+    if not raw:
+        return None
+    return Cut(message[start:id_from] + message[id_to:position], request_id, raw)
+
+
+def _raw_contents(message: bytes, position: int, end: int) -> list[Data] | None:
+    """The raw contents from here to the end; None if anything else is there."""
+    raw: list[Data] = []
+    while position < end:
+        if message[position] != _RAW_INPUT:
+            return None
+        head, position = _extent(message, position + 1, end)
+        if position < 0:
+            return None
+        raw.append(message[head:position] if position - head < _COPY_BELOW else memoryview(message)[head:position])
+    return raw
+
+
+def _extent(message: bytes, position: int, end: int) -> tuple[int, int]:
+    """Where the bytes of a field whose length stands at `position` begin and end; an end below 0 where they cannot."""
+    size = shift = 0
+    while position < end:
+        byte = message[position]
+        position += 1
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return position, position + size if position + size <= end else -1
+        shift += 7
+        if shift > _MAX_SHIFT:
+            break
+    return position, -1
+
+
+def varint(value: int) -> bytes:
+    """A number as protobuf writes lengths."""
+    if value < _SHORT:
+        return _VARINTS[value]
+    return _varint(value)
+
+
+def _varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+_VARINTS: Final = [_varint(value) for value in range(_SHORT)]
+
+
+def response_parts(head: bytes, request_id: str, raw: list[Data]) -> list[Data]:
+    """A ModelInferResponse of which `head` is all but the id and the raw contents."""
+    parts: list[Data] = [head]
+    if request_id:
+        encoded = request_id.encode()
+        parts.append(_RESPONSE_ID + varint(len(encoded)) + encoded)
+    for data in raw:
+        parts.append(_RAW_OUTPUT + varint(len(data)))
+        parts.append(data)
+    return parts
+
+
+def stream_parts(inner: list[Data]) -> list[Data]:
+    """A ModelStreamInferResponse around a ModelInferResponse."""
+    return [_INFER_RESPONSE + varint(total(inner)), *inner]
+
+
+def total(parts: list[Data]) -> int:
+    """Their size in bytes."""
+    return sum(map(len, parts))
