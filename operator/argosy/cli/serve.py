@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 import typer
 
-NEEDED = ("grpc", "grpc_health", "httptools", "ml_dtypes", "orjson", "pynvml", "uvloop")
+NEEDED = ("httptools", "ml_dtypes", "orjson", "pynvml", "uvloop")
 
 
 def serve(context: typer.Context) -> None:
