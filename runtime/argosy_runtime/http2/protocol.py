@@ -47,7 +47,7 @@ class Http2Protocol(asyncio.Protocol):
         self._closed = False
         tls: Any = transport.get_extra_info("ssl_object")
         if tls is not None and tls.selected_alpn_protocol() != _ALPN:
-            transport.abort()
+            self._transport.abort()
             return
         self.connection.begin()
         self._check()

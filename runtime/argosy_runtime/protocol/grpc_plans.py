@@ -1,6 +1,6 @@
 """ModelInferRequests that are like earlier ones: decoded once, then looked up by their bytes."""
 
-from typing import Final
+from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 from tritonclient.grpc import service_pb2 as pb
@@ -90,7 +90,7 @@ def _fits(plan: RequestPlan, raw: list[Data]) -> bool:
     return all(spec.size == len(data) for spec, data in zip(plan.inputs, raw, strict=True))
 
 
-def _bound(known: "dict[bytes, object]") -> None:
+def _bound(known: dict[bytes, Any]) -> None:
     """Forget the oldest where there are too many."""
     if len(known) >= _REMEMBERED:
         del known[next(iter(known))]
