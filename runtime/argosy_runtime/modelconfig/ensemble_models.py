@@ -8,6 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from .datatypes import config_name
 from .ensemble import EnsembleGraph, EnsembleStep
 from .errors import Violation
+from .lineage import Lineage
 from .nesting import circles
 from .shapes import full_shape, shape_text, tensors_fit
 
@@ -45,7 +46,7 @@ def check_steps(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig]
         found += _check_batch(config, step, model)
         found += _check_inputs(config, step, model, tensors)
         found += _check_outputs(config, step, model, tensors)
-    found += _Decoupling(graph, configs_of_steps).violations()
+    found += _check_lineage(graph, configs_of_steps)
     return found
 
 
@@ -153,37 +154,12 @@ def _check_tensor(
         )
 
 
-class _Decoupling:
-    """Tensors carry the label of the decoupled step they stem from (-1: none). Responses of two cannot be paired,
-
-    unless one step stems from the other; what the request itself gave goes with each of them.
-    """
-
-    def __init__(self, graph: EnsembleGraph, models: Mapping[str, ModelConfig]) -> None:
-        self._graph = graph
-        self._models = models
-        self._ancestors: dict[int, frozenset[int]] = {-1: frozenset({-1})}
-
-    def violations(self) -> Iterator[Violation]:
-        labels = dict.fromkeys(self._graph.inputs, -1)
-        for step in (step for wave in self._graph.waves() for step in wave):
-            sources = {labels[tensor] for tensor in step.consumes}
-            yield from self._mixed(_path(step), step.model_name, sources)
-            label = self._innermost(sources)
-            if self._models[step.model_name].model_transaction_policy.decoupled:
-                self._ancestors[step.index] = self._ancestors[label] | {step.index}
-                label = step.index
-            labels.update(dict.fromkeys(step.produces, label))
-        written = {labels[tensor] for tensor in self._graph.outputs if tensor in labels}
-        yield from self._mixed("output", self._graph.name, written)
-
-    def _innermost(self, sources: set[int]) -> int:
-        return max(sources, default=-1, key=lambda label: len(self._ancestors[label]))
-
-    def _mixed(self, path: str, model: str, sources: set[int]) -> Iterator[Violation]:
-        if not sources <= self._ancestors[self._innermost(sources)]:
-            yield Violation(
-                path,
-                f"in ensemble {self._graph.name}, step of model '{model}' receives inputs originated from "
-                "different decoupled models",
-            )
+def _check_lineage(graph: EnsembleGraph, models: Mapping[str, ModelConfig]) -> Iterator[Violation]:
+    lineage = Lineage.of(graph, lambda step: models[step.model_name].model_transaction_policy.decoupled)
+    for step in lineage.mixed:
+        path, model = (_path(step), step.model_name) if step is not None else ("output", graph.name)
+        yield Violation(
+            path,
+            f"in ensemble {graph.name}, step of model '{model}' receives inputs originated from different decoupled "
+            "models",
+        )

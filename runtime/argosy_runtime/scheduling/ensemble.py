@@ -6,13 +6,15 @@ scopes above.
 The ensemble answers once for each scope at the depth of its deepest output.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
+from argosy_runtime.modelconfig.ensemble import EnsembleGraph, EnsembleStep
+from argosy_runtime.modelconfig.lineage import Lineage
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,87 +51,55 @@ class EnsembleSteps:
         step_config: Callable[[str, int], ModelConfig],
         takes_device_tensors: Callable[[ModelConfig], bool] = lambda config: False,
     ) -> "EnsembleSteps":
-        """Compile a config whose graph is checked; `step_config(model, version)` gives a step's model's config."""
-        return _Compiler(config, step_config, takes_device_tensors).compile()
+        """Compile a config whose graph is checked; `step_config(model, version)` gives a step's model's config.
 
-
-class _Compiler:
-    """Works out, step by step in graph order, which decoupled step drives what."""
-
-    def __init__(
-        self,
-        config: ModelConfig,
-        step_config: Callable[[str, int], ModelConfig],
-        takes_device_tensors: Callable[[ModelConfig], bool],
-    ) -> None:
-        self._config = config
-        self._step_config = step_config
-        self._takes_device_tensors = takes_device_tensors
-        self._stream_of: dict[str, int | None] = {declared.name: None for declared in config.input}
-        self._parents: dict[int, int | None] = {}
-
-    def compile(self) -> EnsembleSteps:
-        waiting = dict(enumerate(self._config.ensemble_scheduling.step))
-        steps: dict[int, Step] = {}
-        while waiting:
-            ready = [i for i, s in waiting.items() if all(t in self._stream_of for t in s.input_map.values())]
-            if not ready:
-                raise invalid(f"ensemble '{self._config.name}' contains a cycle or a tensor that no step writes")
-            for index in ready:
-                del waiting[index]
-                steps[index] = self._step(index)
-        outputs = tuple(declared.name for declared in self._config.output)
-        stream = self._deepest(outputs, "its outputs")
-        return EnsembleSteps(self._config.name, tuple(steps[i] for i in sorted(steps)), outputs, stream)
-
-    def _step(self, index: int) -> Step:
-        declared = self._config.ensemble_scheduling.step[index]
-        model = self._step_config(declared.model_name, declared.model_version)
-        stream = self._deepest(declared.input_map.values(), f"step {index} ('{declared.model_name}')")
-        decoupled = model.model_transaction_policy.decoupled
-        if decoupled:
-            self._parents[index] = stream
-        for tensor in declared.output_map.values():
-            self._stream_of[tensor] = index if decoupled else stream
-        return Step(
-            index=index,
-            model=declared.model_name,
-            version="" if declared.model_version < 0 else str(declared.model_version),
-            inputs=dict(declared.input_map),
-            optional=frozenset(i.name for i in model.input if i.optional),
-            outputs=dict(declared.output_map),
-            decoupled=decoupled,
-            stream=stream,
-            device_outputs=frozenset(
-                output for output, tensor in declared.output_map.items() if self._stays_on_device(tensor)
-            ),
+        Raises ServingError where it cannot run.
+        """
+        graph = EnsembleGraph.parse(config)
+        models = [step_config(step.model_name, step.model_version) for step in graph.steps]
+        lineage = Lineage.of(graph, lambda step: models[step.index].model_transaction_policy.decoupled)
+        if len(lineage.streams) < len(graph.steps):
+            raise invalid(f"ensemble '{graph.name}' contains a cycle or a tensor that no step writes")
+        if lineage.mixed:
+            raise invalid(_mixed(graph, lineage.mixed[0]))
+        devices = frozenset(step.index for step in graph.steps if takes_device_tensors(models[step.index]))
+        steps = tuple(
+            _compiled(step, models[step.index], lineage.streams[step.index], _device_outputs(step, graph, devices))
+            for step in graph.steps
         )
+        return cls(graph.name, steps, graph.outputs, lineage.output)
 
-    def _stays_on_device(self, tensor: str) -> bool:
-        """Whether those who read it are steps, and all of them can take it there."""
-        if tensor in {output.name for output in self._config.output}:
-            return False
-        readers = [s for s in self._config.ensemble_scheduling.step if tensor in s.input_map.values()]
-        configs = [self._step_config(reader.model_name, reader.model_version) for reader in readers]
-        return bool(configs) and all(self._takes_device_tensors(config) for config in configs)
 
-    def _deepest(self, tensors: Iterable[str], where: str) -> int | None:
-        """The innermost of the streams these tensors come from; they must lie on one line."""
-        streams = {self._stream_of[tensor] for tensor in tensors} - {None}
-        deepest = max(streams, key=lambda s: len(self._line(s)), default=None)
-        if not streams <= set(self._line(deepest)):
-            raise invalid(
-                f"ensemble '{self._config.name}': {where} joins the answers of two independent decoupled steps; "
-                "let one of them feed the other, or join them in a Python model"
-            )
-        return deepest
+def _compiled(step: EnsembleStep, model: ModelConfig, stream: int | None, device_outputs: frozenset[str]) -> Step:
+    return Step(
+        index=step.index,
+        model=step.model_name,
+        version="" if step.model_version < 0 else str(step.model_version),
+        inputs=step.inputs,
+        optional=frozenset(tensor.name for tensor in model.input if tensor.optional),
+        outputs=step.outputs,
+        decoupled=model.model_transaction_policy.decoupled,
+        stream=stream,
+        device_outputs=device_outputs,
+    )
 
-    def _line(self, stream: int | None) -> list[int | None]:
-        line: list[int | None] = []
-        while stream is not None:
-            line.append(stream)
-            stream = self._parents[stream]
-        return line
+
+def _device_outputs(step: EnsembleStep, graph: EnsembleGraph, devices: frozenset[int]) -> frozenset[str]:
+    """Outputs that only steps read, all of which (by index in `devices`) can take them where they are."""
+    readers = {output: [s.index for s in graph.consumers(tensor)] for output, tensor in step.outputs.items()}
+    return frozenset(
+        output
+        for output, tensor in step.outputs.items()
+        if tensor not in graph.outputs and readers[output] and devices.issuperset(readers[output])
+    )
+
+
+def _mixed(graph: EnsembleGraph, reader: EnsembleStep | None) -> str:
+    where = "its outputs" if reader is None else f"step {reader.index} ('{reader.model_name}')"
+    return (
+        f"ensemble '{graph.name}': {where} joins the answers of two independent decoupled steps; "
+        "let one of them feed the other, or join them in a Python model"
+    )
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,98 @@
+"""The one topological order, ensembles within ensembles, and which decoupled step an answer stems from."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.modelconfig import EnsembleGraph, nesting
+from argosy_runtime.modelconfig.lineage import Lineage
+from argosy_runtime.modelconfig.waves import waves
+
+names = st.sampled_from("abcdef")
+graphs = st.dictionaries(names, st.lists(st.sampled_from("abcdefxyz"), max_size=4), max_size=6)
+
+
+def inside(steps: dict[str, list[str]], name: str) -> set[str]:
+    """All that an ensemble runs, at any depth."""
+    found: set[str] = set()
+    while new := {model for each in (name, *found) for model in steps.get(each, ())} - found:
+        found |= new
+    return found
+
+
+@given(graphs)
+def test_inner_ensembles_come_first(steps):
+    order = nesting.inner_first(steps)
+    assert sorted(order) == sorted(steps)
+    sound = [name for name in order if not any(each in inside(steps, each) for each in {name} | inside(steps, name))]
+    assert order[: len(sound)] == sound, "those in a circle, or around one, come last"
+    for place, name in enumerate(sound):
+        assert steps.keys() & inside(steps, name) <= set(sound[:place])
+
+
+@given(graphs, st.sampled_from("abcdefxyz"))
+def test_who_follows_a_model(steps, model):
+    assert set(nesting.dependents(steps, model)) == {name for name in steps if model in inside(steps, name)}
+
+
+@given(graphs)
+def test_who_holds_itself(steps):
+    found = dict(nesting.circles(steps))
+    assert set(found) == {name for name in steps if name in inside(steps, name)}
+    for name, last in found.items():
+        assert name in steps[last]
+        assert last == name or last in inside(steps, name)
+
+
+flows = st.lists(st.tuples(st.frozensets(names, max_size=3), st.frozensets(names, max_size=2)), max_size=6)
+
+
+@given(flows, st.frozensets(names, max_size=2))
+def test_each_wave_has_what_it_needs_and_nobody_waits_in_vain(flow, first):
+    found = waves(range(len(flow)), lambda item: flow[item][0], lambda item: flow[item][1], first)
+    ready = set(first)
+    for wave in found:
+        assert wave == tuple(sorted(wave))
+        assert all(flow[item][0] <= ready for item in wave)
+        ready |= {tensor for item in wave for tensor in flow[item][1]}
+    left = set(range(len(flow))) - {item for wave in found for item in wave}
+    assert not any(flow[item][0] <= ready for item in left)
+
+
+def graph(*steps: tuple[str, str, str], outputs: str = "out") -> EnsembleGraph:
+    """Steps as (model, tensors it reads, tensors it writes); the ensemble's one input is `in`."""
+    config = ModelConfig(name="e")
+    config.input.add(name="in")
+    for name in outputs.split():
+        config.output.add(name=name)
+    for model, reads, writes in steps:
+        step = config.ensemble_scheduling.step.add(model_name=model, model_version=-1)
+        step.input_map.update({name: name for name in reads.split()})
+        step.output_map.update({name: name for name in writes.split()})
+    return EnsembleGraph.parse(config)
+
+
+def lineage(*steps: tuple[str, str, str], outputs: str = "out") -> Lineage:
+    """Steps whose model's name begins with s are decoupled."""
+    return Lineage.of(graph(*steps, outputs=outputs), lambda step: step.model_name.startswith("s"))
+
+
+def test_what_depends_on_a_decoupled_step_is_of_its_stream():
+    found = lineage(("s", "in", "a"), ("m", "in", "b"), ("n", "a b", "out"))
+    assert (found.streams, found.output, found.mixed) == ({0: None, 1: None, 2: 0}, 0, ())
+
+
+def test_a_decoupled_step_within_a_stream_opens_one_below():
+    found = lineage(("s1", "in", "a"), ("s2", "a", "b"), ("m", "a b", "out"))
+    assert (found.streams, found.output, found.mixed) == ({0: None, 1: 0, 2: 1}, 1, ())
+
+
+def test_streams_that_do_not_stem_from_each_other_are_mixed():
+    steps = (("s1", "in", "a"), ("s2", "in", "b"))
+    found = lineage(*steps, ("m", "a b", "out"))
+    assert [step.model_name for step in found.mixed if step is not None] == ["m"]
+    assert lineage(*steps, outputs="a b").mixed == (None,)
+
+
+def test_steps_that_can_never_run_have_no_stream():
+    assert lineage(("m", "in", "out"), ("n", "none", "x")).streams == {0: None}
