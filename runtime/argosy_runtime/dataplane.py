@@ -13,13 +13,13 @@ from .errors import DecoupledModelError, ErrorKind, ServingError, unavailable
 from .messages import Deliver, InferRequest, Submission
 from .modelcalls import ModelCalls
 from .repository import describing
-from .repository.layout import ModelFolder
+from .repository.folders.layout import ModelFolder
+from .repository.folders.watch import changes
 from .repository.options import ControlMode, RepositoryOptions
 from .repository.preparing import Preparer
 from .repository.records import ModelRecord
 from .repository.registry import Registry
-from .repository.served import ServedModel
-from .repository.watch import changes
+from .repository.serving.served import ServedModel
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family, exposition
 from .telemetry.log_settings import LogSettings, Setting

@@ -6,8 +6,8 @@ The schema is `tritonclient.grpc.model_config_pb2.ModelConfig`; nothing here def
 
 from .datatypes import config_type, element_size, numpy_dtype, v2_name, v2_of
 from .defaults import normalize
-from .ensemble import EnsembleGraph, EnsembleStep
-from .ensemble_models import check_cycles, check_steps, is_decoupled
+from .ensembles.fit import check_cycles, check_steps, is_decoupled
+from .ensembles.graph import EnsembleGraph, EnsembleStep
 from .errors import ConfigError, Violation
 from .instances import InstancePlacement, instances
 from .json_form import parse_json, to_json

@@ -12,7 +12,7 @@ from argosy_runtime.telemetry.metrics import ModelSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .records import ModelRecord, State
-from .served import ServedVersion
+from .serving.served import ServedVersion
 
 TensorMetadata: TypeAlias = pb.ModelMetadataResponse.TensorMetadata
 _Row: TypeAlias = tuple[str, int, str, str]

@@ -7,15 +7,16 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime import backends
 from argosy_runtime.errors import ServingError, invalid, unavailable
-from argosy_runtime.modelconfig import ConfigError, check_cycles, check_steps, is_decoupled, nesting
+from argosy_runtime.modelconfig import ConfigError, check_cycles, check_steps, is_decoupled
+from argosy_runtime.modelconfig.ensembles import nesting
 from argosy_runtime.scheduling.ensemble import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
-from .layout import ModelFolder
+from .folders.layout import ModelFolder
 from .preparing import Prepared, declared_config
 from .records import UNLOADED, ModelRecord
 from .retirement import Retirement
-from .served import ServedEnsemble, ServedVersion
+from .serving.served import ServedEnsemble, ServedVersion
 
 _log = logging.getLogger("argosy.repository")
 

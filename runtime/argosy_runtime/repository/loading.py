@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 
 from . import ensembles, unsupported
-from .layout import ModelFolder
+from .folders.layout import ModelFolder
 from .preparing import Prepared, Preparer
 from .records import ModelRecord
 from .retirement import Retirement
-from .served import LoadingVersion, ServedVersion
+from .serving.served import LoadingVersion, ServedVersion
 
 _log = logging.getLogger("argosy.repository")
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
 
 from .records import UNLOADED, ModelRecord, VersionRecord
-from .served import ServedVersion
+from .serving.served import ServedVersion
 
 
 def find(records: Mapping[str, ModelRecord], name: str, version: str) -> ServedVersion:

@@ -17,7 +17,7 @@ from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import require
 
 from . import unsupported
-from .layout import ModelFolder, inside
+from .folders.layout import ModelFolder, inside
 from .options import RepositoryOptions
 
 

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from argosy_runtime.errors import ServingError
 
-from .layout import ModelFolder
+from .folders.layout import ModelFolder
 from .preparing import Prepared
-from .served import ServedVersion
+from .serving.served import ServedVersion
 
 UNLOADED = "unloaded"
 """Why a version is unavailable that was taken out of service, or never got there though nothing is wrong with it."""

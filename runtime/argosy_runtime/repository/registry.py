@@ -9,18 +9,19 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from argosy_runtime.errors import ServingError, internal
-from argosy_runtime.modelconfig import nesting
+from argosy_runtime.modelconfig.ensembles import nesting
 
-from . import ensembles, layout, lookup
-from .catalog import Catalog
-from .layout import ModelFolder
+from . import ensembles, lookup
+from .folders import layout
+from .folders.catalog import Catalog
+from .folders.layout import ModelFolder
+from .folders.overrides import OverrideStore
 from .loading import Loader, NewVersion, serving_error
 from .options import RepositoryOptions
-from .overrides import OverrideStore
 from .preparing import Preparer
 from .records import ModelRecord
 from .retirement import Retirement
-from .served import ServedVersion
+from .serving.served import ServedVersion
 from .work import OwnedWork
 
 _log = logging.getLogger("argosy.repository")

@@ -3,9 +3,9 @@
 import asyncio
 import logging
 
-from .overrides import OverrideStore
+from .folders.overrides import OverrideStore
 from .records import UNLOADED, ModelRecord, VersionRecord
-from .served import ServedVersion
+from .serving.served import ServedVersion
 
 _log = logging.getLogger("argosy.repository")
 

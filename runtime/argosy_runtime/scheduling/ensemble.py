@@ -13,8 +13,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
-from argosy_runtime.modelconfig.ensemble import EnsembleGraph, EnsembleStep
-from argosy_runtime.modelconfig.lineage import Lineage
+from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph, EnsembleStep
+from argosy_runtime.modelconfig.ensembles.lineage import Lineage
 
 
 @dataclass(frozen=True, slots=True)

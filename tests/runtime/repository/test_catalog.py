@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from argosy_runtime.errors import ErrorKind, ServingError
-from argosy_runtime.repository import layout
-from argosy_runtime.repository.catalog import Catalog
+from argosy_runtime.repository.folders import layout
+from argosy_runtime.repository.folders.catalog import Catalog
 
 LONG_AGO = 1_000_000_000
 

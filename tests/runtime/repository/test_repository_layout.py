@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from argosy_runtime.errors import ErrorKind, ServingError
-from argosy_runtime.repository import layout
+from argosy_runtime.repository.folders import layout
 
 CONFIG = 'backend: "python"\n'
 

@@ -1,8 +1,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from argosy_runtime.repository.layout import ModelFolder, scan_all
-from argosy_runtime.repository.watch import Changes, changes
+from argosy_runtime.repository.folders.layout import ModelFolder, scan_all
+from argosy_runtime.repository.folders.watch import Changes, changes
 
 
 def folder(name: str, fingerprint: str = "f", content: str = "c") -> ModelFolder:

@@ -6,7 +6,7 @@ from tritonclient.grpc import model_config_pb2 as mc
 
 from argosy_runtime.errors import ErrorKind
 from argosy_runtime.messages import InferResponse, Tensor
-from argosy_runtime.repository.reshaping import OutputShapes
+from argosy_runtime.repository.serving.reshaping import OutputShapes
 
 
 def shapes(dims: list[int], own: list[int], max_batch_size: int) -> OutputShapes:

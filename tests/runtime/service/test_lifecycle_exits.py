@@ -16,7 +16,7 @@ from argosy_runtime.frontends.grpc import listener as grpc_frontend
 from argosy_runtime.frontends.http import app as http_frontend
 from argosy_runtime.repository import preparing
 from argosy_runtime.repository.options import ControlMode
-from argosy_runtime.repository.served import ServedModel
+from argosy_runtime.repository.serving.served import ServedModel
 
 
 def processes() -> list[psutil.Process]:

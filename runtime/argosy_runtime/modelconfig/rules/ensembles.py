@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.modelconfig.ensemble import EnsembleGraph
+from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph
 from argosy_runtime.modelconfig.errors import Violation
 from argosy_runtime.modelconfig.platforms import ENSEMBLE
 

@@ -19,6 +19,8 @@ from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.execution.thread import ThreadInstance
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig import InstancePlacement, instances
+from argosy_runtime.repository.options import RepositoryOptions
+from argosy_runtime.repository.preparing import Prepared, load_timeout
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ensemble import EnsembleSteps
@@ -27,8 +29,6 @@ from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
 from .holds import Holds
-from .options import RepositoryOptions
-from .preparing import Prepared, load_timeout
 from .reshaping import OutputShapes
 
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .datatypes import config_name
-from .ensemble import EnsembleGraph, EnsembleStep
-from .errors import Violation
+from argosy_runtime.modelconfig.datatypes import config_name
+from argosy_runtime.modelconfig.errors import Violation
+from argosy_runtime.modelconfig.shapes import full_shape, shape_text, tensors_fit
+
+from .graph import EnsembleGraph, EnsembleStep
 from .lineage import Lineage
 from .nesting import circles
-from .shapes import full_shape, shape_text, tensors_fit
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ runs once for each of its answers: it is that step's *stream*.
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from .ensemble import EnsembleGraph, EnsembleStep
+from .graph import EnsembleGraph, EnsembleStep
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelWarmup
 from argosy_runtime.errors import invalid
 from argosy_runtime.messages import Array, InferRequest, Tensor
 from argosy_runtime.modelconfig.datatypes import numpy_dtype, v2_name
+from argosy_runtime.repository.folders.layout import WARMUP_FOLDER, inside
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.tensors import StringsError, split_strings, string_array
-
-from .layout import WARMUP_FOLDER, inside
 
 
 def batches(config: ModelConfig, model_dir: Path, admission: Admission) -> list[list[InferRequest]]:
