@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 
 BatchKey = tuple[tuple[str, tuple[int, ...], bytes | None], ...]
 """Which requests may share a batch: of each input that decides it the name, the shape without the batch and, where
@@ -29,7 +29,7 @@ class RunningBatch(Protocol):
         """Its client has gone."""
 
 
-class QueuedRequest(Submission):
+class QueuedRequest:
     """One request from its arrival to its last response. Compared by identity; times are nanoseconds.
 
     `size` is its batch size (1 where the model does not batch). `key` says which requests may share its batch: those
