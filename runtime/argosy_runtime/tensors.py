@@ -85,6 +85,11 @@ class Tensor:
             data = self._data = _encoded(self.datatype, self.array)
         return data
 
+    @property
+    def raw(self) -> Data | None:
+        """The data as the wire has it, if nobody has to make it so first."""
+        return self._data
+
     def spec(self) -> TensorSpec:
         """All of it but the data."""
         return TensorSpec(self.name, self.datatype, self.shape)

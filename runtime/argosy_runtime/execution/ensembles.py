@@ -1,21 +1,22 @@
 """Runs ensembles: drives the state machine of `scheduling.ensemble` with real calls of this server's models."""
 
-from dataclasses import dataclass, field
-from time import monotonic_ns
 from typing import Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
-from argosy_runtime.scheduling.ensemble import EnsembleRun, EnsembleSteps, Progress, StepCall
+from argosy_runtime.scheduling.ensemble import EnsembleRun, Progress, StepCall
+from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
+
+from .clock import Clock
 
 
 class Models(Protocol):
     """The models of an ensemble's steps."""
 
-    def submit_step(self, request: InferRequest, deliver: Deliver) -> Submission:
-        """Start a step's request; the responses go to `deliver`. Raises ServingError."""
+    def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
+        """Start a request of a step; the responses go to `deliver`. Raises ServingError."""
 
     def hold(self) -> None:
         """A request begins that may need any of them."""
@@ -24,112 +25,149 @@ class Models(Protocol):
         """It is over."""
 
 
-@dataclass(eq=False)
-class EnsembleSubmission:
-    """One request on its way through an ensemble, and the calls of steps that are open."""
-
-    runner: "EnsembleRunner"
-    run: EnsembleRun
-    request: InferRequest
-    deliver: Deliver
-    arrived: int
-    size: int
-    open: dict[StepCall, Submission] = field(default_factory=dict)
-    over: bool = False
-
-    def cancel(self) -> None:
-        """See `Submission`."""
-        self.runner.cancel(self)
-
-    def pause(self) -> None:
-        """See `Submission`: the steps that are open now wait."""
-        for submission in list(self.open.values()):
-            submission.pause()
-
-    def resume(self) -> None:
-        """See `Submission`."""
-        for submission in list(self.open.values()):
-            submission.resume()
-
-
 class EnsembleRunner:
     """One version of an ensemble. Steps of different requests overlap freely; tensors are passed on, never copied."""
 
-    def __init__(self, steps: EnsembleSteps, version: int, models: Models, statistics: ModelStatistics) -> None:
+    def __init__(
+        self, steps: EnsembleSteps, version: int, models: Models, statistics: ModelStatistics, clock: Clock
+    ) -> None:
+        self.name = steps.name
+        self.version = str(version)
+        self.models = models
+        self.clock = clock
         self._steps = steps
-        self._version = str(version)
-        self._models = models
         self._statistics = statistics
 
-    def submit(self, request: InferRequest, size: int, deliver: Deliver) -> EnsembleSubmission:
+    def submit(self, request: InferRequest, size: int, deliver: Deliver) -> "EnsembleRequest":
         """Start a request; `deliver` gets its responses, the last one final."""
-        run = EnsembleRun(self._steps, request, self._version)
-        job = EnsembleSubmission(self, run, request, deliver, monotonic_ns(), size)
-        self._models.hold()
-        self._follow(job, run.start())
-        return job
+        run = EnsembleRun(self._steps, request)
+        running = EnsembleRequest(self, run, request, size, deliver)
+        self.models.hold()
+        running.follow(run.start())
+        return running
 
-    def cancel(self, job: EnsembleSubmission) -> None:
-        """The client has gone."""
-        if not job.over:
-            error = ServingError(
-                ErrorKind.CANCELLED, f"{job.request.log_prefix}Request was cancelled", FailureReason.CANCELED
-            )
-            self._send(job, InferResponse("", "", error=error))
-            self._cancel_open(job)
-
-    def _follow(self, job: EnsembleSubmission, progress: Progress) -> None:
-        for call in progress.calls:
-            self._call(job, call)
-        for response in progress.responses:
-            self._send(job, response)
-            if response.error is not None:
-                self._cancel_open(job)
-
-    def _call(self, job: EnsembleSubmission, call: StepCall) -> None:
-        finished = False
-
-        def receive(response: InferResponse) -> None:
-            nonlocal finished
-            if response.final:
-                finished = True
-                job.open.pop(call, None)
-            if not job.over:
-                self._follow(job, job.run.receive(call, response))
-
-        try:
-            submission = self._models.submit_step(call.request, receive)
-        except ServingError as error:
-            receive(InferResponse("", "", error=self._blame(error, call)))
+    def ended(self, size: int, total: int, error: ServingError | None) -> None:
+        """A request has its last response, after `total` nanoseconds."""
+        self.models.release()
+        if error is not None:
+            self._statistics.failed(total, error.reason or FailureReason.BACKEND)
             return
-        if not finished:
-            job.open[call] = submission
-
-    def _blame(self, error: ServingError, call: StepCall) -> ServingError:
-        return ServingError(error.kind, f"in ensemble '{self._steps.name}', {error.message}", error.reason)
-
-    def _cancel_open(self, job: EnsembleSubmission) -> None:
-        for submission in list(job.open.values()):
-            submission.cancel()
-        job.open.clear()
-
-    def _send(self, job: EnsembleSubmission, response: InferResponse) -> None:
-        if job.over:
-            return
-        response.model_name = self._steps.name
-        response.model_version = self._version
-        response.id = job.request.id
-        if response.final:
-            job.over = True
-            self._models.release()
-            self._count(job, response)
-        job.deliver(response)
-
-    def _count(self, job: EnsembleSubmission, response: InferResponse) -> None:
-        total = monotonic_ns() - job.arrived
-        if response.error is not None:
-            self._statistics.failed(total, response.error.reason or FailureReason.BACKEND)
-            return
-        self._statistics.succeeded(1, total, 0, job.size)
+        self._statistics.succeeded(1, total, 0, size)
         # An ensemble does nothing but wait for its steps, which tell their own queueing and computing apart.
-        self._statistics.ran(1, job.size, ExecutionTimes(0, total, 0))
+        self._statistics.ran(1, size, ExecutionTimes(0, total, 0))
+
+
+class EnsembleRequest(Submission):
+    """One request on its way through an ensemble, and the calls of steps that are open."""
+
+    __slots__ = ("_arrived", "_deliver", "_ensemble", "_over", "_paused", "_request", "_run", "_size", "open")
+
+    def __init__(
+        self, ensemble: EnsembleRunner, run: EnsembleRun, request: InferRequest, size: int, deliver: Deliver
+    ) -> None:
+        self._ensemble = ensemble
+        self._run = run
+        self._request = request
+        self._size = size
+        self._deliver = deliver
+        self._arrived = ensemble.clock.now()
+        self._over = False
+        self._paused = False
+        self.open: set[OpenCall] = set()
+
+    def follow(self, progress: Progress) -> None:
+        """Do what the state machine says comes next."""
+        for call in progress.calls:
+            if self._over:
+                return
+            self._call(call)
+        for response in progress.responses:
+            self._send(response)
+
+    def receive(self, call: StepCall, response: InferResponse) -> None:
+        """A step has answered."""
+        if not self._over:
+            self.follow(self._run.receive(call, response))
+
+    def cancel(self) -> None:
+        """See `Submission`."""
+        text = f"{self._request.log_prefix}Request was cancelled"
+        self._send(InferResponse(error=ServingError(ErrorKind.CANCELLED, text, FailureReason.CANCELED)))
+
+    def pause(self) -> None:
+        """See `Submission`: the steps wait, those that are called later too."""
+        self._paused = True
+        for call in list(self.open):
+            call.submission.pause()
+
+    def resume(self) -> None:
+        """See `Submission`."""
+        self._paused = False
+        for call in list(self.open):
+            call.submission.resume()
+
+    def _call(self, call: StepCall) -> None:
+        step = OpenCall(self, call)
+        self.open.add(step)
+        try:
+            submission = self._ensemble.models.submit_step(call.step.index, call.request, step.receive)
+        except ServingError as error:
+            text = f"in ensemble '{self._ensemble.name}', {error.message}"
+            step.receive(InferResponse(error=ServingError(error.kind, text, error.reason)))
+            return
+        if step not in self.open:
+            return
+        step.submission = submission
+        if self._over:
+            submission.cancel()
+        elif self._paused:
+            submission.pause()
+
+    def _send(self, response: InferResponse) -> None:
+        if self._over:
+            return
+        response.model_name = self._ensemble.name
+        response.model_version = self._ensemble.version
+        response.id = self._request.id
+        if response.final:
+            self._over = True
+            self._ensemble.ended(self._size, self._ensemble.clock.now() - self._arrived, response.error)
+        if response.error is not None:
+            for call in list(self.open):
+                call.submission.cancel()
+        self._deliver(response)
+
+
+class OpenCall:
+    """A step's call that is not over."""
+
+    __slots__ = ("_call", "_request", "submission")
+
+    def __init__(self, request: EnsembleRequest, call: StepCall) -> None:
+        self._request = request
+        self._call = call
+        self.submission: Submission = _NOT_YET
+
+    def receive(self, response: InferResponse) -> None:
+        """See `Deliver`."""
+        if response.final:
+            self._request.open.discard(self)
+        self._request.receive(self._call, response)
+
+
+class _NotYet(Submission):
+    """Stands for a call while it is being made."""
+
+    __slots__ = ()
+
+    def cancel(self) -> None:
+        """See `Submission`."""
+
+    def pause(self) -> None:
+        """See `Submission`."""
+
+    def resume(self) -> None:
+        """See `Submission`."""
+
+
+_NOT_YET = _NotYet()

@@ -9,7 +9,7 @@ from argosy_runtime import backends
 from argosy_runtime.errors import ServingError, invalid, unavailable
 from argosy_runtime.modelconfig import ConfigError, check_cycles, check_steps, is_decoupled
 from argosy_runtime.modelconfig.ensembles import nesting
-from argosy_runtime.scheduling.ensemble import EnsembleSteps
+from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .folders.layout import ModelFolder

@@ -2,162 +2,105 @@
 
 Tensors live in scopes. A step that answers once writes into the scope it was called in. A decoupled step answers any
 number of times, and each answer opens a scope of its own below, in which the steps behind it run again; they see the
-scopes above.
+scopes above. Which step is ready is known by counting: each scope has, by step, how many tensors it still waits for.
 The ensemble answers once for each scope at the depth of its deepest output.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.messages import (
+    InferRequest,
+    InferResponse,
+    RequestPlan,
+    ResponsePlan,
+    Tensor,
+    planned_response,
+)
+from argosy_runtime.tensors import Data
 
-from tritonclient.grpc.model_config_pb2 import ModelConfig
-
-from argosy_runtime.errors import ServingError, internal, invalid
-from argosy_runtime.messages import InferRequest, InferResponse, Tensor
-from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph, EnsembleStep
-from argosy_runtime.modelconfig.ensembles.lineage import Lineage
+from .ensemble_steps import NO_STREAM, EnsembleSteps, Step, remember
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step; maps go from model to ensemble tensor. `stream` is the decoupled step that drives it, if any.
+class Scope:
+    """What is known at one place of the tree of answers: tensors, and what is still missing, of the scopes above too.
 
-    `device_outputs` are the model's outputs that only steps read which can take them in a device's memory.
+    `missing` is by step, `left` counts wanted outputs; `to_call` are the steps of this depth that have not been called,
+    `open` the calls that are not over.
     """
 
-    index: int
-    model: str
-    version: str
-    inputs: Mapping[str, str]
-    optional: frozenset[str]
-    outputs: Mapping[str, str]
-    decoupled: bool
-    stream: int | None
-    device_outputs: frozenset[str] = frozenset()
+    __slots__ = ("children", "left", "missing", "open", "parent", "stream", "to_call", "values")
+
+    def __init__(
+        self,
+        parent: "Scope | None",
+        stream: int,
+        values: list[Tensor | None],
+        missing: list[int],
+        left: int,
+        steps: int,
+    ) -> None:
+        self.parent = parent
+        self.stream = stream
+        self.values = values
+        self.missing = missing
+        self.left = left
+        self.to_call = steps
+        self.open = 0
+        self.children: list[Scope] = []
 
 
-@dataclass(frozen=True, slots=True)
-class EnsembleSteps:
-    """The graph, ready to run: steps, outputs, and the decoupled step at whose pace it answers (None: once)."""
-
-    name: str
-    steps: tuple[Step, ...]
-    outputs: tuple[str, ...]
-    stream: int | None
-
-    @classmethod
-    def of(
-        cls,
-        config: ModelConfig,
-        step_config: Callable[[str, int], ModelConfig],
-        takes_device_tensors: Callable[[ModelConfig], bool] = lambda config: False,
-    ) -> "EnsembleSteps":
-        """Compile a config whose graph is checked; `step_config(model, version)` gives a step's model's config.
-
-        Raises ServingError where it cannot run.
-        """
-        graph = EnsembleGraph.parse(config)
-        models = [step_config(step.model_name, step.model_version) for step in graph.steps]
-        lineage = Lineage.of(graph, lambda step: models[step.index].model_transaction_policy.decoupled)
-        if len(lineage.streams) < len(graph.steps):
-            raise invalid(f"ensemble '{graph.name}' contains a cycle or a tensor that no step writes")
-        if lineage.mixed:
-            raise invalid(_mixed(graph, lineage.mixed[0]))
-        devices = frozenset(step.index for step in graph.steps if takes_device_tensors(models[step.index]))
-        steps = tuple(
-            _compiled(step, models[step.index], lineage.streams[step.index], _device_outputs(step, graph, devices))
-            for step in graph.steps
-        )
-        return cls(graph.name, steps, graph.outputs, lineage.output)
-
-
-def _compiled(step: EnsembleStep, model: ModelConfig, stream: int | None, device_outputs: frozenset[str]) -> Step:
-    return Step(
-        index=step.index,
-        model=step.model_name,
-        version="" if step.model_version < 0 else str(step.model_version),
-        inputs=step.inputs,
-        optional=frozenset(tensor.name for tensor in model.input if tensor.optional),
-        outputs=step.outputs,
-        decoupled=model.model_transaction_policy.decoupled,
-        stream=stream,
-        device_outputs=device_outputs,
-    )
-
-
-def _device_outputs(step: EnsembleStep, graph: EnsembleGraph, devices: frozenset[int]) -> frozenset[str]:
-    """Outputs that only steps read, all of which (by index in `devices`) can take them where they are."""
-    readers = {output: [s.index for s in graph.consumers(tensor)] for output, tensor in step.outputs.items()}
-    return frozenset(
-        output
-        for output, tensor in step.outputs.items()
-        if tensor not in graph.outputs and readers[output] and devices.issuperset(readers[output])
-    )
-
-
-def _mixed(graph: EnsembleGraph, reader: EnsembleStep | None) -> str:
-    where = "its outputs" if reader is None else f"step {reader.index} ('{reader.model_name}')"
-    return (
-        f"ensemble '{graph.name}': {where} joins the answers of two independent decoupled steps; "
-        "let one of them feed the other, or join them in a Python model"
-    )
-
-
-@dataclass(slots=True, eq=False)
-class Scope:
-    """Tensors known at one place of the tree of answers."""
-
-    parent: "Scope | None"
-    stream: int | None
-    tensors: dict[str, Tensor] = field(default_factory=dict)
-    children: list["Scope"] = field(default_factory=list)
-    called: set[int] = field(default_factory=set)
-    answered: bool = False
-
-    def find(self, name: str) -> Tensor | None:
-        """A tensor of this scope or one above."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.tensors:
-                return scope.tensors[name]
-            scope = scope.parent
-        return None
-
-
-@dataclass(slots=True, eq=False)
 class StepCall:
     """A step to run now: its request, and where its answers belong. `made`: what its answers had, by output."""
 
-    step: Step
-    scope: Scope
-    request: InferRequest
-    made: dict[str, Tensor] = field(default_factory=dict)
+    __slots__ = ("made", "request", "scope", "step")
+
+    def __init__(self, step: Step, scope: Scope, request: InferRequest) -> None:
+        self.step = step
+        self.scope = scope
+        self.request = request
+        self.made: dict[str, Tensor] = {}
 
 
-@dataclass(slots=True)
 class Progress:
     """What follows from an event: calls to make, responses to send. The last response of the ensemble is final."""
 
-    calls: list[StepCall] = field(default_factory=list)
-    responses: list[InferResponse] = field(default_factory=list)
+    __slots__ = ("calls", "responses")
+
+    def __init__(self) -> None:
+        self.calls: list[StepCall] = []
+        self.responses: list[InferResponse] = []
 
 
 class EnsembleRun:
     """One request on its way through an ensemble."""
 
-    def __init__(self, steps: EnsembleSteps, request: InferRequest, version: str) -> None:
+    __slots__ = ("_open", "_request", "_root", "_sent", "_steps", "_wanted", "done")
+
+    def __init__(self, steps: EnsembleSteps, request: InferRequest) -> None:
         self._steps = steps
         self._request = request
-        self._version = version
-        self._root = Scope(parent=None, stream=None, tensors=dict(request.inputs))
+        self._wanted = steps.wanted(request.requested_outputs)
+        nothing: list[Tensor | None] = [None] * len(steps.slots)
+        self._root = Scope(None, NO_STREAM, nothing, steps.needs.copy(), self._wanted.count, steps.at_depth(NO_STREAM))
         self._open = 0
-        # Tensors that stood in an answer, by identity: scopes keep them all for as long as this lives.
-        self._sent: set[int] = set()
+        # What stood in the last answer, by place: of a stream's answers some tensors are the same ones again.
+        self._sent: list[Tensor | None] = [None] * len(self._wanted.slots)
         self.done = False
 
     def start(self) -> Progress:
         """The steps that the request's own inputs allow."""
         progress = Progress()
-        self._explore(self._root, progress)
+        steps, root = self._steps, self._root
+        inputs = self._request.inputs
+        for name in inputs:
+            slot = steps.slots.get(name)
+            if slot is not None:
+                self._write(root, slot, inputs[name], progress)
+        for slot in steps.inputs:
+            if root.values[slot] is None:
+                for step in steps.may_lack[slot]:
+                    self._one_less(root, step, progress)
+        for step in steps.needing_nothing:
+            self._call(root, step, progress)
         self._settle(progress)
         return progress
 
@@ -170,91 +113,164 @@ class EnsembleRun:
             return self._fail(response.error)
         if response.final:
             self._open -= 1
-        if response.outputs or not call.step.decoupled:
-            got = {tensor.name: tensor for tensor in response.outputs}
-            if missing := [name for name in call.step.outputs if name not in got]:
-                return self._fail(self._unwritten(call.step, missing[0]))
-            self._explore(self._write(call, got, response.repeated), progress)
+            call.scope.open -= 1
+        outputs = response.outputs
+        says_something = bool(outputs) or not call.step.decoupled
+        if says_something and not self._receive_outputs(call, outputs, response.repeated, progress):
+            return self._fail(self._unwritten(call.step, outputs))
+        if response.final:
+            self._forget(call.scope)
         self._settle(progress)
         return progress
 
-    def _unwritten(self, step: Step, output: str) -> ServingError:
-        return internal(
-            f"in ensemble '{self._steps.name}', the step of model '{step.model}' answered without its output '{output}'"
-        )
+    def _receive_outputs(
+        self, call: StepCall, outputs: list[Tensor], repeated: frozenset[str], progress: Progress
+    ) -> bool:
+        """Put an answer where it belongs; False where an output of the step is missing."""
+        step, scope = call.step, call.scope
+        if step.decoupled:
+            scope = self._below(scope, step)
+        found = 0
+        for tensor in outputs:
+            slot = step.outputs.get(tensor.name)
+            if slot is None:
+                continue
+            found += 1
+            known = _known(call, tensor, tensor.name in repeated) if step.decoupled else tensor
+            self._write(scope, slot, known, progress)
+        if step.decoupled:
+            self._forget(scope)
+        return found == len(step.outputs)
 
-    def _write(self, call: StepCall, got: Mapping[str, Tensor], repeated: frozenset[str]) -> Scope:
-        """Put an answer where it belongs; returns the scope in which something became known."""
-        scope = call.scope
-        if call.step.decoupled:
-            scope = Scope(parent=call.scope, stream=call.step.index)
-            call.scope.children.append(scope)
-        for name, tensor_name in call.step.outputs.items():
-            if name not in repeated or name not in call.made:
-                call.made[name] = got[name].renamed(tensor_name)
-            scope.tensors[tensor_name] = call.made[name]
-        return scope
+    def _below(self, scope: Scope, step: Step) -> Scope:
+        """A scope for one answer of a decoupled step; it begins with what is known above."""
+        depth = step.index
+        below = Scope(scope, depth, scope.values.copy(), scope.missing.copy(), scope.left, self._steps.at_depth(depth))
+        scope.children.append(below)
+        return below
 
-    def _explore(self, scope: Scope, progress: Progress) -> None:
-        """Call every step that belongs to this scope, or one below, and has all it needs."""
-        for step in self._steps.steps:
-            if step.stream == scope.stream and step.index not in scope.called:
-                inputs = self._inputs(step, scope)
-                if inputs is not None:
-                    scope.called.add(step.index)
-                    self._open += 1
-                    progress.calls.append(StepCall(step, scope, self._step_request(step, inputs)))
-        self._answer(scope, progress)
-        for child in scope.children:
-            self._explore(child, progress)
+    def _write(self, scope: Scope, slot: int, tensor: Tensor, progress: Progress) -> None:
+        """A tensor is known, here and in every scope below."""
+        if scope.values[slot] is not None:
+            return
+        scope.values[slot] = tensor
+        for step in self._steps.readers[slot]:
+            self._one_less(scope, step, progress)
+        if self._wanted.flags[slot]:
+            scope.left -= 1
+            if not scope.left and scope.stream == self._steps.stream:
+                self._answer(scope, progress)
+        for below in scope.children:
+            self._write(below, slot, tensor, progress)
 
-    def _inputs(self, step: Step, scope: Scope) -> dict[str, Tensor] | None:
+    def _one_less(self, scope: Scope, step: Step, progress: Progress) -> None:
+        scope.missing[step.index] -= 1
+        if not scope.missing[step.index] and step.stream == scope.stream:
+            self._call(scope, step, progress)
+
+    def _call(self, scope: Scope, step: Step, progress: Progress) -> None:
+        self._open += 1
+        scope.open += 1
+        scope.to_call -= 1
+        request = self._planned_request(step, scope.values) or self._step_request(step, scope.values)
+        progress.calls.append(StepCall(step, scope, request))
+
+    def _planned_request(self, step: Step, values: list[Tensor | None]) -> InferRequest | None:
+        """A step's request made of the plan of those like it; None where its tensors are not bytes already, or where
+        the ensemble's own request has no plan and says more than its tensors.
+        """
+        own = self._request
+        if own.plan is None and not _says_no_more(own):
+            return None
+        raw: list[Data] = []
+        key: list[object] = [own.plan, step.index]
+        for name, slot in step.inputs:
+            tensor = values[slot]
+            if tensor is None:
+                continue
+            data = tensor.raw
+            if data is None:
+                return None
+            raw.append(data)
+            key += (name, tensor.datatype, tensor.shape)
+        known = tuple(key)
+        plan = self._steps.request_plans.get(known)
+        if plan is None:
+            plan = RequestPlan(self._step_request(step, values))
+            remember(self._steps.request_plans, known, plan)
+        return plan.request(own.id, raw)
+
+    def _step_request(self, step: Step, values: list[Tensor | None]) -> InferRequest:
         inputs: dict[str, Tensor] = {}
-        for name, tensor_name in step.inputs.items():
-            tensor = scope.find(tensor_name)
+        for name, slot in step.inputs:
+            tensor = values[slot]
             if tensor is not None:
                 inputs[name] = tensor.renamed(name)
-            elif name not in step.optional or self._written_by_a_step(tensor_name):
-                return None
-        return inputs
-
-    def _written_by_a_step(self, tensor_name: str) -> bool:
-        return any(tensor_name in step.outputs.values() for step in self._steps.steps)
-
-    def _step_request(self, step: Step, inputs: dict[str, Tensor]) -> InferRequest:
-        request = self._request
+        own = self._request
         return InferRequest(
             model_name=step.model,
-            model_version=step.version,
             inputs=inputs,
-            id=request.id,
-            requested_outputs=tuple(step.outputs),
-            parameters=request.parameters,
-            sequence_id=request.sequence_id,
-            sequence_start=request.sequence_start,
-            sequence_end=request.sequence_end,
-            priority=request.priority,
-            timeout_us=request.timeout_us,
+            model_version=step.version,
+            id=own.id,
+            requested_outputs=step.requested,
+            parameters=own.parameters,
+            sequence_id=own.sequence_id,
+            sequence_start=own.sequence_start,
+            sequence_end=own.sequence_end,
+            priority=own.priority,
+            timeout_us=own.timeout_us,
             device_outputs=step.device_outputs,
         )
 
     def _answer(self, scope: Scope, progress: Progress) -> None:
-        if scope.answered or scope.stream != self._steps.stream:
-            return
-        names = self._request.requested_outputs or self._steps.outputs
-        tensors = [scope.find(name) for name in names]
-        outputs = [tensor for tensor in tensors if tensor is not None]
-        if len(outputs) < len(names):
-            return
-        scope.answered = True
-        once = self._steps.stream is None
-        self.done = once
-        repeated = frozenset(tensor.name for tensor in outputs if id(tensor) in self._sent)
-        self._sent.update(map(id, outputs))
-        response = InferResponse(
-            self._steps.name, self._version, self._request.id, outputs, final=once, repeated=repeated
-        )
+        tensors: list[Tensor] = []
+        for slot in self._wanted.slots:
+            tensor = scope.values[slot]
+            assert tensor is not None
+            tensors.append(tensor)
+        response = self._planned_response(tensors)
+        if response is None:
+            names = self._wanted.names
+            response = InferResponse(outputs=[tensors[i].renamed(names[i]) for i in range(len(names))])
+        if self._steps.stream == NO_STREAM:
+            self.done = True
+        else:
+            response.final = False
+            response.repeated = self._repeated(tensors)
         progress.responses.append(response)
+
+    def _planned_response(self, tensors: list[Tensor]) -> InferResponse | None:
+        """The response made of the plan of those like it; None where its tensors are not bytes already."""
+        raw: list[Data] = []
+        key: list[object] = [self._wanted.names]
+        for tensor in tensors:
+            data = tensor.raw
+            if data is None:
+                return None
+            raw.append(data)
+            key += (tensor.datatype, tensor.shape)
+        known = tuple(key)
+        plan = self._steps.response_plans.get(known)
+        if plan is None:
+            names = self._wanted.names
+            plan = ResponsePlan([tensors[i].renamed(names[i]).spec() for i in range(len(names))], {})
+            remember(self._steps.response_plans, known, plan)
+        return planned_response(plan, raw)
+
+    def _repeated(self, tensors: list[Tensor]) -> frozenset[str]:
+        names = self._wanted.names
+        again = frozenset([names[i] for i in range(len(names)) if tensors[i] is self._sent[i]])
+        for i in range(len(names)):
+            self._sent[i] = tensors[i]
+        return again
+
+    def _forget(self, scope: Scope) -> None:
+        """Let go of scopes of which nothing more will come, so that a long stream does not keep all it ever had."""
+        while scope.parent is not None and not (scope.open or scope.to_call or scope.children):
+            if scope.left and scope.stream == self._steps.stream:
+                return
+            scope.parent.children.remove(scope)
+            scope = scope.parent
 
     def _settle(self, progress: Progress) -> None:
         """Mark the end: nothing runs any more."""
@@ -263,15 +279,44 @@ class EnsembleRun:
         self.done = True
         if progress.responses:
             progress.responses[-1].final = True
-        elif self._steps.stream is not None:
-            progress.responses.append(InferResponse(self._steps.name, self._version, self._request.id))
+        elif self._steps.stream != NO_STREAM:
+            progress.responses.append(InferResponse())
         else:
             error = internal(f"in ensemble '{self._steps.name}', not all outputs were produced")
-            progress.responses.append(self._error(error))
+            progress.responses.append(InferResponse(error=error))
 
     def _fail(self, error: ServingError) -> Progress:
         self.done = True
-        return Progress(responses=[self._error(error)])
+        progress = Progress()
+        progress.responses.append(InferResponse(error=error))
+        return progress
 
-    def _error(self, error: ServingError) -> InferResponse:
-        return InferResponse(self._steps.name, self._version, self._request.id, error=error)
+    def _unwritten(self, step: Step, outputs: list[Tensor]) -> ServingError:
+        got = {tensor.name for tensor in outputs}
+        missing = next(iter([name for name in step.outputs if name not in got]), "")
+        return internal(
+            f"in ensemble '{self._steps.name}', the step of model '{step.model}' answered without its output "
+            f"'{missing}'"
+        )
+
+
+def _known(call: StepCall, tensor: Tensor, repeated: bool) -> Tensor:
+    """The one object for what an inner ensemble repeats, and another for all else: so it is known again by identity."""
+    before = call.made.get(tensor.name)
+    if repeated and before is not None:
+        return before
+    known = tensor.reshaped(tensor.shape) if tensor is before else tensor
+    call.made[tensor.name] = known
+    return known
+
+
+def _says_no_more(request: InferRequest) -> bool:
+    """Whether a request says nothing that steps' requests take over but its id and tensors."""
+    return not (
+        request.parameters
+        or request.sequence_id
+        or request.sequence_start
+        or request.sequence_end
+        or request.priority
+        or request.timeout_us
+    )

@@ -5,8 +5,10 @@ import pytest
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.messages import InferRequest, InferResponse, Tensor
-from argosy_runtime.scheduling.ensemble import EnsembleRun, EnsembleSteps, Progress, StepCall
+from argosy_runtime.messages import InferRequest, InferResponse, RequestPlan, Tensor
+from argosy_runtime.scheduling.ensemble import EnsembleRun, Progress, StepCall
+from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
+from argosy_runtime.tensors import raw_tensor
 
 
 def tensor(name: str, value: float = 0.0) -> Tensor:
@@ -36,7 +38,7 @@ def step_config(name: str, version: int) -> ModelConfig:
 def start(config: ModelConfig, requested: tuple[str, ...] = ()) -> tuple[EnsembleRun, Progress]:
     steps = EnsembleSteps.of(config, step_config)
     request = InferRequest("e", {"in": tensor("in", 1)}, id="7", requested_outputs=requested)
-    run = EnsembleRun(steps, request, "1")
+    run = EnsembleRun(steps, request)
     return run, run.start()
 
 
@@ -190,6 +192,98 @@ def test_requested_outputs_only():
     assert [t.name for t in response.outputs] == ["extra"]
 
 
+def raw(name: str, value: float) -> Tensor:
+    return raw_tensor(name, "FP32", (1,), np.float32(value).tobytes())
+
+
+def planned_run(plan: RequestPlan | None, steps: EnsembleSteps, **fields) -> tuple[EnsembleRun, Progress]:
+    data = np.float32(1).tobytes()
+    request = plan.request("7", [data]) if plan else InferRequest("e", {"in": raw("in", 1)}, id="7", **fields)
+    run = EnsembleRun(steps, request)
+    return run, run.start()
+
+
+def through(run: EnsembleRun, progress: Progress) -> tuple[list[InferRequest], InferResponse]:
+    """The requests of a chain's steps, and its response."""
+    seen = []
+    while progress.calls:
+        (call,) = progress.calls
+        seen.append(call.request)
+        progress = run.receive(call, InferResponse("a", "1", outputs=[raw("y", 2)]))
+    (response,) = progress.responses
+    return seen, response
+
+
+def test_steps_of_requests_alike_have_one_plan_and_their_bytes_pass_through():
+    steps = EnsembleSteps.of(CHAIN, step_config)
+    plan = RequestPlan(InferRequest("e", {"in": raw("in", 0)}, parameters={"p": 1}))
+    first, second = (through(*planned_run(plan, steps)) for _ in range(2))
+    for one, other in zip(first[0], second[0], strict=True):
+        assert one.plan is not None
+        assert one.plan is other.plan
+        assert (one.id, one.parameters) == ("7", {"p": 1})
+    assert [step.model_name for step in first[0]] == ["a", "b"]
+    assert first[0][1].raw == [np.float32(2).tobytes()]
+    assert first[1].plan is second[1].plan
+    assert [(t.name, t.array[0]) for t in first[1].outputs] == [("out", 2)]
+
+
+def test_requests_without_a_plan_share_one_where_they_say_nothing_more():
+    steps = EnsembleSteps.of(CHAIN, step_config)
+    (plain, _), (again, _) = (through(*planned_run(None, steps)) for _ in range(2))
+    assert plain[0].plan is again[0].plan is not None
+    for fields in ({"parameters": {"p": 1}}, {"priority": 1}, {"timeout_us": 5}, {"sequence_id": 3}):
+        (own, _) = through(*planned_run(None, steps, **fields))
+        assert own[0].plan is None
+        ((name, value),) = fields.items()
+        assert getattr(own[0], name) == value
+
+
+def test_a_tensor_of_another_shape_has_another_plan():
+    steps = EnsembleSteps.of(CHAIN, step_config)
+    run, progress = planned_run(None, steps)
+    (call,) = progress.calls
+    wide = raw_tensor("y", "FP32", (2,), bytes(8))
+    (small, *_), _ = through(*planned_run(None, steps))
+    (second,) = run.receive(call, InferResponse("a", "1", outputs=[wide])).calls
+    assert second.request.plan is not small.plan
+    assert second.request.inputs["x"].shape == (2,)
+
+
+def test_a_long_stream_does_not_keep_what_it_had():
+    run, progress = start(STREAM)
+    stream, side = progress.calls
+    answer(run, side, "y")
+    for _ in range(3):
+        (call,) = answer(run, stream, "y", final=False).calls
+        assert len(call.scope.parent.children) == 1
+        answer(run, call, "y")
+        assert call.scope.parent.children == []
+
+
+def test_a_stream_of_streams_answers_at_the_depth_of_its_deepest_output():
+    config = ensemble(
+        ("stream1", {"x": "in"}, {"y": "word"}),
+        ("stream2", {"x": "word"}, {"y": "letter"}),
+        ("b", {"w": "word", "l": "letter"}, {"y": "out"}),
+        outputs=("out", "word"),
+    )
+    run, progress = start(config)
+    (words,) = progress.calls
+    seen = []
+    for word in (1, 2):
+        (letters,) = answer(run, words, "y", value=word, final=False).calls
+        for letter in (3, 4):
+            (join,) = answer(run, letters, "y", value=letter, final=letter == 4).calls
+            assert [join.request.inputs[name].array[0] for name in ("w", "l")] == [word, letter]
+            seen += answer(run, join, "y", value=10 * word + letter).responses
+    assert [[t.array[0] for t in r.outputs] for r in seen] == [[13, 1], [14, 1], [23, 2], [24, 2]]
+    assert [set(r.repeated) for r in seen] == [set(), {"word"}, set(), {"word"}]
+    (end,) = run.receive(words, InferResponse(final=True)).responses
+    assert end.final
+    assert words.scope.children == []
+
+
 @pytest.mark.parametrize(
     ("outputs", "takers", "expected"),
     [
@@ -210,6 +304,6 @@ def test_what_only_models_on_devices_read_may_stay_there(
     )
     steps = EnsembleSteps.of(config, step_config, lambda model: model.name in takers)
     assert [set(step.device_outputs) for step in steps.steps] == [expected, set(), set()]
-    run = EnsembleRun(steps, InferRequest("e", {"in": tensor("in")}), "1")
+    run = EnsembleRun(steps, InferRequest("e", {"in": tensor("in")}))
     (first,) = run.start().calls
     assert first.request.device_outputs == expected

@@ -8,22 +8,23 @@ class Holds:
 
     def __init__(self) -> None:
         self._count = 0
-        self._none = asyncio.Event()
-        self._none.set()
+        self._none: asyncio.Event | None = None
 
     def add(self) -> None:
         """One has begun."""
         self._count += 1
-        self._none.clear()
 
     def remove(self) -> None:
         """One is over."""
         self._count -= 1
-        if not self._count:
+        if not self._count and self._none is not None:
             self._none.set()
 
     async def wait_for_none(self, seconds: float) -> None:
         """Return when none is left, or when the time is over."""
+        if not self._count:
+            return
+        self._none = asyncio.Event()
         try:
             await asyncio.wait_for(self._none.wait(), seconds)
         except TimeoutError:

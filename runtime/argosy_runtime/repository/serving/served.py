@@ -23,7 +23,7 @@ from argosy_runtime.repository.options import RepositoryOptions
 from argosy_runtime.repository.preparing import Prepared, load_timeout
 from argosy_runtime.scheduling.admission import Admission
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
-from argosy_runtime.scheduling.ensemble import EnsembleSteps
+from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
@@ -184,7 +184,9 @@ class ServedEnsemble:
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._models = models
-        self._runner = EnsembleRunner(steps, version, self, statistics)
+        self._by_step = [models[step.model, step.version] for step in steps.steps]
+        self._holding = 0
+        self._runner = EnsembleRunner(steps, version, self, statistics, LoopClock())
 
     @property
     def ready(self) -> bool:
@@ -202,19 +204,23 @@ class ServedEnsemble:
         request = admitted.seen_by_model(request)
         return self._runner.submit(request, admitted.size, self._output_shapes.before(deliver))
 
-    def submit_step(self, request: InferRequest, deliver: Deliver) -> Submission:
-        """See `execution.ensembles.Steps`."""
-        return self._models[request.model_name, request.model_version].submit(request, deliver)
+    def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
+        """See `execution.ensembles.Models`."""
+        return self._by_step[index].submit(request, deliver)
 
     def hold(self) -> None:
-        """See `ServedVersion`: whoever needs the ensemble needs its steps."""
-        for model in self._models.values():
-            model.hold()
+        """See `ServedVersion`: whoever needs the ensemble needs its steps. The first of them holds those for all."""
+        if not self._holding:
+            for model in self._models.values():
+                model.hold()
+        self._holding += 1
 
     def release(self) -> None:
         """See `ServedVersion`."""
-        for model in self._models.values():
-            model.release()
+        self._holding -= 1
+        if not self._holding:
+            for model in self._models.values():
+                model.release()
 
     async def close(self, grace: float) -> None:
         """See `ServedVersion`. Requests on their way hold the steps they need."""

@@ -1,0 +1,211 @@
+"""An ensemble's graph made ready to run: tensors by number, and how many of them each step waits for.
+
+A step is driven by the innermost decoupled step (one that answers any number of times) among those that its inputs stem
+from: it runs once for each of its answers. Steps that none drives run once for each request.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import invalid
+from argosy_runtime.messages import RequestPlan, ResponsePlan
+from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph, EnsembleStep
+from argosy_runtime.modelconfig.ensembles.lineage import Lineage
+
+PlanKey = tuple[object, ...]
+
+NO_STREAM = -1
+# So many plans of each kind are remembered, the latest.
+_PLANS = 1024
+
+
+class Step:
+    """One step. `inputs` and `outputs` are the model's tensors with the numbers of the ensemble's.
+
+    `stream` is the index of the decoupled step that drives it, or NO_STREAM. `needs` is how many tensors it waits for.
+    `device_outputs` are the model's outputs that only steps read which can take them in a device's memory.
+    """
+
+    __slots__ = (
+        "decoupled",
+        "device_outputs",
+        "index",
+        "inputs",
+        "model",
+        "needs",
+        "outputs",
+        "requested",
+        "stream",
+        "version",
+    )
+
+    def __init__(
+        self,
+        declared: EnsembleStep,
+        slots: dict[str, int],
+        decoupled: bool,
+        stream: int | None,
+        device_outputs: frozenset[str],
+    ) -> None:
+        self.index = declared.index
+        self.model = declared.model_name
+        self.version = "" if declared.model_version < 0 else str(declared.model_version)
+        self.inputs = [(name, slots[tensor]) for name, tensor in declared.inputs.items()]
+        self.outputs = {name: slots[tensor] for name, tensor in declared.outputs.items()}
+        self.requested = tuple(declared.outputs)
+        self.decoupled = decoupled
+        self.stream = NO_STREAM if stream is None else stream
+        self.device_outputs = device_outputs
+        self.needs = len({slot for _, slot in self.inputs})
+
+    def reads(self, slot: int) -> bool:
+        """Whether it waits for a tensor."""
+        return slot in {read for _, read in self.inputs}
+
+
+class Wanted:
+    """The outputs that a request asks for, by name and number; `flags` has all tensors, True for those."""
+
+    __slots__ = ("count", "flags", "names", "slots")
+
+    def __init__(self, names: tuple[str, ...], slots: dict[str, int]) -> None:
+        self.names = names
+        self.slots = [slots[name] for name in names]
+        among = set(self.slots)
+        self.flags = [slot in among for slot in range(len(slots))]
+        self.count = len(among)
+
+
+class EnsembleSteps:
+    """The graph, and what is remembered of requests that went through it.
+
+    `readers` are the steps that wait for a tensor, by its number; `may_lack` those that run without it where the
+    request does not bring it. `stream` is the decoupled step at whose pace the ensemble answers, NO_STREAM for once.
+    The plans are of steps' requests and of the ensemble's responses, by all that decides them.
+    """
+
+    def __init__(
+        self,
+        graph: EnsembleGraph,
+        slots: dict[str, int],
+        steps: list[Step],
+        may_lack: list[list[Step]],
+        stream: int | None,
+    ) -> None:
+        self.name = graph.name
+        self.slots = slots
+        self.inputs = [slots[name] for name in graph.inputs]
+        self.steps = steps
+        self.may_lack = may_lack
+        self.stream = NO_STREAM if stream is None else stream
+        self.needs = [step.needs for step in steps]
+        self.needing_nothing = [step for step in steps if not step.needs]
+        self._at_depth = {
+            depth: len([1 for step in steps if step.stream == depth]) for depth in range(NO_STREAM, len(steps))
+        }
+        self.readers = [[step for step in steps if step.reads(slot)] for slot in range(len(slots))]
+        self._outputs = graph.outputs
+        self._wanted: dict[PlanKey, Wanted] = {}
+        self.request_plans: dict[PlanKey, RequestPlan] = {}
+        self.response_plans: dict[PlanKey, ResponsePlan] = {}
+
+    @classmethod
+    def of(
+        cls,
+        config: ModelConfig,
+        step_config: Callable[[str, int], ModelConfig],
+        takes_device_tensors: Callable[[ModelConfig], bool] = lambda config: False,
+    ) -> "EnsembleSteps":
+        """Compile a config whose graph is checked; `step_config(model, version)` gives a step's model's config.
+
+        Raises ServingError where it cannot run.
+        """
+        graph = EnsembleGraph.parse(config)
+        models = [step_config(step.model_name, step.model_version) for step in graph.steps]
+        lineage = Lineage.of(graph, lambda step: models[step.index].model_transaction_policy.decoupled)
+        if len(lineage.streams) < len(graph.steps):
+            raise invalid(f"ensemble '{graph.name}' contains a cycle or a tensor that no step writes")
+        if lineage.mixed:
+            raise invalid(_mixed(graph, lineage.mixed[0]))
+        devices = frozenset(step.index for step in graph.steps if takes_device_tensors(models[step.index]))
+        slots = _numbered(graph)
+        steps = [
+            Step(
+                step,
+                slots,
+                bool(models[step.index].model_transaction_policy.decoupled),
+                lineage.streams[step.index],
+                _device_outputs(step, graph, devices),
+            )
+            for step in graph.steps
+        ]
+        return cls(graph, slots, steps, _may_lack(steps, models, slots), lineage.output)
+
+    def at_depth(self, stream: int) -> int:
+        """How many steps a decoupled step drives."""
+        return self._at_depth[stream]
+
+    def wanted(self, requested: tuple[str, ...]) -> Wanted:
+        """What a request asks for; all outputs where it names none."""
+        found = self._wanted.get(requested)
+        if found is None:
+            found = Wanted(requested or self._outputs, self.slots)
+            remember(self._wanted, requested, found)
+        return found
+
+
+def remember(plans: dict[PlanKey, Any], key: PlanKey, plan: object) -> None:
+    """Keep a plan for the next one like it; the oldest is forgotten where there are as many as there may be."""
+    if len(plans) >= _PLANS:
+        del plans[next(iter(plans))]
+    plans[key] = plan
+
+
+def _step(
+    declared: EnsembleStep,
+    model: ModelConfig,
+    stream: int | None,
+    slots: dict[str, int],
+    device_outputs: frozenset[str],
+) -> Step:
+    decoupled = bool(model.model_transaction_policy.decoupled)
+    return Step(declared, slots, decoupled, NO_STREAM if stream is None else stream, device_outputs)
+
+
+def _numbered(graph: EnsembleGraph) -> dict[str, int]:
+    """A number for each tensor."""
+    names = [*graph.inputs, *graph.outputs]
+    names += [name for step in graph.steps for name in (*step.inputs.values(), *step.outputs.values())]
+    return {name: slot for slot, name in enumerate(dict.fromkeys(names))}
+
+
+def _may_lack(steps: list[Step], models: list[ModelConfig], slots: dict[str, int]) -> list[list[Step]]:
+    """By tensor, the steps all of whose inputs that read it are optional, where no step writes it."""
+    written = {slot for step in steps for slot in step.outputs.values()}
+    may_lack: list[list[Step]] = [[] for _ in slots]
+    for step in steps:
+        optional = {spec.name for spec in models[step.index].input if spec.optional}
+        needed = {slot for name, slot in step.inputs if name not in optional}
+        for slot in {slot for _, slot in step.inputs} - needed - written:
+            may_lack[slot].append(step)
+    return may_lack
+
+
+def _device_outputs(step: EnsembleStep, graph: EnsembleGraph, devices: frozenset[int]) -> frozenset[str]:
+    """Outputs that only steps read, all of which (by index in `devices`) can take them where they are."""
+    readers = {output: [s.index for s in graph.consumers(tensor)] for output, tensor in step.outputs.items()}
+    return frozenset(
+        output
+        for output, tensor in step.outputs.items()
+        if tensor not in graph.outputs and readers[output] and devices.issuperset(readers[output])
+    )
+
+
+def _mixed(graph: EnsembleGraph, reader: EnsembleStep | None) -> str:
+    where = "its outputs" if reader is None else f"step {reader.index} ('{reader.model_name}')"
+    return (
+        f"ensemble '{graph.name}': {where} joins the answers of two independent decoupled steps; "
+        "let one of them feed the other, or join them in a Python model"
+    )
