@@ -34,7 +34,7 @@ from .conftest import FakePlane
 from .http_wire import Wire
 
 
-class Over(Submission):
+class Over:
     def cancel(self) -> None:
         pass
 

@@ -19,7 +19,7 @@ from .conftest import FakePlane
 LARGE = 1 << 14
 
 
-class Flow(Submission):
+class Flow:
     """Delivers responses as fast as it may, one a turn of the loop."""
 
     def __init__(self, responses: Iterator[InferResponse], deliver: Deliver) -> None:

@@ -132,8 +132,8 @@ class Infer:
         except ServingError as error:
             exchange.reply(error_reply(error))
             return
-        except Exception as error:
-            exchange.fail(error)
+        except Exception as unforeseen:
+            exchange.fail(unforeseen)
             return
         if self._accepted is None:
             exchange.reply(Reply(200, encoded.chunks, _headers(encoded)))
@@ -173,8 +173,8 @@ def submit(plane: DataPlane, exchange: Exchange, request: InferRequest, deliver:
     """Start a request whose one response `deliver` sends; an error is answered at once."""
     try:
         submission = plane.submit(request, deliver, True)
-    except DecoupledModelError as error:
-        exchange.reply(error_reply(unsupported(f"{http_request.ENDPOINT} {error.message}")))
+    except DecoupledModelError as decoupled:
+        exchange.reply(error_reply(unsupported(f"{http_request.ENDPOINT} {decoupled.message}")))
     except ServingError as error:
         exchange.reply(error_reply(error))
     else:
