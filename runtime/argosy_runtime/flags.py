@@ -5,8 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .frontends.grpc.flags import add_flags as add_grpc_flags
+from .frontends.grpc.flags import keepalive_rules, tls_files
+from .frontends.grpc.tls import TlsFiles
 from .frontends.http.wire.timeouts import Timeouts
 from .frontends.restrictions import Api, Restriction, Restrictions
+from .http2 import KeepAliveRules
 from .quiet import QuietPeriod, seconds
 from .repository.options import ControlMode, RepositoryOptions
 from .telemetry.log_settings import DEFAULT_FORMAT, FORMATS, LogSettings
@@ -22,6 +26,7 @@ WITHOUT_EFFECT = frozenset(
         "cache-config",
         "cache-directory",
         "cuda-memory-pool-byte-size",
+        "grpc-http2-max-pings-without-data",
         "grpc-infer-allocation-pool-size",
         "grpc-infer-thread-count",
         "grpc-max-response-pool-size",
@@ -50,6 +55,8 @@ class ServerOptions:
     http_port: int | None
     grpc_address: str
     grpc_port: int | None
+    grpc_keepalive: KeepAliveRules
+    grpc_tls: TlsFiles | None
     metrics_address: str
     metrics_port: int | None
     max_input_size: int
@@ -94,6 +101,8 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         http_port=given.http_port if given.allow_http else None,
         grpc_address=given.grpc_address,
         grpc_port=given.grpc_port if given.allow_grpc else None,
+        grpc_keepalive=keepalive_rules(given),
+        grpc_tls=tls_files(parser, given),
         metrics_address=given.metrics_address or given.http_address,
         metrics_port=given.metrics_port if given.allow_metrics else None,
         max_input_size=given.http_max_input_size,
@@ -124,6 +133,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="argosy serve", description="Serve a model repository.")
     _add_repository_flags(parser)
     _add_endpoint_flags(parser)
+    add_grpc_flags(parser, boolean)
     add = parser.add_argument
     add("--id", default="argosy", help="the server's name in its metadata")
     add("--exit-timeout-secs", type=float, default=30.0, help="how long accepted requests may take at the end")

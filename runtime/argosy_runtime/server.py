@@ -70,6 +70,8 @@ class Server:
                 reuse_port=options.reuse_grpc_port,
                 header_forward_pattern=options.header_forward_pattern,
                 restricted=options.grpc_restricted,
+                tls=options.grpc_tls,
+                keepalive=options.grpc_keepalive,
             )
             self._listeners.append(await grpc.serve(self.dataplane, listen))
             _log.info("Started GRPCInferenceService at %s:%d", options.grpc_address, self._listeners[-1].port)

@@ -1,12 +1,15 @@
 """tritonserver's command line."""
 
+import math
 from pathlib import Path
 
 import pytest
 
 from argosy_runtime.flags import WITHOUT_EFFECT, parse
+from argosy_runtime.frontends.grpc.tls import TlsFiles
 from argosy_runtime.frontends.http.wire.timeouts import Timeouts
 from argosy_runtime.frontends.restrictions import Api, Restriction
+from argosy_runtime.http2 import KeepAliveRules
 from argosy_runtime.repository.options import ControlMode
 
 BASE = ["--model-repository=/models"]
@@ -89,3 +92,43 @@ def test_wrong_command_lines_name_the_flag(words, message, capsys):
         parse(words)
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_keepalive_of_grpc_is_in_milliseconds() -> None:
+    rules = parse(
+        [
+            *BASE,
+            "--grpc-keepalive-time=10000",
+            "--grpc-keepalive-timeout=500",
+            "--grpc-keepalive-permit-without-calls=true",
+            "--grpc-http2-min-recv-ping-interval-without-data=1000",
+            "--grpc-http2-max-ping-strikes=0",
+            "--grpc-max-connection-age=2147483647",
+        ]
+    ).grpc_keepalive
+    assert (rules.time, rules.timeout, rules.permit_without_calls) == (10.0, 0.5, True)
+    assert (rules.min_ping_interval, rules.max_ping_strikes, rules.max_age) == (1.0, 0, math.inf)
+    assert parse(BASE).grpc_keepalive == KeepAliveRules()
+
+
+def test_tls_of_grpc() -> None:
+    assert parse([*BASE, "--grpc-server-cert=c", "--grpc-server-key=k"]).grpc_tls is None
+    named = ["--grpc-server-cert=c", "--grpc-server-key=k", "--grpc-root-cert=r"]
+    assert parse([*BASE, "--grpc-use-ssl=true", *named]).grpc_tls == TlsFiles(certificate="c", key="k")
+    mutual = parse([*BASE, "--grpc-use-ssl-mutual=true", *named]).grpc_tls
+    assert mutual == TlsFiles(certificate="c", key="k", clients_root="r")
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--grpc-use-ssl=true"], "--grpc-use-ssl needs --grpc-server-cert"),
+        (["--grpc-use-ssl-mutual=1", "--grpc-server-cert=c", "--grpc-server-key=k"], "needs --grpc-root-cert"),
+        (["--grpc-keepalive-time=soon"], "'soon' is no number of milliseconds"),
+        (["--grpc-keepalive-time=-1"], "'-1' is below 0"),
+    ],
+)
+def test_flags_of_grpc_that_say_nothing(flags: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse([*BASE, *flags])
+    assert told in capsys.readouterr().err

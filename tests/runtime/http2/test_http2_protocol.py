@@ -2,16 +2,14 @@
 
 import asyncio
 import contextlib
-import datetime
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+import uvloop
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, TrailersReceived
@@ -152,26 +150,20 @@ async def test_a_client_that_never_reads_is_cut_off() -> None:
         deaf.close()
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate of localhost that it has signed itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    folder = tmp_path_factory.mktemp("tls")
-    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    text = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / "key.pem").write_bytes(text)
-    return folder / "cert.pem", folder / "key.pem"
+SCENARIOS = [
+    test_requests_over_a_socket,
+    test_a_lost_client_is_told_of_once,
+    test_a_client_that_does_not_begin_is_closed,
+    test_a_silent_client_is_asked_and_closed,
+    test_an_idle_client_is_sent_away,
+    test_a_client_that_never_reads_is_cut_off,
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.__name__)
+def test_the_same_on_uvloop(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """The server runs on it, and its transports are others than asyncio's."""
+    uvloop.run(scenario())
 
 
 def _contexts(certificate: tuple[Path, Path], protocols: list[str]) -> tuple[ssl.SSLContext, ssl.SSLContext]:

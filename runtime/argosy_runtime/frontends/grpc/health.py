@@ -9,8 +9,8 @@ from typing import Final
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.http2 import Stream
 
-from .calls import UnaryCall
-from .metadata import CallHead
+from .rpc.calls import UnaryCall
+from .rpc.metadata import CallHead
 
 # How often those who watch are looked after: readiness tells nobody of its changes.
 _WATCH_S: Final = 0.2

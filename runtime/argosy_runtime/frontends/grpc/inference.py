@@ -19,8 +19,8 @@ from argosy_runtime.protocol.grpc_response import ResponseEncoder
 from argosy_runtime.protocol.model_view import ModelView
 from argosy_runtime.tensors import Data
 
-from .calls import UnaryCall
-from .metadata import CallHead
+from .rpc.calls import UnaryCall
+from .rpc.metadata import CallHead
 
 _log: Final = logging.getLogger("argosy.grpc")
 

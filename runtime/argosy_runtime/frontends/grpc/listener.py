@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,10 +14,11 @@ from argosy_runtime.http2 import ErrorCode, Http2Protocol, KeepAliveRules, Limit
 
 from .health import CheckCall, ListCall, WatchCall
 from .inference import InferCall, Inference
-from .router import Method, Router
+from .rpc.router import Method, Router
+from .rpc.unary import MethodCall, Tasks
 from .service import Management, shared_memory_methods
 from .stream import StreamCall
-from .unary import MethodCall, Tasks
+from .tls import TlsFiles, server_context
 
 PORT_FLAG: Final = "--grpc-port"
 _SERVICE: Final = "/inference.GRPCInferenceService/"
@@ -36,7 +36,7 @@ class GrpcListenOptions:
     reuse_port: bool = False
     header_forward_pattern: str = ""
     restricted: Restrictions = field(default_factory=dict)
-    tls: ssl.SSLContext | None = None
+    tls: TlsFiles | None = None
     keepalive: KeepAliveRules = field(default_factory=KeepAliveRules)
     limits: Limits = field(default_factory=Limits)
 
@@ -74,11 +74,12 @@ class GrpcListener:
         self.port = 0
 
     async def start(self) -> None:
-        """Accept connections. Raises UNAVAILABLE, naming the flag, where the port cannot be had."""
+        """Accept connections. Raises ServingError, naming the flag, where the port or the TLS files do not do."""
         options = self._options
+        tls = None if options.tls is None else server_context(options.tls)
         listening = bind(options.host, options.port, PORT_FLAG, options.reuse_port)
         self.port = listening.getsockname()[1]
-        self._server = await self._loop.create_server(self._connected, sock=listening, backlog=BACKLOG, ssl=options.tls)
+        self._server = await self._loop.create_server(self._connected, sock=listening, backlog=BACKLOG, ssl=tls)
 
     def _connected(self) -> Http2Protocol:
         protocol = Http2Protocol(self._router, self._loop, self._gone, self._options.limits, self._options.keepalive)
@@ -129,7 +130,7 @@ def _cancel(protocol: Http2Protocol) -> None:
 async def serve(plane: DataPlane, options: GrpcListenOptions) -> GrpcListener:
     """Serve a data plane over gRPC; returns once connections are accepted. `stop` it in the end.
 
-    Raises UNAVAILABLE, naming the flag, where the port cannot be had.
+    Raises ServingError, naming the flag, where the port or the TLS files do not do.
     """
     listener = GrpcListener(plane, options)
     await listener.start()

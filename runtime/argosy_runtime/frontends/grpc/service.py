@@ -11,7 +11,7 @@ from argosy_runtime.frontends.restrictions import Api
 from argosy_runtime.protocol.model_version import canonical
 
 from . import settings
-from .unary import Handler
+from .rpc.unary import Handler
 
 Methods = dict[str, tuple[Api, Any, Handler]]
 """A method's name → its group of the API, the type of its request, its handler."""

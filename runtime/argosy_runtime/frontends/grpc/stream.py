@@ -13,9 +13,9 @@ from argosy_runtime.protocol.grpc_plans import Decoded
 from argosy_runtime.protocol.grpc_request import GrpcOptions
 from argosy_runtime.tensors import Data
 
-from .calls import StreamingCall
 from .inference import Inference
-from .metadata import CallHead
+from .rpc.calls import StreamingCall
+from .rpc.metadata import CallHead
 
 _log: Final = logging.getLogger("argosy.grpc")
 ERROR_CLOSES_STREAM: Final = "triton_grpc_error"

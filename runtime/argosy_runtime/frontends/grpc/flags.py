@@ -1,0 +1,67 @@
+"""tritonserver's flags of the gRPC port's transport."""
+
+import argparse
+from collections.abc import Callable
+from typing import Final
+
+from argosy_runtime.http2 import KeepAliveRules
+from argosy_runtime.http2.keepalive import NEVER
+
+from .tls import TlsFiles
+
+# What gRPC takes for "no limit": the largest number it can hold.
+_UNLIMITED_MS: Final = 2**31 - 1
+
+
+def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool]) -> None:
+    """Declare them; times in milliseconds, as gRPC has them."""
+    add = parser.add_argument
+    add("--grpc-keepalive-time", type=_seconds, default=7200.0, help="ms of silence before a client is asked")
+    add("--grpc-keepalive-timeout", type=_seconds, default=20.0, help="ms in which it has to answer")
+    add("--grpc-keepalive-permit-without-calls", type=boolean, default=False, help="also while it asks nothing")
+    pings = "--grpc-http2-min-recv-ping-interval-without-data"
+    add(pings, type=_seconds, default=300.0, help="ms between a client's pings")
+    add("--grpc-http2-max-ping-strikes", type=int, default=2, help="how many may come sooner; 0 is any number")
+    add("--grpc-max-connection-age", type=_seconds, default=NEVER, help="ms before a client is sent elsewhere")
+    add("--grpc-max-connection-age-grace", type=_seconds, default=NEVER, help="ms it then has")
+    add("--grpc-use-ssl", type=boolean, default=False)
+    add("--grpc-use-ssl-mutual", type=boolean, default=False, help="clients need certificates, too")
+    add("--grpc-server-cert", default="", help="PEM file")
+    add("--grpc-server-key", default="", help="PEM file")
+    add("--grpc-root-cert", default="", help="PEM file of those who sign clients' certificates")
+
+
+def keepalive_rules(given: argparse.Namespace) -> KeepAliveRules:
+    """What the flags say of keepalive."""
+    return KeepAliveRules(
+        time=given.grpc_keepalive_time,
+        timeout=given.grpc_keepalive_timeout,
+        permit_without_calls=given.grpc_keepalive_permit_without_calls,
+        min_ping_interval=given.grpc_http2_min_recv_ping_interval_without_data,
+        max_ping_strikes=given.grpc_http2_max_ping_strikes,
+        max_age=given.grpc_max_connection_age,
+        max_age_grace=given.grpc_max_connection_age_grace,
+    )
+
+
+def tls_files(parser: argparse.ArgumentParser, given: argparse.Namespace) -> TlsFiles | None:
+    """What the flags say of TLS; None for plain text. Ends the process where a file that is needed is not named."""
+    if not (given.grpc_use_ssl or given.grpc_use_ssl_mutual):
+        return None
+    if not (given.grpc_server_cert and given.grpc_server_key):
+        parser.error("--grpc-use-ssl needs --grpc-server-cert and --grpc-server-key")
+    if given.grpc_use_ssl_mutual and not given.grpc_root_cert:
+        parser.error("--grpc-use-ssl-mutual needs --grpc-root-cert")
+    root = given.grpc_root_cert if given.grpc_use_ssl_mutual else ""
+    return TlsFiles(certificate=given.grpc_server_cert, key=given.grpc_server_key, clients_root=root)
+
+
+def _seconds(text: str) -> float:
+    """Milliseconds as seconds."""
+    try:
+        milliseconds = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of milliseconds") from None
+    if milliseconds < 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is below 0")
+    return NEVER if milliseconds >= _UNLIMITED_MS else milliseconds / 1000
