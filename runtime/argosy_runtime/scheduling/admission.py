@@ -17,7 +17,7 @@ from argosy_runtime.modelconfig.datatypes import v2_name
 from .queued_request import BatchKey
 
 # So many plans are remembered of one model, the latest.
-_PLANS = 1024
+PLANS = 1024
 
 
 class Admitted:
@@ -103,7 +103,7 @@ class Admission:
         known = self._plans.get(plan)
         if known is None:
             known = Admitted(self.check(request), self.batch_key(request), self._reshaped(request))
-            if len(self._plans) >= _PLANS:
+            if len(self._plans) >= PLANS:
                 del self._plans[next(iter(self._plans))]
             self._plans[plan] = known
         return known

@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tritonclient.grpc import model_config_pb2 as mc
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.messages import InferRequest, Tensor
-from argosy_runtime.scheduling.admission import Admission
+from argosy_runtime.messages import InferRequest, RequestPlan, Tensor
+from argosy_runtime.modelconfig import shapes
+from argosy_runtime.scheduling.admission import PLANS, Admission
 
 
 def config(max_batch_size: int = 4) -> mc.ModelConfig:
@@ -96,3 +99,115 @@ def test_reshape_is_what_the_model_sees():
     inputs = Admission(config()).reshape(request(A=A, B=B).inputs)
     assert inputs["B"].shape == (3, 4)
     assert inputs["A"].array is A
+
+
+def with_shape_tensor() -> mc.ModelConfig:
+    made = mc.ModelConfig(name="m", max_batch_size=4)
+    made.input.add(name="A", data_type=mc.TYPE_FP32, dims=[5])
+    made.input.add(name="S", data_type=mc.TYPE_INT32, dims=[2], is_shape_tensor=True)
+    return made
+
+
+def test_a_shape_tensor_has_no_batch_and_its_values_decide_who_shares_one():
+    admission = Admission(with_shape_tensor())
+    one, same, other = (request(A=A, S=np.array(values, np.int32)) for values in ([1, 2], [1, 2], [1, 3]))
+    admitted = [admission.admit(each) for each in (one, same, other)]
+    assert [each.size for each in admitted] == [3, 3, 3]
+    assert admitted[0].key == admitted[1].key
+    assert admitted[0].key != admitted[2].key
+    with pytest.raises(
+        ServingError, match=r"unexpected shape for input 'S' for model 'm'. Expected \[2\], got \[3,2\]"
+    ):
+        admission.admit(request(A=A, S=np.zeros((3, 2), np.int32)))
+
+
+def test_values_that_decide_are_looked_at_in_every_request_of_a_plan():
+    admission = Admission(with_shape_tensor())
+    plan = RequestPlan(request(A=A, S=np.array([1, 2], np.int32)))
+    keys = {admission.admit(plan.request("", [A.tobytes(), np.array([1, n], np.int32).tobytes()])).key for n in (2, 3)}
+    assert len(keys) == 2
+
+
+def test_requests_of_one_plan_are_checked_once_and_go_on_in_the_models_own_shapes():
+    admission = Admission(config())
+    plan = RequestPlan(request(A=A, B=B))
+    raw = [A.tobytes(), B.tobytes()]
+    first = admission.admit(plan.request("1", raw))
+    second = plan.request("2", raw)
+    assert admission.admit(second) is first
+    seen = first.seen_by_model(second)
+    assert (seen.id, seen.plan is not plan, seen.raw) == ("2", True, raw)
+    assert seen.inputs["B"].shape == (3, 4)
+    with pytest.raises(ServingError):
+        admission.admit(RequestPlan(request(A=A)).request("3", raw[:1]))
+
+
+def test_so_many_plans_are_remembered_and_no_more():
+    admission = Admission(config(0))
+    plans = [RequestPlan(request(A=np.zeros(n, np.float32), B=B[0])) for n in range(PLANS + 1)]
+    raw = [b"", b""]
+    known = [admission.admit(plan.request("", raw)) for plan in plans]
+    assert admission.admit(plans[-1].request("", raw)) is known[-1]
+    assert admission.admit(plans[0].request("", raw)) is not known[0]
+
+
+TYPES = {"FP32": np.float32, "INT32": np.int32}
+SIZES = st.integers(0, 3)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> mc.ModelConfig:
+    made = mc.ModelConfig(name="m", max_batch_size=draw(st.sampled_from([0, 1, 2])))
+    for name in draw(st.lists(st.sampled_from("ABC"), min_size=1, max_size=3, unique=True)):
+        made.input.add(
+            name=name,
+            data_type=draw(st.sampled_from([mc.TYPE_FP32, mc.TYPE_INT32])),
+            dims=draw(st.lists(st.sampled_from([-1, 1, 2]), min_size=1, max_size=2)),
+            optional=draw(st.booleans()),
+            is_shape_tensor=draw(st.integers(0, 4)) == 0,
+        )
+    return made
+
+
+@st.composite
+def requests(draw: st.DrawFn, made: mc.ModelConfig) -> InferRequest:
+    """Mostly one that fits, with something wrong here and there."""
+    inputs = {}
+    rows = draw(SIZES)
+    for declared in made.input:
+        if draw(st.integers(0, 5)) == 0:
+            continue
+        shape = [draw(SIZES) if dim == -1 or draw(st.integers(0, 7)) == 0 else dim for dim in declared.dims]
+        if made.max_batch_size and not declared.is_shape_tensor:
+            shape = [rows if draw(st.integers(0, 7)) else draw(SIZES), *shape]
+        shape = shape[: len(shape) - (draw(st.integers(0, 9)) == 0)]
+        right = "FP32" if declared.data_type == mc.TYPE_FP32 else "INT32"
+        kind = right if draw(st.integers(0, 9)) else draw(st.sampled_from(sorted(TYPES)))
+        inputs[declared.name] = Tensor(declared.name, kind, np.zeros(shape, TYPES[kind]))
+    if draw(st.integers(0, 9)) == 0:
+        inputs["X"] = Tensor("X", "FP32", np.zeros(1, np.float32))
+    return InferRequest("m", inputs)
+
+
+def refusal(made: mc.ModelConfig, asked: InferRequest) -> str | None:
+    try:
+        Admission(made).check(asked)
+    except ServingError as error:
+        return error.message.removeprefix(asked.log_prefix)
+    return None
+
+
+def is_empty(made: mc.ModelConfig, asked: InferRequest) -> bool:
+    shaped = {declared.name for declared in made.input if declared.is_shape_tensor}
+    batched = [tensor for name, tensor in asked.inputs.items() if name not in shaped]
+    return bool(made.max_batch_size and batched and batched[0].shape[0] == 0)
+
+
+@given(st.data())
+def test_the_quick_check_takes_what_the_slow_one_has_nothing_against(data: st.DataObject):
+    made = data.draw(configs())
+    asked = data.draw(requests(made))
+    told = shapes.check_request(made, {name: (tensor.datatype, tensor.shape) for name, tensor in asked.inputs.items()})
+    if told is None and is_empty(made, asked):
+        told = "inference request batch-size must be >= 1 for 'm'"
+    assert refusal(made, asked) == told

@@ -164,6 +164,22 @@ async def test_timeouts_strike_while_the_instance_is_busy(repository, serve, gat
     assert await running == 1
 
 
+async def test_a_model_without_a_batch_dimension_keeps_its_queue_limits(repository, serve, gate):
+    config = CONFIG.replace("max_batch_size: 8", "max_batch_size: 0").replace("dims: [ 1 ]", "dims: [ -1, 1 ]")
+    limit = "dynamic_batching { default_queue_policy { max_queue_size: 1 } }"
+    repository.add("m", execute=gate.code, config=config.replace("dynamic_batching { }", limit))
+    plane = await serve()
+    await plane.load("m", None, {})
+    running = asyncio.create_task(value(plane, "m", 1))
+    await gate.reached()
+    waiting = asyncio.create_task(value(plane, "m", 2))
+    await asyncio.sleep(0)
+    with pytest.raises(ServingError, match="Exceeds maximum queue size"):
+        await value(plane, "m", 3)
+    gate.open()
+    assert (await running, await waiting) == (1, 2)
+
+
 async def test_large_tensors_pass_unchanged(repository, serve):
     config = CONFIG.replace("dims: [ 1 ]", "dims: [ -1 ]")
     repository.add("m", config=config)
