@@ -4,6 +4,8 @@
 # make compile  the server's hot modules, by mypyc, beside their sources; what uses them calls it, no C compiler no harm
 # make check  lint, types, import rules, generated files
 # make bench-triton   Argosy and NVIDIA's Triton, side by side; BENCH='--quick' and other options of benchmarks.triton
+# make gpu    the tests of a real GPU, which make test skips where there is none
+# make bench-gpu      BERT's shape on a GPU, beside a bare torch loop and Triton's Python backend
 # make bench-scale    a server at rest, and with 1,000 models and 10,000 idle connections
 #
 # A test whose program cannot be had (Kubernetes, NVIDIA's Triton, Helm …) is skipped and says why and how it would run.
@@ -17,7 +19,7 @@ COMPILED_PATH := tests/runtime tests/differential
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup compile run test check programs e2e bench-triton bench-scale clean
+.PHONY: setup compile run test check programs e2e gpu bench-triton bench-scale bench-gpu clean
 
 setup: compile
 
@@ -62,6 +64,12 @@ bench-triton: setup
 
 bench-scale: setup
 	$(BIN)/python -m benchmarks.scale $(BENCH)
+
+gpu: setup
+	$(BIN)/python -m pytest tests/gpu
+
+bench-gpu: setup
+	$(BIN)/python -m benchmarks.gpu $(BENCH)
 
 clean:
 	rm -rf $(VENV) .argosy build

@@ -19,6 +19,7 @@ DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("exa
 
 EXCUSES = {
     r"make (run|test|check|setup)\b": "sets up an environment (test_make_run.py runs what follows in `make run`)",
+    r"make (gpu|bench-gpu)\b": "needs a GPU",
     r"(\S*python3? -m )?pip install ": "changes the environment the tests run in",
     r"git clone ": "needs a network",
     r"kubectl ": "needs a cluster: e2e/test_documents.py runs those of docs/kubernetes.md on one",

@@ -20,6 +20,15 @@ _WITHOUT_EFFECT: dict[str, _Set] = {
     "instance_group.rate_limiter": lambda config: any(g.HasField("rate_limiter") for g in config.instance_group),
     "instance_group.host_policy": lambda config: any(g.host_policy for g in config.instance_group),
     "model_metrics": lambda config: config.HasField("model_metrics"),
+    "optimization.cuda.graphs": lambda config: (
+        config.optimization.cuda.graphs and config.backend not in ("pytorch", "libtorch")
+    ),
+    "optimization.cuda.busy_wait_events": lambda config: config.optimization.cuda.busy_wait_events,
+    "optimization.cuda.output_copy_stream": lambda config: config.optimization.cuda.output_copy_stream,
+    "optimization.gather_kernel_buffer_threshold": lambda config: (
+        config.optimization.gather_kernel_buffer_threshold > 0
+    ),
+    "optimization.eager_batching": lambda config: config.optimization.eager_batching,
     "ensemble_scheduling.max_inflight_requests": lambda config: config.ensemble_scheduling.max_inflight_requests > 0,
 }
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import torch
 from tests.runtime.backends.fake_device import FakeStream, copies, fake_device
 from tests.runtime.service.conftest import Repository, Serve, infer
+from tests.runtime.service.device_models import chain, write_models
 
 from argosy_runtime.backends import onnxruntime as onnx_backend
 from argosy_runtime.backends.pytorch import transfers
@@ -12,70 +12,12 @@ from argosy_runtime.messages import InferRequest, Tensor
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.:DeprecationWarning")
 
-MODEL = """
-name: "{name}" backend: "{backend}" max_batch_size: 8 dynamic_batching {{ }}
-input [ {{ name: "{given}" data_type: TYPE_FP32 dims: {dims} {reshape} }} ]
-output [ {{ name: "{made}" data_type: TYPE_FP32 dims: {dims} {reshape} }} ]
-"""
-STEP = """step {{ model_name: "{model}" model_version: -1
-  input_map {{ key: "{given}" value: "{source}" }} output_map {{ key: "{made}" value: "{target}" }} }} """
-ENSEMBLE = """
-name: "{name}" platform: "ensemble" max_batch_size: 8
-input [ {{ name: "IN" data_type: TYPE_FP32 dims: [ 4 ] }} ]
-output [ {{ name: "OUT" data_type: TYPE_FP32 dims: [ 4 ] }} ]
-ensemble_scheduling {{ {steps} }}
-"""
-ADDS_TWO = """
-import triton_python_backend_utils as pb_utils
-
-class TritonPythonModel:
-    def execute(self, requests):
-        found = [pb_utils.get_input_tensor_by_name(request, "x").as_numpy() for request in requests]
-        return [pb_utils.InferenceResponse([pb_utils.Tensor("y", array + 2)]) for array in found]
-"""
-
-
-class Twice(torch.nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x * 2
-
-
-def torch_file(path: str) -> bytes:
-    torch.jit.save(torch.jit.script(Twice()), path)  # type: ignore[no-untyped-call]
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def onnx_file() -> bytes:
-    """Squares; its dims are [2, 2], which the configuration reshapes from and to [4]."""
-    from onnx import TensorProto, helper
-
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 2, 2]) for name in ("A", "B")]
-    made = helper.make_graph([helper.make_node("Mul", ["A", "A"], ["B"])], "g", infos[:1], infos[1:])
-    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    return bytes(model.SerializeToString())
-
-
-def chain(name: str, *models: str) -> str:
-    names = {"square": ("A", "B")}
-    tensors = ["IN", *(f"t{place}" for place in range(len(models) - 1)), "OUT"]
-    steps = []
-    for model, source, target in zip(models, tensors, tensors[1:], strict=False):
-        given, made = names.get(model, ("x", "y"))
-        steps.append(STEP.format(model=model, given=given, made=made, source=source, target=target))
-    return ENSEMBLE.format(name=name, steps=" ".join(steps))
-
 
 @pytest.fixture
-def models(repository: Repository, tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def models(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transfers, "HOSTS", [])
     monkeypatch.setattr(onnx_backend, "device_of", lambda spec: fake_device(FakeStream()))
-    reshape = "reshape { shape: [ 2, 2 ] }"
-    twice = {"backend": "pytorch", "given": "x", "made": "y", "dims": "[ 4 ]", "reshape": ""}
-    square = {"backend": "onnxruntime", "given": "A", "made": "B", "dims": "[ 4 ]", "reshape": reshape}
-    repository.write("twice", {"1/model.pt": torch_file(f"{tmp_path}/twice.pt")}, MODEL.format(name="twice", **twice))
-    repository.write("square", {"1/model.onnx": onnx_file()}, MODEL.format(name="square", **square))
-    repository.write("plus", {"1/model.py": ADDS_TWO}, MODEL.format(name="plus", **{**twice, "backend": "python"}))
+    write_models(repository, "KIND_CPU")
 
 
 def ask(name: str, *values: float) -> InferRequest:

@@ -12,6 +12,11 @@ IGNORED = {
     'instance_group [ { count: 1 kind: KIND_CPU host_policy: "p" } ]': "instance_group.host_policy",
     'model_metrics { metric_control [ { metric_identifier { family: "nv_inference_first_response_histogram_ms" } '
     "histogram_options { buckets: [ 1, 2 ] } } ] }": "model_metrics",
+    "optimization { cuda { graphs: true } }": "optimization.cuda.graphs",
+    "optimization { cuda { busy_wait_events: true } }": "optimization.cuda.busy_wait_events",
+    "optimization { cuda { output_copy_stream: true } }": "optimization.cuda.output_copy_stream",
+    "optimization { gather_kernel_buffer_threshold: 4 }": "optimization.gather_kernel_buffer_threshold",
+    "optimization { eager_batching: true }": "optimization.eager_batching",
 }
 
 

@@ -1,0 +1,20 @@
+"""The driver's own stream and page-locked memory."""
+
+import numpy as np
+import torch
+
+from argosy_runtime.backends.cuda import CudaStream
+
+
+def test_there_and_back_through_page_locked_memory(gpu: torch.device) -> None:
+    stream = CudaStream(gpu.index)
+    given, found = stream.pinned(4096), stream.pinned(4096)
+    given[:] = np.arange(4096, dtype=np.uint8)
+    assert torch.from_numpy(given).is_pinned()
+    on_device = torch.empty(4096, dtype=torch.uint8, device=gpu)
+    stream.copy(on_device.data_ptr(), given.ctypes.data, 4096)
+    stream.copy(found.ctypes.data, on_device.data_ptr(), 4096)
+    stream.synchronize()
+    assert found.tolist() == given.tolist()
+    assert on_device.cpu().tolist() == given.tolist()
+    stream.close()
