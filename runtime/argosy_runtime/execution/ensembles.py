@@ -57,7 +57,7 @@ class EnsembleRunner:
         self._statistics.ran(1, size, ExecutionTimes(0, total, 0))
 
 
-class EnsembleRequest(Submission):
+class EnsembleRequest:
     """One request on its way through an ensemble, and the calls of steps that are open."""
 
     __slots__ = ("_arrived", "_deliver", "_ensemble", "_over", "_paused", "_request", "_run", "_size", "open")
@@ -155,7 +155,7 @@ class OpenCall:
         self._request.receive(self._call, response)
 
 
-class _NotYet(Submission):
+class _NotYet:
     """Stands for a call while it is being made."""
 
     __slots__ = ()
