@@ -1,15 +1,14 @@
 """What running models may ask of the server (business logic scripting), answered as a client would be."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from .backends.contract import MetricFamilySpec
+from .backends.contract import ActOnMetric, IsModelReady, LoadModel, Log, ServerCall, UnloadModel
 from .errors import ServingError, unavailable, unsupported
-from .messages import Deliver, InferRequest, InferResponse, Submission
-from .response_stream import ResponseStream
+from .messages import Deliver, InferRequest, Submission
 from .telemetry.custom import CustomMetrics
 
 _log = logging.getLogger("argosy.model")
@@ -39,10 +38,10 @@ class ModelCalls:
     def __init__(self, server: Server) -> None:
         self._server = server
 
-    async def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
+    def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
         """Every response. Raises ServingError, in Triton's words to a model, where the request may not enter."""
         name, version = request.model_name, request.model_version
-        if not await self.is_model_ready(name, version):
+        if not self._is_ready(name, version):
             raise unavailable(f"Failed for execute the inference request. Model '{name}' is not ready.")
         policy = self._server.model_config(name, version).model_transaction_policy
         if policy.decoupled and not decoupled:
@@ -51,28 +50,25 @@ class ModelCalls:
                 "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
                 "calls for decoupled models.'"
             )
-        async with ResponseStream(self._server.submit, request) as responses:
-            return [response async for response in responses]
+        return self._server.submit(request, deliver)
 
-    async def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
-        """As a client's load request."""
-        await self._server.load(name, config, files)
+    async def do(self, what: ServerCall) -> bool | float | None:
+        """As a client's request to load, unload, ask or log. Raises ServingError."""
+        match what:
+            case Log(level, message):
+                _log.log(_LEVELS.get(level, logging.INFO), "%s", message)
+            case ActOnMetric(family, labels, action, value):
+                return self._server.custom_metrics.act(family, labels, action, value)
+            case IsModelReady(name, version):
+                return self._is_ready(name, version)
+            case LoadModel(name, config, files):
+                await self._server.load(name, config, files)
+            case UnloadModel(name, unload_dependents):
+                await self._server.unload(name, unload_dependents)
+        return None
 
-    async def unload_model(self, name: str, unload_dependents: bool) -> None:
-        """As a client's unload request."""
-        await self._server.unload(name, unload_dependents)
-
-    async def is_model_ready(self, name: str, version: str) -> bool:
-        """As a client's readiness request; an unknown model is not ready."""
+    def _is_ready(self, name: str, version: str) -> bool:
         try:
             return self._server.model_ready(name, version)
         except ServingError:
             return False
-
-    async def log(self, level: str, message: str) -> None:
-        """A line of a model's own."""
-        _log.log(_LEVELS.get(level, logging.INFO), "%s", message)
-
-    async def metric(self, family: MetricFamilySpec, labels: dict[str, str], action: str, value: float) -> float:
-        """Act on a custom metric."""
-        return self._server.custom_metrics.act(family, labels, action, value)

@@ -210,3 +210,15 @@ def split_strings(data: Data, most: int | None = None) -> list[bytes]:
             raise StringsError(size - start, length)
         elements.append(bytes(data[start:offset]))
     return elements
+
+
+def string_count(data: Data) -> int:
+    """How many elements a BYTES tensor's bytes hold; -1 where they end within one."""
+    count, offset, size = 0, 0, len(data)
+    while offset < size:
+        offset += _LENGTH.size
+        if offset > size:
+            return -1
+        offset += int(_LENGTH.unpack_from(data, offset - _LENGTH.size)[0])
+        count += 1
+    return count if offset == size else -1

@@ -9,12 +9,13 @@ It is imported only when a model needs it, so heavy frameworks cost nothing to t
 here is called on the instance's own thread (or in its own process), never on the event loop.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError
@@ -30,7 +31,7 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InstanceSpec:
-    """All that an instance is told when it loads. Picklable as (config bytes, strings)."""
+    """All that an instance is told when it loads. Nothing in it belongs to this process."""
 
     config: ModelConfig
     version: int
@@ -54,38 +55,19 @@ class Responder(Protocol):
     """Where the responses of one batch go. Safe to call from any thread, also after `execute` has returned."""
 
     def send(self, index: int, response: InferResponse) -> None:
-        """Answer request `index` of the batch. `response.final` ends it; later sends to it are dropped."""
+        """Answer request `index` of the batch. `response.final` ends it; later sends to it are dropped.
+
+        Waits, before a response that is not the last, while the client reads slower than it is answered.
+        """
 
     def is_cancelled(self, index: int) -> bool:
         """Whether the client of request `index` has gone."""
 
-
-class Host(Protocol):
-    """What the server offers a model while it runs (Triton's business logic scripting). Blocking calls."""
-
-    def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
-        """Run another model of this server; every response, in order, the model's errors on them.
-
-        Without `decoupled` the model must be one that answers once. Raises ServingError where it may not be asked.
-        """
-
-    def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
-        """Load or reload a model, as the repository API does."""
-
-    def unload_model(self, name: str, unload_dependents: bool) -> None:
-        """Unload a model, as the repository API does."""
-
-    def is_model_ready(self, name: str, version: str) -> bool:
-        """Whether a model (version "" = any) can answer."""
-
-    def log(self, level: str, message: str) -> None:
-        """A line in the server's log; level is error, warning, info or verbose."""
-
-    def metric(self, family: "MetricFamilySpec", labels: dict[str, str], action: str, value: float) -> float:
-        """Act on a custom metric: action is create, increment, set, observe, value or remove. Returns its value."""
+    def is_paused(self, index: int) -> bool:
+        """Whether `send` would wait; for who answers many requests from one thread, and can say later what is new."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MetricFamilySpec:
     """A custom metric family: kind is counter, gauge or histogram; buckets only for histograms."""
 
@@ -95,13 +77,94 @@ class MetricFamilySpec:
     buckets: tuple[float, ...] = ()
 
 
+class LoadModel(msgspec.Struct, frozen=True, tag=True):
+    """Load or reload a model, as the repository API does."""
+
+    name: str
+    config: str | None
+    files: dict[str, bytes]
+
+
+class UnloadModel(msgspec.Struct, frozen=True, tag=True):
+    """Unload a model, as the repository API does."""
+
+    name: str
+    unload_dependents: bool
+
+
+class IsModelReady(msgspec.Struct, frozen=True, tag=True):
+    """Whether a model (version "" = any) can answer. Answered by a bool."""
+
+    name: str
+    version: str
+
+
+class Log(msgspec.Struct, frozen=True, tag=True):
+    """A line in the server's log; level is error, warning, info or verbose."""
+
+    level: str
+    message: str
+
+
+class ActOnMetric(msgspec.Struct, frozen=True, tag=True):
+    """Act on a custom metric: create, increment, set, observe, value or remove. Answered by its value."""
+
+    family: MetricFamilySpec
+    labels: dict[str, str]
+    action: str
+    value: float
+
+
+class Infer:
+    """Run another model of this server. Answered by its responses, in order, the model's errors on them.
+
+    Without `decoupled` the model must be one that answers once.
+    """
+
+    __slots__ = ("decoupled", "request")
+
+    def __init__(self, request: InferRequest, decoupled: bool) -> None:
+        self.request = request
+        self.decoupled = decoupled
+
+
+ServerCall = LoadModel | UnloadModel | IsModelReady | Log | ActOnMetric
+Answer = InferResponse | bool | float | None
+
+
+class Call(Protocol):
+    """Something a model asked of its server, on its way: an iterator over the answers. Safe from any thread."""
+
+    def __iter__(self) -> "Call": ...
+
+    def __next__(self) -> Answer:
+        """Waits for the next answer. Raises ServingError where what was asked for may not be."""
+
+    def cancel(self) -> None:
+        """No further answers are wanted; an inference is cancelled as if its client had gone."""
+
+    def when_ready(self, tell: Callable[[], None]) -> None:
+        """Call `tell` once, as soon as `next` would not wait; at once, or later from any thread."""
+
+
+class Host(Protocol):
+    """What the server offers a model while it runs (Triton's business logic scripting)."""
+
+    def call(self, what: Infer | ServerCall) -> Call:
+        """Ask for something. Does not wait."""
+
+    def log(self, level: str, message: str) -> None:
+        """A line in the server's log; level is error, warning, info or verbose. Nothing is answered."""
+
+
 class ModelInstance(Protocol):
     """One loaded copy of a model."""
 
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> ExecutionTimes | None:
         """Work on a batch. When it returns, the instance takes the next one.
 
-        A backend that answers later (decoupled, continuous batching) returns None at once and goes on sending.
+        Times mean that every request has its last response. A backend that answers later (decoupled, continuous
+        batching) returns None at once and goes on sending.
         An exception fails every request of the batch that has no final response yet.
         """
 
@@ -110,12 +173,21 @@ class ModelInstance(Protocol):
 
 
 __all__ = [
+    "ActOnMetric",
+    "Answer",
+    "Call",
     "ExecutionTimes",
     "Host",
+    "Infer",
     "InstanceSpec",
+    "IsModelReady",
     "Isolation",
+    "LoadModel",
+    "Log",
     "MetricFamilySpec",
     "ModelInstance",
     "Responder",
+    "ServerCall",
     "ServingError",
+    "UnloadModel",
 ]

@@ -1,69 +1,133 @@
-"""What running models may ask of the server (business logic scripting), as the event loop offers it."""
+"""What running models ask of the server (business logic scripting): the server's end of one instance's calls."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
-from argosy_runtime.backends.contract import MetricFamilySpec
-from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.backends.contract import ServerCall
+from argosy_runtime.errors import ServingError, internal, unavailable
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
+
+# So many calls of one instance may be open at a time.
+MOST_OPEN: Final = 4096
+
+Value = bool | float | None
 
 
 class ServerCalls(Protocol):
-    """The server's side of `backends.contract.Host`: the same names, as coroutines."""
+    """What the data plane does for models."""
 
-    async def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
-        """Run another model; every response, the model's errors on them."""
+    def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
+        """Run another model. Raises ServingError where it may not be asked."""
 
-    async def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
-        """Load or reload a model."""
-
-    async def unload_model(self, name: str, unload_dependents: bool) -> None:
-        """Unload a model."""
-
-    async def is_model_ready(self, name: str, version: str) -> bool:
-        """Whether a model can answer."""
-
-    async def log(self, level: str, message: str) -> None:
-        """A line for the log."""
-
-    async def metric(self, family: MetricFamilySpec, labels: dict[str, str], action: str, value: float) -> float:
-        """Act on a custom metric."""
+    async def do(self, what: ServerCall) -> Value:
+        """Anything else. Raises ServingError."""
 
 
-NAMES = frozenset({"infer", "load_model", "unload_model", "is_model_ready", "log", "metric"})
+class Answers(Protocol):
+    """How answers find back to the model. Called on the event loop."""
+
+    def respond(self, call: int, response: InferResponse) -> None:
+        """A response to an inference; nothing follows its final one."""
+
+    def reply(self, call: int, value: Value, error: ServingError | None) -> None:
+        """What came of any other call, or why an inference was refused."""
 
 
-class ThreadHost:
-    """`Host` for a model on a thread of the server: hands each call to the event loop and waits."""
+class OpenCalls:
+    """The calls of one instance that are not over, by number. On the event loop only."""
 
-    def __init__(self, calls: ServerCalls, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, calls: ServerCalls, answers: Answers) -> None:
         self._calls = calls
-        self._loop = loop
+        self._answers = answers
+        self._inferences: dict[int, _Inference] = {}
+        self._others: set[asyncio.Task[None]] = set()
 
-    def _wait(self, coroutine: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+    def infer(self, call: int, request: InferRequest, decoupled: bool) -> None:
+        """Start an inference."""
+        if len(self._inferences) >= MOST_OPEN:
+            refusal = unavailable(f"more than {MOST_OPEN} calls of one model instance are open")
+            self._answers.reply(call, None, refusal)
+            return
+        inference = self._inferences[call] = _Inference(call, self._deliver)
+        try:
+            inference.submission = self._calls.infer(request, decoupled, inference.deliver)
+        except ServingError as error:
+            self._inferences.pop(call, None)
+            self._answers.reply(call, None, error)
 
-    def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
-        """See `Host`."""
-        responses: Sequence[InferResponse] = self._wait(self._calls.infer(request, decoupled))
-        return responses
+    def do(self, call: int, what: ServerCall, answered: bool = True) -> None:
+        """Start anything else."""
+        task = asyncio.get_running_loop().create_task(self._do(call, what, answered))
+        self._others.add(task)
+        task.add_done_callback(self._others.discard)
 
-    def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
-        """See `Host`."""
-        self._wait(self._calls.load_model(name, config, files))
+    def cancel(self, call: int) -> None:
+        """The model wants no more of an inference."""
+        if (submission := self._submission(call)) is not None:
+            submission.cancel()
 
-    def unload_model(self, name: str, unload_dependents: bool) -> None:
-        """See `Host`."""
-        self._wait(self._calls.unload_model(name, unload_dependents))
+    def pause(self, call: int) -> None:
+        """The model takes responses slower than they come."""
+        if (submission := self._submission(call)) is not None:
+            submission.pause()
 
-    def is_model_ready(self, name: str, version: str) -> bool:
-        """See `Host`."""
-        return bool(self._wait(self._calls.is_model_ready(name, version)))
+    def resume(self, call: int) -> None:
+        """It has caught up."""
+        if (submission := self._submission(call)) is not None:
+            submission.resume()
 
-    def log(self, level: str, message: str) -> None:
-        """See `Host`. Does not wait."""
-        asyncio.run_coroutine_threadsafe(self._calls.log(level, message), self._loop)
+    def pause_all(self) -> None:
+        """Nothing more can be passed on for now."""
+        for call in list(self._inferences):
+            self.pause(call)
 
-    def metric(self, family: MetricFamilySpec, labels: dict[str, str], action: str, value: float) -> float:
-        """See `Host`."""
-        return float(self._wait(self._calls.metric(family, labels, action, value)))
+    def resume_all(self) -> None:
+        """It can again."""
+        for call in list(self._inferences):
+            self.resume(call)
+
+    def close(self) -> None:
+        """The model is gone: nobody waits for its answers."""
+        for call in list(self._inferences):
+            self.cancel(call)
+        self._inferences.clear()
+        for task in self._others:
+            task.cancel()
+
+    def _submission(self, call: int) -> Submission | None:
+        inference = self._inferences.get(call)
+        return None if inference is None else inference.submission
+
+    def _deliver(self, call: int, response: InferResponse) -> None:
+        if call not in self._inferences:
+            return
+        if response.final:
+            del self._inferences[call]
+        self._answers.respond(call, response)
+
+    async def _do(self, call: int, what: ServerCall, answered: bool) -> None:
+        value, refusal = None, None
+        try:
+            value = await self._calls.do(what)
+        except ServingError as error:
+            refusal = error
+        except Exception as error:
+            refusal = internal(f"{type(error).__name__}: {error}")
+        if answered:
+            self._answers.reply(call, value, refusal)
+
+
+class _Inference:
+    """One inference on its way."""
+
+    __slots__ = ("_call", "_deliver", "submission")
+
+    def __init__(self, call: int, deliver: Callable[[int, InferResponse], None]) -> None:
+        self._call = call
+        self._deliver = deliver
+        self.submission: Submission | None = None
+
+    def deliver(self, response: InferResponse) -> None:
+        """See `Deliver`."""
+        self._deliver(self._call, response)

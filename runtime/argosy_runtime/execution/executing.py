@@ -35,23 +35,3 @@ def execute(
 
 def _brief(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-class BatchCancellations:
-    """Which requests of which runs have lost their client."""
-
-    def __init__(self) -> None:
-        self._cancelled: set[tuple[int, int]] = set()
-
-    def add(self, run_id: int, index: int) -> None:
-        """The client of request `index` of a run has gone."""
-        self._cancelled.add((run_id, index))
-
-    def holds(self, run_id: int, index: int) -> bool:
-        """Whether it has."""
-        return (run_id, index) in self._cancelled
-
-    def forget(self, run_id: int, indexes: int) -> None:
-        """The run is over."""
-        if self._cancelled:
-            self._cancelled -= {(run_id, index) for index in range(indexes)}

@@ -13,8 +13,8 @@ from argosy_runtime.messages import InferRequest, InferResponse
 class RunListener(Protocol):
     """Who hears of one batch. Called on the event loop only.
 
-    Either `answered` alone, or `free` and `done` once each, in this order, with responses before, between and (of
-    decoupled models) after them.
+    Either `answered` alone, or `free` and `done` once each, in this order, with responses before, between and (where a
+    model answers later) after them.
     """
 
     def answered(self, responses: list[InferResponse], times: ExecutionTimes) -> None:
@@ -27,7 +27,7 @@ class RunListener(Protocol):
         """A response to request `index`; nothing follows its final one."""
 
     def done(self, times: ExecutionTimes | None) -> None:
-        """The execution is over. Decoupled models may go on responding."""
+        """The execution is over. Without times the model may go on responding."""
 
 
 class Run:
@@ -77,9 +77,8 @@ class Instance(ABC):
     `on_death` is called once when an instance that had started is lost.
     """
 
-    def __init__(self, name: str, decoupled: bool) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self._decoupled = decoupled
         self._runs: dict[int, Run] = {}
         self._ids = count()
         self._loss: ServingError | None = None
@@ -156,7 +155,7 @@ class Instance(ABC):
         run = self._runs.get(run_id)
         if run is None:
             return
-        if error is None and run.open and not self._decoupled:
+        if error is None and times is not None and run.open:
             error = internal(f"model instance '{self.name}' did not answer every request of its batch")
         run.free()
         if error is not None:

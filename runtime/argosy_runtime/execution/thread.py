@@ -1,112 +1,263 @@
 """An instance on a thread of the server: for backends that release the interpreter lock while they compute."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from queue import SimpleQueue
+from typing import Final
 
-from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec, ModelInstance
+from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec, ModelInstance, ServerCall
 from argosy_runtime.errors import ServingError, unavailable
 from argosy_runtime.messages import InferRequest, InferResponse
 
-from .calls import ServerCalls, ThreadHost
-from .executing import BatchCancellations, execute, load
+from .calls import OpenCalls, ServerCalls, Value
+from .executing import execute, load
+from .host import HostCalls
 from .instance import Instance, Run
 
+_log = logging.getLogger("argosy.execution")
 
-class _Responder:
-    """Passes the responses of one run to the event loop."""
+# Loads that were given up and have not returned: what they load may be half there, and nothing can end their threads.
+_stuck: Final[set[tuple[Path, str]]] = set()
 
-    def __init__(self, post: Callable[..., None], deliver: Callable[..., None], run_id: int, gone: BatchCancellations):
-        self._post = post
-        self._deliver = deliver
-        self._run_id = run_id
-        self._gone = gone
+
+class ThreadRun:
+    """One batch, and the `Responder` to it. What is sent before the batch ends reaches the event loop with its end;
+    responses of a decoupled model, and later ones, at once."""
+
+    def __init__(self, number: int, requests: Sequence[InferRequest], instance: "ThreadInstance") -> None:
+        self.number = number
+        self.requests = requests
+        self._instance = instance
+        self._changed = threading.Condition()
+        self._held: list[tuple[int, InferResponse]] = []
+        self._returned = False
+        self._cancelled: set[int] = set()
+        self._paused: set[int] = set()
 
     def send(self, index: int, response: InferResponse) -> None:
         """See `Responder`."""
-        self._post(self._deliver, self._run_id, index, response)
+        with self._changed:
+            if not response.final:
+                self._changed.wait_for(lambda: not self._holds_back(index))
+            if not (self._returned or self._instance.decoupled):
+                self._held.append((index, response))
+                return
+        self._instance.post_response(self.number, index, response)
 
     def is_cancelled(self, index: int) -> bool:
         """See `Responder`."""
-        return self._gone.holds(self._run_id, index)
+        return index in self._cancelled
+
+    def is_paused(self, index: int) -> bool:
+        """See `Responder`."""
+        return self._holds_back(index)
+
+    def end(self) -> list[tuple[int, InferResponse]]:
+        """The model's `execute` is over; what was held until then."""
+        with self._changed:
+            self._returned = True
+            return self._held
+
+    def cancel(self, index: int) -> None:
+        """The client of request `index` has gone."""
+        with self._changed:
+            self._cancelled.add(index)
+            self._changed.notify_all()
+
+    def pause(self, index: int) -> None:
+        """The client of request `index` reads slowly."""
+        with self._changed:
+            self._paused.add(index)
+
+    def resume(self, index: int) -> None:
+        """It has caught up."""
+        with self._changed:
+            self._paused.discard(index)
+            self._changed.notify_all()
+
+    def _holds_back(self, index: int) -> bool:
+        return index in self._paused and index not in self._cancelled
+
+
+class ThreadLine:
+    """`host.CallLine` to the event loop of this process."""
+
+    def __init__(self, post: Callable[..., None], calls: OpenCalls) -> None:
+        self._post = post
+        self._calls = calls
+        self._changed = threading.Condition()
+
+    def infer(self, call: int, request: InferRequest, decoupled: bool) -> None:
+        """See `CallLine`."""
+        self._post(self._calls.infer, call, request, decoupled)
+
+    def do(self, call: int, what: ServerCall, answered: bool) -> None:
+        """See `CallLine`."""
+        self._post(self._calls.do, call, what, answered)
+
+    def change(self, call: int, how: str) -> None:
+        """See `CallLine`."""
+        changes = {"cancel": self._calls.cancel, "pause": self._calls.pause, "resume": self._calls.resume}
+        self._post(changes[how], call)
+
+    def wait(self, ready: Callable[[], bool]) -> None:
+        """See `CallLine`."""
+        with self._changed:
+            self._changed.wait_for(ready)
+
+    def expect(self, more: int) -> None:
+        """See `CallLine`: the event loop tells of answers by itself."""
+
+    def changed(self) -> None:
+        """An answer has come."""
+        with self._changed:
+            self._changed.notify_all()
 
 
 class ThreadInstance(Instance):
     """One model on one daemon thread. A crash of native code there takes the server with it; that is the price."""
 
     def __init__(self, spec: InstanceSpec, calls: ServerCalls, load_timeout: float) -> None:
-        super().__init__(spec.name, spec.config.model_transaction_policy.decoupled)
+        super().__init__(spec.name)
+        self.decoupled = spec.config.model_transaction_policy.decoupled
         self._spec = spec
-        self._calls = calls
         self._load_timeout = load_timeout
-        self._work: SimpleQueue[tuple[int, Sequence[InferRequest]] | None] = SimpleQueue()
-        self._gone = BatchCancellations()
+        self._work: SimpleQueue[ThreadRun | None] = SimpleQueue()
+        self._given: dict[int, ThreadRun] = {}
         self._loop = asyncio.get_running_loop()
-        self._thread: threading.Thread | None = None
+        self._calls = OpenCalls(calls, self)
+        self._line = ThreadLine(self._post, self._calls)
+        self._host = HostCalls(self._line)
+        self._runner: threading.Thread | None = None
+        self._given_up = threading.Event()
         self._ended = asyncio.Event()
 
     async def start(self) -> None:
-        """Load on the instance's own thread."""
+        """Load on the instance's own thread. One that takes too long is closed when it is loaded at last."""
+        if self._key in _stuck:
+            raise unavailable(stuck_message(self._spec))
         loaded: asyncio.Future[ServingError | None] = self._loop.create_future()
-        self._thread = threading.Thread(target=self._main, args=(loaded,), name=f"model {self.name}", daemon=True)
-        self._thread.start()
+        self._runner = threading.Thread(target=self._main, args=(loaded,), name=f"model {self.name}", daemon=True)
+        self._runner.start()
         try:
             error = await asyncio.wait_for(asyncio.shield(loaded), self._load_timeout)
         except TimeoutError:
             error = unavailable(load_timeout_message(self._spec, self._load_timeout))
+        finally:
+            if not loaded.done():
+                self._give_up()
         if error is not None:
             raise error
 
+    @property
+    def _key(self) -> tuple[Path, str]:
+        return (self._spec.version_dir, self._spec.name)
+
+    def _give_up(self) -> None:
+        _stuck.add(self._key)
+        self._given_up.set()
+        self._work.put(None)
+
     def _main(self, loaded: "asyncio.Future[ServingError | None]") -> None:
         try:
-            model = load(self._spec, ThreadHost(self._calls, self._loop))
+            model = load(self._spec, self._host)
         except ServingError as error:
-            self._post(_resolve, loaded, error)
+            self._post(self._loaded, loaded, error)
             return
-        self._post(_resolve, loaded, None)
+        self._post(self._loaded, loaded, None)
         self._serve(model)
-        model.close()
-        self._post(self._ended.set)
+        try:
+            model.close()
+        except (Exception, SystemExit):
+            _log.exception("model instance '%s' could not be released", self.name)
+        finally:
+            self._post(self._ended.set)
+
+    def _loaded(self, loaded: "asyncio.Future[ServingError | None]", error: ServingError | None) -> None:
+        if self._given_up.is_set():
+            _stuck.discard(self._key)
+        if not loaded.done():
+            loaded.set_result(error)
 
     def _serve(self, model: ModelInstance) -> None:
-        while (work := self._work.get()) is not None:
-            run_id, requests = work
-            responder = _Responder(self._post, self._respond, run_id, self._gone)
-            times, error = execute(model, self.name, requests, responder)
-            self._post(self._finish, run_id, len(requests), times, error)
+        while (run := self._work.get()) is not None:
+            times, error = execute(model, self.name, run.requests, run)
+            self._post(self._finish, run, run.end(), times, error)
 
-    def _finish(self, run_id: int, requests: int, times: ExecutionTimes | None, error: ServingError | None) -> None:
-        self._done(run_id, times, error)
-        if run_id not in self._runs:
-            self._gone.forget(run_id, requests)
+    def _finish(
+        self,
+        run: ThreadRun,
+        held: list[tuple[int, InferResponse]],
+        times: ExecutionTimes | None,
+        error: ServingError | None,
+    ) -> None:
+        if times is not None and [index for index, _ in held] == list(range(len(run.requests))):
+            self._answered(run.number, [response for _, response in held], times)
+        else:
+            self._free(run.number)
+            for index, response in held:
+                self._respond(run.number, index, response)
+            self._done(run.number, times, error)
+        self._forget_given(run.number)
+
+    def post_response(self, number: int, index: int, response: InferResponse) -> None:
+        """A response that does not wait for the end of its batch; from the model's threads."""
+        self._post(self._take, number, index, response)
+
+    def _take(self, number: int, index: int, response: InferResponse) -> None:
+        self._respond(number, index, response)
+        self._forget_given(number)
+
+    def _forget_given(self, number: int) -> None:
+        if number not in self._runs:
+            self._given.pop(number, None)
 
     def _post(self, function: Callable[..., None], *args: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *args)
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
-        self._work.put((run.id, requests))
+        given = self._given[run.id] = ThreadRun(run.id, requests, self)
+        self._work.put(given)
 
     def cancel(self, run: Run, index: int) -> None:
         """See `Instance`."""
-        self._gone.add(run.id, index)
+        if (given := self._given.get(run.id)) is not None:
+            given.cancel(index)
 
     def pause(self, run: Run, index: int) -> None:
         """See `Instance`."""
+        if (given := self._given.get(run.id)) is not None:
+            given.pause(index)
 
     def resume(self, run: Run, index: int) -> None:
         """See `Instance`."""
+        if (given := self._given.get(run.id)) is not None:
+            given.resume(index)
+
+    def respond(self, call: int, response: InferResponse) -> None:
+        """See `execution.calls.Answers`."""
+        self._host.respond(call, response)
+        self._line.changed()
+
+    def reply(self, call: int, value: Value, error: ServingError | None) -> None:
+        """See `execution.calls.Answers`."""
+        self._host.reply(call, value, error)
+        self._line.changed()
 
     async def stop(self, grace: float) -> None:
         """See `Instance`. A model that does not end in time is left to its daemon thread."""
-        if self._thread is None or not self._thread.is_alive():
+        if self._runner is None or not self._runner.is_alive():
             return
         self._work.put(None)
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), grace)
-        except TimeoutError:
-            self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))
+        self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))
+        self._calls.close()
 
 
 def load_timeout_message(spec: InstanceSpec, seconds: float) -> str:
@@ -118,6 +269,10 @@ def load_timeout_message(spec: InstanceSpec, seconds: float) -> str:
     )
 
 
-def _resolve(future: "asyncio.Future[ServingError | None]", error: ServingError | None) -> None:
-    if not future.done():
-        future.set_result(error)
+def stuck_message(spec: InstanceSpec) -> str:
+    """What is said of a model whose last load was given up and goes on all the same."""
+    return (
+        f"failed to load '{spec.config.name}' version {spec.version}: an earlier load of instance '{spec.name}' took "
+        "too long and still goes on in a thread of this server, which nothing can end; it can be loaded again when "
+        "that one returns, or with the parameter ISOLATION set to process"
+    )

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.contract import InstanceSpec, MetricFamilySpec
+from argosy_runtime.backends.contract import ActOnMetric, Answer, Infer, InstanceSpec, IsModelReady, ServerCall
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 
@@ -19,6 +19,7 @@ class RecordingResponder:
     """Keeps what was sent, per request."""
 
     cancelled: set[int] = field(default_factory=set)
+    paused: set[int] = field(default_factory=set)
     sent: list[tuple[int, InferResponse]] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
@@ -29,6 +30,9 @@ class RecordingResponder:
 
     def is_cancelled(self, index: int) -> bool:
         return index in self.cancelled
+
+    def is_paused(self, index: int) -> bool:
+        return index in self.paused
 
     def of(self, index: int) -> list[InferResponse]:
         """What request `index` was sent so far."""
@@ -52,45 +56,55 @@ class RecordingResponder:
         return response
 
 
+class FakeCall:
+    """A call whose answers are known."""
+
+    def __init__(self, answers: Sequence[Answer | ServingError]) -> None:
+        self._answers = list(answers)
+        self.cancelled = threading.Event()
+
+    def __iter__(self) -> "FakeCall":
+        return self
+
+    def __next__(self) -> Answer:
+        if not self._answers:
+            raise StopIteration
+        answer = self._answers.pop(0)
+        if isinstance(answer, ServingError):
+            raise answer
+        return answer
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    def when_ready(self, tell: Callable[[], None]) -> None:
+        threading.Thread(target=tell).start()
+
+
 @dataclass
 class FakeHost:
     """A server of which every call is kept."""
 
     answers: list[InferResponse] | ServingError = field(default_factory=list)
     inferred: list[InferRequest] = field(default_factory=list)
-    calls: list[tuple[object, ...]] = field(default_factory=list)
+    calls: list[ServerCall] = field(default_factory=list)
+    open: list[FakeCall] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
     refusal: ServingError | None = None
     decoupled: bool | None = None
 
-    def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
-        self.inferred.append(request)
-        self.decoupled = decoupled
-        if isinstance(self.answers, ServingError):
-            raise self.answers
-        return self.answers
-
-    def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
-        self._called("load", name, config, files)
-
-    def unload_model(self, name: str, unload_dependents: bool) -> None:
-        self._called("unload", name, unload_dependents)
-
-    def is_model_ready(self, name: str, version: str) -> bool:
-        self._called("ready", name, version)
-        return True
+    def call(self, what: Infer | ServerCall) -> FakeCall:
+        if isinstance(what, Infer):
+            self.inferred.append(what.request)
+            self.decoupled = what.decoupled
+            self.open.append(FakeCall([self.answers] if isinstance(self.answers, ServingError) else self.answers))
+            return self.open[-1]
+        self.calls.append(what)
+        answers = {IsModelReady: True, ActOnMetric: 7.0}
+        return FakeCall([self.refusal or answers.get(type(what))])
 
     def log(self, level: str, message: str) -> None:
         self.lines.append((level, message))
-
-    def metric(self, family: MetricFamilySpec, labels: dict[str, str], action: str, value: float) -> float:
-        self._called("metric", family, labels, action, value)
-        return 7.0
-
-    def _called(self, *call: object) -> None:
-        self.calls.append(call)
-        if self.refusal is not None:
-            raise self.refusal
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from argosy_runtime.backends import python
+from argosy_runtime.backends.contract import ActOnMetric, IsModelReady, LoadModel, MetricFamilySpec, UnloadModel
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 
@@ -503,6 +504,14 @@ def test_a_decoupled_call_iterates_and_starts_over(loaded: Any, responder: Any, 
     assert host.decoupled is True
 
 
+def test_responses_that_nobody_will_read_are_cancelled(loaded: Any, responder: Any, host: Any) -> None:
+    host.answers = [InferResponse("other", "3", outputs=[Tensor("OUT", "FP32", np.zeros((1, 1), np.float32))])] * 9
+    body = """it = call.exec(decoupled=True); next(it); del it
+        return [pb_utils.InferenceResponse([])]"""
+    loaded(BLS.format(define="execute", body=body)).execute([request()], responder)
+    assert host.open[0].cancelled.wait(30)
+
+
 def test_no_call_to_another_model_while_initializing(loaded: Any) -> None:
     body = "call.exec()"
     source = BLS.format(define="initialize", body=body).replace("requests[0].inputs()[0]", "None")
@@ -529,22 +538,17 @@ def test_log_metrics_and_repository_reach_the_server(loaded: Any, responder: Any
     """
     instance = loaded(source)
     assert host.lines == [("warning", "careful"), ("info", "plain"), ("verbose", "v")]
-    family = host.calls[0][1]
-    assert (family.name, family.description, family.kind, family.buckets) == (
-        "n",
-        "d",
-        "histogram",
-        (0.5, 1.0),
-    )
-    assert [call[2:] for call in host.calls[:3]] == [
-        ({"l": "1"}, "create", 0.0), ({"l": "1"}, "observe", 0.25), ({"l": "1"}, "value", 0.0),
-    ]  # fmt: skip
-    assert host.calls[3:] == [
-        ("load", "other", "{}", {"file:1/model.py": b"x"}),
-        ("unload", "other", True),
-        ("ready", "other", "2"),
+    family = MetricFamilySpec("n", "d", "histogram", (0.5, 1.0))
+    assert host.calls == [
+        ActOnMetric(family, {"l": "1"}, "create", 0.0),
+        ActOnMetric(family, {"l": "1"}, "observe", 0.25),
+        ActOnMetric(family, {"l": "1"}, "value", 0.0),
+        LoadModel("other", "{}", {"file:1/model.py": b"x"}),
+        UnloadModel("other", True),
+        IsModelReady("other", "2"),
     ]
-    del instance
+    instance.close()
+    assert host.calls[-1] == ActOnMetric(family, {"l": "1"}, "remove", 0.0)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from argosy_runtime.backends.python import tensor
-from argosy_runtime.backends.python import triton_python_backend_utils as pb_utils
+from argosy_runtime.backends.python import pb_utils
+from argosy_runtime.backends.python.pb_utils import tensor
 from argosy_runtime.messages import Array
 
 SURFACE = """

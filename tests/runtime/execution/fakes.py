@@ -70,7 +70,8 @@ class FakeInstance(Instance):
     """Loads when `load` says so, and answers when `finish` does."""
 
     def __init__(self, name: str, on_death: OnDeath, decoupled: bool = False) -> None:
-        super().__init__(name, decoupled)
+        super().__init__(name)
+        self._decoupled = decoupled
         self._on_death = on_death
         self._loaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.batches: list[tuple[Run, Sequence[InferRequest]]] = []
@@ -127,9 +128,9 @@ class FakeInstance(Instance):
         self._respond(run.id, index, response)
 
     def free(self) -> None:
-        """The oldest batch has run; its answers come later."""
+        """The oldest batch has run; answers of a decoupled model come later."""
         run, _ = self.batches[0]
-        self._done(run.id, TIMES, None)
+        self._done(run.id, None if self._decoupled else TIMES, None)
 
     def die(self) -> None:
         """It is lost."""

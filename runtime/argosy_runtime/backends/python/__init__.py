@@ -1,10 +1,10 @@
 """The Python backend: runs a version's `model.py` through Triton's `triton_python_backend_utils`.
 
-What may live here: that module and the classes behind it, importing a model's code, and the instance that
-calls it. Config parameters: `EXECUTION_ENV_PATH` (a folder or conda-pack archive), `ISOLATION` (process or
-thread). Tensors stay in host memory, so `FORCE_CPU_ONLY_INPUT_TENSORS` always holds. A model in a process
-of its own may import what lies beside it by name; in a thread it uses relative imports, because `sys.path`
-belongs to everyone there.
+What may live here: that module and the classes behind it (`pb_utils`), importing a model's code, and the
+instance that calls it. Config parameters: `EXECUTION_ENV_PATH` (a folder or conda-pack archive), `ISOLATION`
+(process or thread). Tensors stay in host memory, so `FORCE_CPU_ONLY_INPUT_TENSORS` always holds. A model in a
+process of its own may import what lies beside it by name; in a thread it uses relative imports, because
+`sys.path` belongs to everyone there.
 """
 
 import threading
@@ -17,10 +17,10 @@ from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.modelconfig import ConfigError
 
-from . import configuration, context, environment, loader
-from .autocomplete import ModelConfig
+from . import configuration, environment, loader
 from .failure import describe
 from .instance import PythonInstance
+from .pb_utils import ModelConfig, context
 
 _completing = threading.Lock()  # completing borrows sys.path, which the whole process shares
 

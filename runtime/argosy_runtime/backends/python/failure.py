@@ -4,7 +4,7 @@ only.
 
 import traceback
 
-from .errors import BrokenContractError
+from .pb_utils.errors import BrokenContractError
 
 _INTERNAL = __name__.rpartition(".")[0]
 

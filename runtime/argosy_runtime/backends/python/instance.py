@@ -1,30 +1,28 @@
 """One loaded Python model: `initialize`, `execute` in all its forms, `is_ready`, `finalize`."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, Responder
 from argosy_runtime.errors import ServingError, internal, unsupported
 from argosy_runtime.messages import InferRequest
 
-from . import configuration, context
-from .errors import BrokenContractError
+from . import configuration
+from .event_loop import EventLoop
 from .failure import describe
-from .inference import InferenceRequest, InferenceResponse
 from .loader import LoadedModel
-from .sender import InferenceResponseSender, Reaper, ResponseChannel
+from .pb_utils import context
+from .pb_utils.errors import BrokenContractError
+from .pb_utils.reaper import reaper
+from .pb_utils.request import ReceivedRequest
+from .pb_utils.response import InferenceResponse
+from .pb_utils.sender import ResponseChannel
 
-
-@runtime_checkable
-class ReschedulingResponder(Protocol):
-    """A responder that can put a request back into its scheduler's queue (iterative sequences)."""
-
-    def reschedule(self, index: int) -> None:
-        """Request `index` comes again; it gets no response from this batch."""
+# So many sets of requested outputs are remembered.
+_REMEMBERED = 1024
 
 
 class PythonInstance:
@@ -35,8 +33,11 @@ class PythonInstance:
         self._host = host
         self._loaded = loaded
         self._decoupled = spec.config.model_transaction_policy.decoupled
-        self._outputs = [output.name for output in spec.config.output]
-        self._loop: _EventLoop | None = None
+        self._outputs = tuple([output.name for output in spec.config.output])
+        self._version = str(spec.version)
+        self._wanted_sets: dict[tuple[str, ...], frozenset[str]] = {}
+        self._open_channel = self._channel
+        self._loop: EventLoop | None = None
         self._context = context.ModelContext(host, spec.version_dir)
         context.opened(self._context)
         try:
@@ -44,7 +45,6 @@ class PythonInstance:
         except BaseException:
             context.closed(self._context)
             raise
-        self._reaper = Reaper(spec.name)
         self._context.serving = True
 
     def _initialized(self) -> Any:
@@ -71,18 +71,21 @@ class PythonInstance:
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> ExecutionTimes | None:
         """Run `execute` on the batch. None where responses are still to come."""
         begun = time.monotonic_ns()
-        channels = [self._channel(request, index, responder) for index, request in enumerate(requests)]
-        given = [self._received(request, channel) for request, channel in zip(requests, channels, strict=True)]
+        given: list[ReceivedRequest] = []
+        for index, request in enumerate(requests):
+            names = request.requested_outputs or self._outputs
+            given.append(ReceivedRequest(request, names, index, responder, self._open_channel))
         called = finished = time.monotonic_ns()
         try:
-            returned = self._call(given, channels)
+            returned = self._call(given)
             finished = time.monotonic_ns()
-            self._answer(given, channels, returned, responder)
+            answered = self._answer(given, returned)
         except Exception as error:
             failure = self._failure(error)
-            for channel in channels:
-                channel.fail(failure)
-        if not all(channel.is_answered for channel in channels):
+            for received in given:
+                self._channel_of(received).fail(failure)
+            answered = True
+        if not answered:
             return None
         ended = time.monotonic_ns()
         return ExecutionTimes(called - begun, finished - called, ended - finished)
@@ -100,29 +103,41 @@ class PythonInstance:
             self._host.log("info", describe(error))
         finally:
             self._model = None
-            self._reaper.close()
+            reaper.flush()
             context.closed(self._context)
             self._loaded.unload()
 
-    def _channel(self, request: InferRequest, index: int, responder: Responder) -> ResponseChannel:
-        wanted = frozenset(request.requested_outputs or self._outputs)
-        version = str(self._spec.version)
-        return ResponseChannel(request, index, responder, version, decoupled=self._decoupled, wanted=wanted)
+    def _channel(self, request: ReceivedRequest) -> ResponseChannel:
+        """The way back of a request whose model answers by a sender, or not at all."""
+        wanted = self._wanted(request)
+        return ResponseChannel(
+            request.message, request.index, request.responder, self._version, decoupled=self._decoupled, wanted=wanted
+        )
 
-    def _received(self, request: InferRequest, channel: ResponseChannel) -> InferenceRequest:
-        names = list(request.requested_outputs) or self._outputs
-        return InferenceRequest.received(request, names, InferenceResponseSender(channel, self._reaper))
+    def _channel_of(self, request: ReceivedRequest) -> ResponseChannel:
+        if request.channel is None:
+            request.channel = self._channel(request)
+        return request.channel
 
-    def _call(self, given: list[InferenceRequest], channels: list[ResponseChannel]) -> Any:
+    def _wanted(self, request: ReceivedRequest) -> frozenset[str]:
+        names = tuple(request.outputs)
+        wanted = self._wanted_sets.get(names)
+        if wanted is None:
+            if len(self._wanted_sets) >= _REMEMBERED:
+                self._wanted_sets.clear()
+            wanted = self._wanted_sets[names] = frozenset(names)
+        return wanted
+
+    def _call(self, given: list[ReceivedRequest]) -> Any:
         if not hasattr(self._model, "execute"):
             raise BrokenContractError(f"Python model {self._spec.version_dir} does not implement `execute` method.")
         with context.entered(self._context):
             returned = self._model.execute(given)
-            if not asyncio.iscoroutine(returned):
+            if returned.__class__ is list or not asyncio.iscoroutine(returned):
                 return returned
             if not self._decoupled:
                 return self._wait_for(returned)
-            self._in_background(returned, channels)
+            self._in_background(returned, [self._channel_of(request) for request in given])
             return None
 
     def _wait_for(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -143,9 +158,9 @@ class PythonInstance:
 
         future.add_done_callback(done)
 
-    def _event_loop(self) -> "_EventLoop":
+    def _event_loop(self) -> EventLoop:
         if self._loop is None:
-            self._loop = _EventLoop(self._spec.name)
+            self._loop = EventLoop(self._spec.name)
         return self._loop
 
     def _failure(self, error: BaseException) -> ServingError:
@@ -153,25 +168,33 @@ class PythonInstance:
         self._host.log("error", message)
         return internal(message)
 
-    def _answer(
-        self,
-        given: list[InferenceRequest],
-        channels: list[ResponseChannel],
-        returned: Any,
-        responder: Responder,
-    ) -> None:
-        """Send what `execute` returned: nothing before all of it is known to be right."""
+    def _answer(self, given: list[ReceivedRequest], returned: Any) -> bool:
+        """Send what `execute` returned, if all of it is right; whether that answers them all."""
         responses = self._checked(given, returned)
-        for response, channel in zip(responses, channels, strict=True):
-            if response is not None:
-                channel.admit(response, True)
-        for index, (request, response, channel) in enumerate(zip(given, responses, channels, strict=True)):
-            if response is not None:
-                channel.deliver(response, True)
-            elif request.is_rescheduled:
-                _reschedule(channel, index, responder)
+        for request, response in zip(given, responses, strict=True):
+            if response is not None and request.channel is not None:
+                request.channel.admit(response, True)
+        answered = True
+        for request, response in zip(given, responses, strict=True):
+            if response is None:
+                answered = self._without_response(request) and answered
+            elif request.channel is None:
+                message = response.to_message(request.message, self._version, self._wanted(request), True)
+                request.responder.send(request.index, message)
+            else:
+                request.channel.deliver(response, True)
+        return answered
 
-    def _checked(self, given: list[InferenceRequest], returned: Any) -> list[InferenceResponse | None]:
+    def _without_response(self, request: ReceivedRequest) -> bool:
+        """`execute` returned none for this request: it comes again, or its sender has answered it, or will."""
+        if request.is_rescheduled:
+            _reschedule(self._channel_of(request), request.index, request.responder)
+            return True
+        if request.channel is None:
+            request.get_response_sender()  # whose end answers for a model that lets go of the request
+        return self._channel_of(request).is_answered
+
+    def _checked(self, given: list[ReceivedRequest], returned: Any) -> list[InferenceResponse | None]:
         if returned is None:
             return [None] * len(given)
         if self._decoupled:
@@ -205,7 +228,7 @@ def arguments(spec: InstanceSpec) -> dict[str, str]:
     }
 
 
-def _check_response(request: InferenceRequest, response: Any) -> None:
+def _check_response(request: ReceivedRequest, response: Any) -> None:
     if response is None:
         return
     if request.is_rescheduled:
@@ -221,35 +244,10 @@ def _check_response(request: InferenceRequest, response: Any) -> None:
 
 
 def _reschedule(channel: ResponseChannel, index: int, responder: Responder) -> None:
-    if isinstance(responder, ReschedulingResponder):
+    """A responder that can put a request back into its scheduler's queue (iterative sequences) has `reschedule`."""
+    again = getattr(responder, "reschedule", None)
+    if again is not None:
         channel.release()
-        responder.reschedule(index)
+        again(index)
     else:
         channel.fail(unsupported("this model's scheduler cannot reschedule a request"))
-
-
-class _EventLoop:
-    """An asyncio loop on a thread of its own, for models whose `execute` is a coroutine."""
-
-    def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name=f"{name}-asyncio", daemon=True)
-        self._thread.start()
-
-    def submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Run it, in the caller's context."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-
-    def stop(self) -> None:
-        """Cancel what still runs, wait for it, and end the thread."""
-        asyncio.run_coroutine_threadsafe(self._cancel_all(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    async def _cancel_all(self) -> None:
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-        await self._loop.shutdown_default_executor()

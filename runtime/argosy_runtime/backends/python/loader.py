@@ -16,8 +16,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import not_found
 
-from . import triton_python_backend_utils
-from .errors import TritonModelException
+from . import pb_utils
+from .pb_utils import TritonModelException
 
 UTILS = "triton_python_backend_utils"
 _counter = itertools.count()
@@ -87,8 +87,8 @@ def _import_file(name: str, path: Path) -> ModuleType:
 
 def register_utils() -> None:
     """Make `import triton_python_backend_utils` find this package's module."""
-    sys.modules.setdefault(UTILS, triton_python_backend_utils)
-    sys.modules.setdefault("c_python_backend_utils", triton_python_backend_utils)
+    sys.modules.setdefault(UTILS, pb_utils)
+    sys.modules.setdefault("c_python_backend_utils", pb_utils)
 
 
 def extend_path(folders: list[Path]) -> None:

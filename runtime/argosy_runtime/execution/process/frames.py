@@ -1,68 +1,224 @@
-"""How the server and a model's process talk: frames of pickled messages, large arrays beside the pickle.
+"""How the server and a model's process talk: one frame format in both directions, of numbers, texts and raw tensors.
 
-A frame is, in little endian: u64 length of the rest, u32 number of buffers, u32 length of the pickle, u64 length of
-each buffer; then the pickle and the buffers.
-Both ends are this program on this machine, over a socket pair that nobody else can open; that is why pickle will do.
+A frame, in little endian: u64 length of all of it, u32 kind, u32 how many numbers, u64 subject (which run, which call),
+u64 length of the texts; the numbers, u64 each; the texts (ids, plans, bodies); the tensors, each at a multiple of 16,
+where numpy can read them in place. What a number means, and so how long each text and tensor is, follows from the kind.
+
+Reading a frame runs nothing of what it says: lengths are held against the frame, and whatever does not fit is a
+`FrameError`.
 """
 
-import pickle
 import struct
-from collections.abc import Iterator
-from typing import Any
+from typing import Final
 
-Message = tuple[Any, ...]
+import numpy as np
 
-_HEAD = struct.Struct("<QII")
-_SIZE = struct.Struct("<Q")
+from argosy_runtime.tensors import Data
 
+CONTROL: Final = 1  # one text: a message of `control`
+EXECUTE: Final = 2  # subject: run; its requests
+RESPONSES: Final = 3  # subject: run; how far it is, its times, responses
+CANCEL: Final = 4  # subject: run; the number of a request whose client has gone
+PAUSE: Final = 5  # likewise: its client reads slower than it is answered
+RESUME: Final = 6  # likewise: it has caught up
+CALL: Final = 7  # subject: call; a request of a model's own
+ANSWER: Final = 8  # subject: call; a response to it
 
-def encode(message: Message) -> list[bytes | memoryview]:
-    """The chunks of one frame; arrays are not copied."""
-    buffers: list[pickle.PickleBuffer] = []
-    body = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
-    raws = [buffer.raw() for buffer in buffers]
-    sizes = b"".join(_SIZE.pack(raw.nbytes) for raw in raws)
-    total = _HEAD.size - 8 + len(sizes) + len(body) + sum(raw.nbytes for raw in raws)
-    return [_HEAD.pack(total, len(raws), len(body)) + sizes + body, *raws]
+MAX_FRAME: Final = 1 << 34
 
+_HEADER: Final = struct.Struct("<QIIQQ")
+_HEADER_SIZE: Final = 32
+_PADS: Final = [b"\0" * size for size in range(16)]
+# Below this many bytes a copy is cheaper than a view.
+_COPY_BELOW: Final = 4096
+# Frames that are longer than this are read to where they stay.
+_LONG: Final = 1 << 16
+_KEPT: Final = 1 << 18
 
-def decode(frame: bytearray | memoryview) -> Message:
-    """One frame, its leading length included, back to its message. Arrays share the frame's memory and are writable."""
-    view = memoryview(frame)
-    _, count, length = _HEAD.unpack_from(view)
-    start = _HEAD.size + count * _SIZE.size
-    body = view[start : start + length]
-    buffers = []
-    offset = start + length
-    for index in range(count):
-        (size,) = _SIZE.unpack_from(view, _HEAD.size + index * _SIZE.size)
-        buffers.append(view[offset : offset + size])
-        offset += size
-    message: Message = pickle.loads(body, buffers=buffers)
-    return message
+Buffer = bytes | bytearray | memoryview
 
 
-class FrameReader:
-    """Cuts a byte stream into frames."""
+class FrameError(Exception):
+    """What came is no frame, or says what cannot be."""
+
+
+class FrameWriter:
+    """One frame in the making. Tensors are not copied."""
+
+    __slots__ = ("_tensor_size", "_tensors", "_text_size", "_texts", "numbers")
 
     def __init__(self) -> None:
-        self._data = bytearray()
-        self._need = _HEAD.size
+        self.numbers: list[int] = []
+        self._texts: list[bytes] = []
+        self._tensors: list[Data] = []
+        self._text_size = 0
+        self._tensor_size = 0
 
-    def feed(self, data: bytes) -> Iterator[Message]:
-        """More bytes came; yields every message they complete."""
-        self._data += data
-        while len(self._data) >= self._need:
-            length = 8 + _SIZE.unpack_from(self._data)[0]
-            if len(self._data) < length:
-                self._need = length
-                return
-            frame, self._data = self._cut(length)
-            self._need = _HEAD.size
-            yield decode(frame)
+    def add_text(self, text: bytes) -> None:
+        """A text; its length becomes the next number."""
+        size = len(text)
+        self.numbers.append(size)
+        if size:
+            self._texts.append(text)
+            self._text_size += size
 
-    def _cut(self, length: int) -> tuple[bytearray, bytearray]:
-        """The first frame and the rest, without a copy where the frame is all there is."""
-        if len(self._data) == length:
-            return self._data, bytearray()
-        return self._data[:length], self._data[length:]
+    def add_tensor(self, data: Data) -> None:
+        """A tensor's bytes; their length becomes the next number."""
+        size = len(data)
+        self.numbers.append(size)
+        self._tensors.append(data)
+        pad = -size & 15
+        if pad:
+            self._tensors.append(_PADS[pad])
+        self._tensor_size += size + pad
+
+    def chunks(self, kind: int, subject: int) -> list[Data]:
+        """The frame, to be written one chunk after the other."""
+        numbers = self.numbers
+        count = len(numbers)
+        begin = _HEADER_SIZE + 8 * count + self._text_size
+        pad = -begin & 15
+        total = begin + pad + self._tensor_size
+        chunks: list[Data] = [
+            _HEADER.pack(total, kind, count, subject, self._text_size) + _numbers(count).pack(*numbers)
+        ]
+        chunks += self._texts
+        chunks.append(_PADS[pad])
+        chunks += self._tensors
+        return chunks
+
+
+class Frame:
+    """One whole frame, as `FrameCutter` makes it, read from its beginning to its end.
+
+    Every method raises FrameError where there is no more.
+    """
+
+    __slots__ = ("_at", "_data", "_end", "_numbers", "_tensor_at", "_text_at", "_text_end", "_view", "kind", "subject")
+
+    def __init__(self, data: Buffer) -> None:
+        length, kind, count, subject, texts = _HEADER.unpack_from(data)
+        self.kind: int = kind
+        self.subject: int = subject
+        self._text_at: int = _HEADER_SIZE + 8 * count
+        self._text_end: int = self._text_at + texts
+        self._data = data
+        self._view: memoryview | None = None if isinstance(data, bytes) else memoryview(data)
+        self._numbers = _numbers(count).unpack_from(data, _HEADER_SIZE)
+        self._at = 0
+        self._tensor_at: int = self._text_end + (-self._text_end & 15)
+        self._end: int = length
+
+    def has_more(self) -> bool:
+        """Whether a number is left."""
+        return self._at < len(self._numbers)
+
+    def number(self) -> int:
+        """The next number."""
+        at = self._at
+        if at >= len(self._numbers):
+            raise FrameError("a frame has fewer numbers than it needs")
+        self._at = at + 1
+        value: int = self._numbers[at]
+        return value
+
+    def text(self) -> bytes:
+        """The next text, as long as the next number says."""
+        begin = self._text_at
+        self._text_at = end = begin + self.number()
+        if end > self._text_end:
+            raise FrameError("a text is longer than its frame")
+        return bytes(self._data[begin:end])
+
+    def tensor(self) -> Data:
+        """The next tensor's bytes, as long as the next number says. Large ones, and those of a frame that may be
+        written to, are views of it."""
+        begin = self._tensor_at
+        size = self.number()
+        end = begin + size
+        if end > self._end:
+            raise FrameError("a tensor is longer than its frame")
+        self._tensor_at = end + (-end & 15)
+        view = self._view
+        if view is None:
+            if size < _COPY_BELOW and isinstance(self._data, bytes):
+                return self._data[begin:end]
+            self._view = view = memoryview(self._data)
+        return view[begin:end]
+
+
+class FrameCutter:
+    """Cuts a stream of bytes into frames. `writable` gives each short frame memory that may be written to."""
+
+    def __init__(self, writable: bool) -> None:
+        self._writable = writable
+        self._kept = memoryview(bytearray(_KEPT))
+        self._end = 0
+        self._long: memoryview | None = None
+        self._at = 0
+
+    def room(self) -> memoryview:
+        """Where the next bytes shall go."""
+        if self._long is not None:
+            return self._long[self._at :]
+        return self._kept[self._end :] if self._end else self._kept
+
+    def came(self, count: int) -> list[Frame]:
+        """So many bytes did; every frame they complete. Raises FrameError."""
+        if self._long is not None:
+            return self._more_of_long(count)
+        self._end += count
+        frames: list[Frame] = []
+        start, end = 0, self._end
+        while end - start >= _HEADER_SIZE:
+            length = self._length(start)
+            if end - start < length:
+                if length > _LONG:
+                    self._begin_long(start, length)
+                    return frames
+                break
+            part = self._kept[start : start + length]
+            frames.append(Frame(bytearray(part) if self._writable else bytes(part)))
+            start += length
+        self._keep_rest(start)
+        return frames
+
+    def _length(self, start: int) -> int:
+        """How long the frame is that begins there; nothing is waited for that cannot be a frame."""
+        length, kind, count, _, texts = _HEADER.unpack_from(self._kept, start)
+        if not (length <= MAX_FRAME and CONTROL <= kind <= ANSWER and _HEADER_SIZE + 8 * count + texts <= length):
+            raise FrameError(f"a frame of {length} bytes, kind {kind}, {count} numbers, {texts} bytes of text")
+        whole: int = length
+        return whole
+
+    def _keep_rest(self, start: int) -> None:
+        rest = self._end - start
+        if start and rest:
+            self._kept[:rest] = bytes(self._kept[start : self._end])
+        self._end = rest
+
+    def _begin_long(self, start: int, length: int) -> None:
+        try:
+            whole = np.empty(length, np.uint8).data
+        except MemoryError:
+            raise FrameError(f"no memory for a frame of {length} bytes") from None
+        self._at = self._end - start
+        whole[: self._at] = self._kept[start : self._end]
+        self._long = whole
+        self._end = 0
+
+    def _more_of_long(self, count: int) -> list[Frame]:
+        whole = self._long
+        assert whole is not None
+        self._at += count
+        if self._at < len(whole):
+            return []
+        self._long = None
+        return [Frame(whole)]
+
+
+_TABLES: Final = [struct.Struct(f"<{count}Q") for count in range(256)]
+
+
+def _numbers(count: int) -> struct.Struct:
+    return _TABLES[count] if count < len(_TABLES) else struct.Struct(f"<{count}Q")

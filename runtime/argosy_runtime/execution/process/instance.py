@@ -1,93 +1,44 @@
-"""An instance in a process of its own: its crash, its leak or its endless loop is its own."""
+"""An instance in a process of its own: its crash, its leak or its endless loop is its own.
+
+What the process sends is data, whatever its model does: it is read by its lengths and its types, and what does not fit
+ends the process, not the server.
+"""
 
 import asyncio
-import os
-import signal
-import socket
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, cast
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.contract import InstanceSpec
-from argosy_runtime.errors import ServingError, internal, invalid, unavailable
-from argosy_runtime.execution.calls import NAMES, ServerCalls
+from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec
+from argosy_runtime.errors import ServingError, internal, unavailable
+from argosy_runtime.execution.calls import OpenCalls, ServerCalls, Value
 from argosy_runtime.execution.instance import Instance, Run
 from argosy_runtime.execution.thread import load_timeout_message
-from argosy_runtime.messages import InferRequest
+from argosy_runtime.messages import InferRequest, InferResponse
 
-from .frames import FrameReader, Message, encode
-from .worker import pack_spec
+from .connection import WorkerConnection
+from .control import (
+    UNANSWERED,
+    CallChanged,
+    Called,
+    Complete,
+    Completed,
+    Load,
+    Loaded,
+    Reply,
+    SpecBody,
+    Stop,
+    ToProcess,
+    control_frame,
+    read_from_process,
+)
+from .frames import ANSWER, CALL, CANCEL, CONTROL, EXECUTE, PAUSE, RESPONSES, RESUME, Frame, FrameError, FrameWriter
+from .requests import RequestReader, RequestWriter
+from .responses import EVERY, FINAL, ErrorBody, ResponseReader, ResponseWriter
+from .runs import ANSWERED, GOES_ON
 
 _STOP_SECONDS = 30.0
-_JOIN_BELOW = 1 << 16
-
-
-class WorkerProcess(asyncio.Protocol):
-    """A worker process and the socket to it."""
-
-    def __init__(self, on_message: Callable[[Message], None], on_lost: Callable[[], None]) -> None:
-        self._on_message = on_message
-        self._on_lost = on_lost
-        self._frames = FrameReader()
-        self._transport: asyncio.WriteTransport | None = None
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def start(self) -> None:
-        """Start the process; it waits for messages."""
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs:
-                self._process = await _spawn(theirs)
-        except BaseException:
-            ours.close()
-            raise
-        await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
-        self._transport = cast(asyncio.WriteTransport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
-        for message in self._frames.feed(data):
-            self._on_message(message)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """See asyncio.Protocol."""
-        self._on_lost()
-
-    def send(self, *message: Any) -> None:
-        """One message; dropped where the process is gone, whose loss is told by `on_lost`."""
-        if self._transport is None or self._transport.is_closing():
-            return
-        chunks = encode(message)
-        if sum(map(len, chunks)) < _JOIN_BELOW:
-            self._transport.write(b"".join(chunks))
-        else:
-            self._transport.writelines(chunks)
-
-    async def end(self, grace: float) -> str:
-        """Wait for the process to go, kill it after `grace` seconds; how it ended, in words."""
-        if self._process is None:
-            return "never started"
-        try:
-            code = await asyncio.wait_for(self._process.wait(), grace)
-        except TimeoutError:
-            self._process.kill()
-            code = await self._process.wait()
-        if self._transport is not None:
-            self._transport.close()
-        if code < 0:
-            return f"was killed by signal {-code} ({signal.Signals(-code).name})"
-        return f"exited with code {code}"
-
-    def kill(self) -> None:
-        """End it now."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.kill()
 
 
 class ProcessInstance(Instance):
@@ -100,43 +51,51 @@ class ProcessInstance(Instance):
         load_timeout: float,
         on_death: Callable[["ProcessInstance", ServingError], None],
     ) -> None:
-        super().__init__(spec.name, spec.config.model_transaction_policy.decoupled)
+        super().__init__(spec.name)
         self._spec = spec
-        self._calls = calls
         self._load_timeout = load_timeout
         self._on_death = on_death
-        self._worker = WorkerProcess(self._receive, self._lost)
-        self._answer: asyncio.Future[Message] | None = None
+        self._connection = WorkerConnection(self)
+        self._calls = OpenCalls(calls, self)
+        self._requests = RequestWriter()
+        self._responses = ResponseReader()
+        self._asked = RequestReader()
+        self._answers = ResponseWriter()
+        self._answer: asyncio.Future[Loaded | Completed] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._nonsense = ""
         self._started = False
         self._stopping = False
 
     async def start(self) -> None:
         """Start the process and load the model in it."""
-        answer = await self._ask("load")
-        if answer[1] is not None:
+        answer = await self._ask(Load(SpecBody.of(self._spec)))
+        if answer.error is not None:
             await self._quit()
-            raise answer[1]
+            raise answer.error.error()
         self._started = True
 
     async def complete(self) -> ModelConfig:
         """Instead of loading: have the backend fill in the config, then end."""
-        answer = await self._ask("complete")
+        answer = await self._ask(Complete(SpecBody.of(self._spec)))
         await self._quit()
-        if answer[1] is not None:
-            raise answer[1]
-        return ModelConfig.FromString(answer[2])
+        if answer.error is not None:
+            raise answer.error.error()
+        if not isinstance(answer, Completed):
+            raise internal(f"failed to complete the config of '{self._spec.config.name}': nothing came of it")
+        return answer.completed()
 
     async def _quit(self, grace: float = _STOP_SECONDS) -> None:
         self._stopping = True
-        self._worker.send("stop")
-        await self._worker.end(grace)
+        self._connection.send(control_frame(Stop()))
+        await self._connection.end(grace)
+        self._calls.close()
 
-    async def _ask(self, what: str) -> Message:
+    async def _ask(self, what: ToProcess) -> Loaded | Completed:
         self._answer = asyncio.get_running_loop().create_future()
         try:
-            await self._worker.start()
-            self._worker.send(what, pack_spec(self._spec))
+            await self._connection.start()
+            self._connection.send(control_frame(what))
             return await asyncio.wait_for(self._answer, self._load_timeout)
         except TimeoutError:
             raise unavailable(load_timeout_message(self._spec, self._load_timeout)) from None
@@ -145,48 +104,110 @@ class ProcessInstance(Instance):
         finally:
             if not self._answer.done() or self._answer.cancelled() or self._answer.exception():
                 self._stopping = True
-                self._worker.kill()
-                await self._worker.end(_STOP_SECONDS)
+                self._connection.kill()
+                await self._connection.end(_STOP_SECONDS)
+                self._calls.close()
 
-    def _receive(self, message: Message) -> None:
-        kind = message[0]
-        if kind == "done":
-            _, run_id, responses, times, error = message
+    def received(self, frame: Frame) -> None:
+        """See `Peer`."""
+        kind = frame.kind
+        if kind == RESPONSES:
+            self._receive_responses(frame)
+        elif kind == CALL:
+            decoupled = bool(frame.number())
+            self._calls.infer(frame.subject, self._asked.read(frame), decoupled)
+        elif kind == CONTROL:
+            self._receive_message(frame)
+        else:
+            raise FrameError(f"a frame of kind {kind}")
+
+    def _receive_responses(self, frame: Frame) -> None:
+        run_id = frame.subject
+        state = frame.number()
+        times = ExecutionTimes(frame.number(), frame.number(), frame.number())
+        responses: list[InferResponse] = []
+        places: list[int] = []
+        error: ServingError | None = None
+        in_order = True
+        while frame.has_more():
+            number = frame.number()
+            place = number & EVERY
+            response = self._responses.read(frame, number >= FINAL)
+            if place == EVERY:
+                error = response.error
+            else:
+                in_order = in_order and number == len(places) | FINAL
+                places.append(place)
+                responses.append(response)
+        if state == ANSWERED and in_order and error is None:
+            self._answered(run_id, responses, times)
+            return
+        if state != GOES_ON:
             self._free(run_id)
-            for index, response in responses:
-                self._respond(run_id, index, response)
-            self._done(run_id, times, error)
-        elif kind == "response":
-            self._respond(message[1], message[2], message[3])
-        elif kind == "call":
-            self._spawn(self._serve_call(message[1], message[2], message[3]))
+        for place, response in zip(places, responses, strict=True):
+            self._respond(run_id, place, response)
+        if state != GOES_ON:
+            self._done(run_id, times if state == ANSWERED else None, error)
+
+    def _receive_message(self, frame: Frame) -> None:
+        message = read_from_process(frame)
+        if isinstance(message, Called):
+            self._calls.do(message.call, message.what, message.call != UNANSWERED)
+        elif isinstance(message, CallChanged):
+            self._change_call(message)
         elif self._answer is not None and not self._answer.done():
+            if isinstance(message, Completed):
+                message.completed()
             self._answer.set_result(message)
 
-    def _spawn(self, coroutine: Any) -> None:
+    def _change_call(self, message: CallChanged) -> None:
+        if message.how == "cancel":
+            self._calls.cancel(message.call)
+        elif message.how == "pause":
+            self._calls.pause(message.call)
+        elif message.how == "resume":
+            self._calls.resume(message.call)
+        else:
+            raise FrameError(f"a call that shall {message.how}")
+
+    def respond(self, call: int, response: InferResponse) -> None:
+        """See `execution.calls.Answers`."""
+        frame = FrameWriter()
+        frame.numbers.append(response.final)
+        self._answers.add(frame, response)
+        self._connection.send(frame.chunks(ANSWER, call))
+
+    def reply(self, call: int, value: Value, error: ServingError | None) -> None:
+        """See `execution.calls.Answers`."""
+        self._connection.send(control_frame(Reply(call, value, None if error is None else ErrorBody.of(error))))
+
+    def blocked(self, full: bool) -> None:
+        """See `Peer`."""
+        if full:
+            self._calls.pause_all()
+        else:
+            self._calls.resume_all()
+
+    def broken(self, error: FrameError) -> None:
+        """See `Peer`."""
+        self._nonsense = str(error)
+        self._connection.kill()
+
+    def lost(self) -> None:
+        """See `Peer`."""
+        if not self._stopping:
+            self._spawn(self._bury())
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve_call(self, call_id: int, name: str, args: tuple[Any, ...]) -> None:
-        try:
-            if name not in NAMES:
-                raise invalid(f"a model may not call '{name}'")
-            value = await getattr(self._calls, name)(*args)
-        except ServingError as error:
-            self._worker.send("reply", call_id, False, error)
-        except Exception as error:
-            self._worker.send("reply", call_id, False, internal(f"{type(error).__name__}: {error}"))
-        else:
-            if call_id >= 0:
-                self._worker.send("reply", call_id, True, value)
-
-    def _lost(self) -> None:
-        if not self._stopping:
-            self._spawn(self._bury())
-
     async def _bury(self) -> None:
-        how = await self._worker.end(grace=1.0)
+        how = await self._connection.end(grace=1.0)
+        self._calls.close()
+        if self._nonsense:
+            how = f"was ended, because it sent what no model's process sends ({self._nonsense})"
         if self._answer is not None and not self._answer.done():
             error = internal(
                 f"failed to load '{self._spec.config.name}' version {self._spec.version}: "
@@ -204,38 +225,33 @@ class ProcessInstance(Instance):
             self._fail_all(error)
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
-        self._worker.send("execute", run.id, requests)
+        frame = FrameWriter()
+        try:
+            for request in requests:
+                self._requests.add(frame, request)
+        except BaseException:
+            self._requests = RequestWriter()  # the old one counts on what was not sent
+            raise
+        self._connection.send(frame.chunks(EXECUTE, run.id))
 
     def cancel(self, run: Run, index: int) -> None:
         """See `Instance`."""
-        self._worker.send("cancel", run.id, index)
+        self._tell(CANCEL, run, index)
 
     def pause(self, run: Run, index: int) -> None:
         """See `Instance`."""
+        self._tell(PAUSE, run, index)
 
     def resume(self, run: Run, index: int) -> None:
         """See `Instance`."""
+        self._tell(RESUME, run, index)
+
+    def _tell(self, kind: int, run: Run, index: int) -> None:
+        frame = FrameWriter()
+        frame.numbers.append(index)
+        self._connection.send(frame.chunks(kind, run.id))
 
     async def stop(self, grace: float) -> None:
         """See `Instance`."""
         await self._quit(grace)
         self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))
-
-
-async def _spawn(theirs: socket.socket) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "argosy_runtime.execution.process.worker",
-        str(theirs.fileno()),
-        pass_fds=[theirs.fileno()],
-        env=_environment(),
-        stdin=asyncio.subprocess.DEVNULL,
-    )
-
-
-def _environment() -> dict[str, str]:
-    """The worker finds this package wherever the server did."""
-    package_root = str(Path(__file__).resolve().parents[3])
-    path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}

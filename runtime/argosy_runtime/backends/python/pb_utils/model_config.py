@@ -1,4 +1,4 @@
-"""`pb_utils.ModelConfig`: what `auto_complete_config` reads and fills in."""
+"""`pb_utils.ModelConfig`: what `auto_complete_config` reads and fills in; finding parts of a configuration by name."""
 
 import json
 from typing import Any
@@ -110,3 +110,18 @@ class ModelConfig:
 def list_or_flag(value: Any) -> Any:
     """Dims may be given as a tuple; they mean the same."""
     return list(value) if isinstance(value, (list, tuple)) else value
+
+
+def get_input_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The input's part of a configuration in JSON form, None where it has none."""
+    return next((found for found in model_config.get("input", ()) if found["name"] == name), None)
+
+
+def get_output_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The output's part of a configuration in JSON form, None where it has none."""
+    return next((found for found in model_config.get("output", ()) if found["name"] == name), None)
+
+
+def using_decoupled_model_transaction_policy(model_config: dict[str, Any]) -> bool:
+    """Whether the model may send any number of responses to a request."""
+    return bool(model_config.get("model_transaction_policy", {}).get("decoupled", False))

@@ -3,7 +3,6 @@
 Registered in `sys.modules` as `triton_python_backend_utils` before any model is imported.
 """
 
-from .autocomplete import ModelConfig
 from .datatypes import (
     TRITON_STRING_TO_NUMPY,
     deserialize_bytes_tensor,
@@ -13,36 +12,27 @@ from .datatypes import (
     triton_to_numpy_type,
 )
 from .errors import TritonError, TritonModelException
-from .inference import (
+from .metrics import Metric, MetricFamily, MetricKind
+from .model_config import (
+    ModelConfig,
+    get_input_config_by_name,
+    get_output_config_by_name,
+    using_decoupled_model_transaction_policy,
+)
+from .request import (
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_START,
     TRITONSERVER_REQUEST_RELEASE_ALL,
     TRITONSERVER_REQUEST_RELEASE_RESCHEDULE,
     InferenceRequest,
-    InferenceResponse,
     InferenceTrace,
     MemoryType,
     PreferredMemory,
-    ResponseIterator,
-)
-from .lookup import (
-    get_input_config_by_name,
     get_input_tensor_by_name,
-    get_output_config_by_name,
-    get_output_tensor_by_name,
-    using_decoupled_model_transaction_policy,
 )
+from .response import InferenceResponse, ResponseIterator, get_output_tensor_by_name
 from .sender import TRITONSERVER_RESPONSE_COMPLETE_FINAL, InferenceResponseSender
-from .services import (
-    Logger,
-    Metric,
-    MetricFamily,
-    MetricKind,
-    get_model_dir,
-    is_model_ready,
-    load_model,
-    unload_model,
-)
+from .server import Logger, get_model_dir, is_model_ready, load_model, unload_model
 from .tensor import Tensor
 
 TRITONSERVER_MEMORY_GPU = MemoryType.TRITONSERVER_MEMORY_GPU

@@ -1,8 +1,6 @@
 """`InferenceResponseSender`: how a model answers a request from any thread, during `execute` or after it."""
 
-import queue
 import threading
-import weakref
 from typing import TYPE_CHECKING, Any
 
 from argosy_runtime.backends.contract import Responder
@@ -10,9 +8,10 @@ from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from .errors import TritonModelException
+from .reaper import reaper
 
 if TYPE_CHECKING:
-    from .inference import InferenceResponse
+    from .response import InferenceResponse
 
 TRITONSERVER_RESPONSE_COMPLETE_FINAL = 1
 
@@ -46,8 +45,7 @@ class ResponseChannel:
     @property
     def is_answered(self) -> bool:
         """Whether the client has its last response."""
-        with self._lock:
-            return self._answered
+        return self._answered
 
     def is_cancelled(self) -> bool:
         """Whether the client no longer waits."""
@@ -122,9 +120,12 @@ def _unanswered(model: str) -> str:
 class InferenceResponseSender:
     """What `get_response_sender` returns. Safe in any thread."""
 
-    def __init__(self, channel: ResponseChannel, reaper: "Reaper") -> None:
+    def __init__(self, channel: ResponseChannel) -> None:
         self._channel = channel
-        weakref.finalize(self, reaper.put, channel).atexit = False
+
+    def __del__(self) -> None:
+        if not self._channel.is_answered:
+            reaper.put(self._channel.abandon)
 
     def send(self, response: "InferenceResponse | None" = None, flags: int = 0) -> None:
         """Send a response, the final flag (TRITONSERVER_RESPONSE_COMPLETE_FINAL), or both at once."""
@@ -142,32 +143,6 @@ class InferenceResponseSender:
     def is_cancelled(self) -> bool:
         """Whether the client no longer waits."""
         return self._channel.is_cancelled()
-
-
-class Reaper:
-    """Answers for senders that were let go, on a thread of its own.
-
-    A sender may be collected at any point of any thread, also where that thread holds the lock its answer
-    would need.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._abandoned: queue.SimpleQueue[ResponseChannel | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name=f"{name}-senders", daemon=True)
-        self._thread.start()
-
-    def put(self, channel: ResponseChannel) -> None:
-        """`channel` has no sender any more. Safe in a finalizer."""
-        self._abandoned.put(channel)
-
-    def close(self) -> None:
-        """Answer for what was let go so far, and stop."""
-        self._abandoned.put(None)
-        self._thread.join()
-
-    def _run(self) -> None:
-        while (channel := self._abandoned.get()) is not None:
-            channel.abandon()
 
 
 def _check_type(response: Any) -> None:

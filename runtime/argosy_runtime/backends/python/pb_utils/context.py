@@ -7,20 +7,26 @@ always the right one.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy_runtime.backends.contract import Host, MetricFamilySpec
+from argosy_runtime.backends.contract import (
+    ActOnMetric,
+    Call,
+    Host,
+    Infer,
+    IsModelReady,
+    LoadModel,
+    ServerCall,
+    UnloadModel,
+)
 from argosy_runtime.errors import unavailable
-from argosy_runtime.messages import InferRequest, InferResponse
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "verbose": logging.DEBUG}
 
 
-@dataclass(slots=True)
+@dataclass
 class ModelContext:
     """A loaded (or loading) model: its server, its version's folder, and whether `execute` may be called."""
 
@@ -41,14 +47,21 @@ def current() -> ModelContext:
     return _latest[-1] if _latest else ModelContext(NoHost(), Path())
 
 
-@contextmanager
-def entered(context: ModelContext) -> Iterator[None]:
+class entered:  # noqa: N801  (it reads as a verb: `with entered(context)`)
     """Run a model's code as that model."""
-    token = _current.set(context)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+
+    __slots__ = ("_context", "_token")
+
+    def __init__(self, context: ModelContext) -> None:
+        self._context = context
+        self._token: Token[ModelContext] | None = None
+
+    def __enter__(self) -> None:
+        self._token = _current.set(self._context)
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _current.reset(self._token)
 
 
 def opened(context: ModelContext) -> None:
@@ -64,26 +77,26 @@ def closed(context: ModelContext) -> None:
 class NoHost:
     """What a model has while its configuration is being completed: a log, and nothing else."""
 
-    def infer(self, request: InferRequest, decoupled: bool) -> Sequence[InferResponse]:
+    def call(self, what: Infer | ServerCall) -> Call:
         """Always UNAVAILABLE."""
-        raise unavailable(f"model '{request.model_name}' cannot be called before this model is loaded")
-
-    def load_model(self, name: str, config: str | None, files: dict[str, bytes]) -> None:
-        """Always UNAVAILABLE."""
-        raise unavailable(f"model '{name}' cannot be loaded before this model is")
-
-    def unload_model(self, name: str, unload_dependents: bool) -> None:
-        """Always UNAVAILABLE."""
-        raise unavailable(f"model '{name}' cannot be unloaded before this model is loaded")
-
-    def is_model_ready(self, name: str, version: str) -> bool:
-        """Always UNAVAILABLE."""
-        raise unavailable(f"model '{name}' cannot be asked for before this model is loaded")
+        raise unavailable(_too_early(what))
 
     def log(self, level: str, message: str) -> None:
         """To this process's own log."""
         logging.getLogger(__name__).log(_LEVELS.get(level, logging.INFO), "%s", message)
 
-    def metric(self, family: MetricFamilySpec, labels: dict[str, str], action: str, value: float) -> float:
-        """Always UNAVAILABLE."""
-        raise unavailable(f"metric '{family.name}' cannot be used before this model is loaded")
+
+def _too_early(what: Infer | ServerCall) -> str:
+    match what:
+        case Infer():
+            return f"model '{what.request.model_name}' cannot be called before this model is loaded"
+        case LoadModel(name):
+            return f"model '{name}' cannot be loaded before this model is"
+        case UnloadModel(name):
+            return f"model '{name}' cannot be unloaded before this model is loaded"
+        case IsModelReady(name):
+            return f"model '{name}' cannot be asked for before this model is loaded"
+        case ActOnMetric(family):
+            return f"metric '{family.name}' cannot be used before this model is loaded"
+        case _:
+            return "the server cannot be asked before this model is loaded"

@@ -23,7 +23,7 @@ class Tensor:
     `numpy_array` keeps its shape; the batch comes first where there is one.
     """
 
-    __slots__ = ("_array", "_name", "_number")
+    __slots__ = ("_array", "_message", "_name", "_number")
 
     def __init__(self, name: str, numpy_array: Array) -> None:
         if name == "":
@@ -37,7 +37,8 @@ class Tensor:
             )
         self._name = name
         self._number = number
-        self._array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        self._array: Array | None = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        self._message: messages.Tensor | None = None
 
     def name(self) -> str:
         """The tensor's name in the model's configuration."""
@@ -45,7 +46,12 @@ class Tensor:
 
     def as_numpy(self) -> Array:
         """The data, not copied. BYTES are an object array of bytes, BF16 is `ml_dtypes.bfloat16`."""
-        return self._array
+        array = self._array
+        if array is None:
+            assert self._message is not None
+            array = self._message.array
+            self._array = array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+        return array
 
     def triton_dtype(self) -> int:
         """The TRITONSERVER_DataType number."""
@@ -53,7 +59,7 @@ class Tensor:
 
     def shape(self) -> list[int]:
         """The dimensions."""
-        return list(self._array.shape)
+        return list(self._message.shape if self._message is not None else self.as_numpy().shape)
 
     def is_cpu(self) -> bool:
         """Always true: tensors travel through host memory."""
@@ -64,13 +70,14 @@ class Tensor:
         return self.__dlpack__()
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
-        if self._array.dtype == np.object_ or self._array.dtype.kind == "S":
+        array = self.as_numpy()
+        if array.dtype == np.object_ or array.dtype.kind == "S":
             raise TritonModelException("DLPack does not have support for string tensors.")
         if self._number == _BF16:
             torch = importlib.import_module("torch")
-            bits = torch.from_numpy(_writable(self._array.view(np.int16)))
+            bits = torch.from_numpy(_writable(array.view(np.int16)))
             return bits.view(torch.bfloat16).__dlpack__()
-        exported: Any = _writable(self._array)
+        exported: Any = _writable(array)
         return exported.__dlpack__()
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -86,18 +93,31 @@ class Tensor:
         return Tensor(name, _array_of(tensor))
 
 
-def from_message(tensor: messages.Tensor) -> Tensor:
-    """What a request carries, as a model sees it."""
-    return Tensor(tensor.name, tensor.array)
+def from_message(given: messages.Tensor) -> Tensor:
+    """What a request carries, as a model sees it; decoded when the model looks."""
+    made = Tensor.__new__(Tensor)
+    made._name = given.name
+    made._number = datatypes.NUMBERS[given.datatype]
+    made._array = None
+    made._message = given
+    return made
 
 
 def to_message(tensor: Tensor) -> messages.Tensor:
     """What a model answers, as the server sees it: BYTES become an object array of bytes."""
+    given = tensor._message
+    if given is not None and _is_untouched(tensor):
+        return given
     array = tensor.as_numpy()
     datatype = datatypes.wire_name(tensor.triton_dtype())
     if datatype == "BYTES":
         array = string_array(string_elements(array), array.shape)
     return messages.Tensor(tensor.name(), datatype, array)
+
+
+def _is_untouched(tensor: Tensor) -> bool:
+    """Whether it can still be what the request carried: a model may have written to the array it has seen."""
+    return tensor._array is None or not tensor._array.flags.writeable
 
 
 def _writable(array: Array) -> Array:

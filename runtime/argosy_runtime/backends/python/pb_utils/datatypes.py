@@ -14,6 +14,9 @@ _BY_NUMBER: dict[int, tuple[str, type]] = {config_type(row.v2): (row.v2, numpy_d
 _NUMBERS = {np.dtype(dtype): number for number, (_, dtype) in _BY_NUMBER.items()}
 _BYTES = config_type("BYTES")
 
+NUMBERS = {name: number for number, (name, _) in _BY_NUMBER.items()}
+"""TRITONSERVER_DataType numbers by V2 name."""
+
 TRITON_STRING_TO_NUMPY: dict[str, type] = {
     row.config_name: bool if row.v2 == "BOOL" else numpy_dtype(row.v2).type for row in TABLE
 }

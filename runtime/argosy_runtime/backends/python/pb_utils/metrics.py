@@ -1,0 +1,100 @@
+"""Metrics that models define for themselves."""
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from argosy_runtime.backends.contract import ActOnMetric, Host, MetricFamilySpec
+from argosy_runtime.errors import ServingError
+
+from . import context
+from .errors import TritonModelException
+from .reaper import reaper
+
+
+class MetricKind(Enum):
+    """What a family's metrics are."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Metric:
+    """One metric of a family. It leaves /metrics when the model lets go of it."""
+
+    def __init__(self, host: Host, family: MetricFamilySpec, labels: dict[str, str]) -> None:
+        self._host = host
+        self._family = family
+        self._labels = labels
+        self._act("create", 0.0, "Error when creating Metric: ")
+        reaper.prepare()
+        weakref.finalize(self, reaper.put, _removal(host, family, labels)).atexit = False
+
+    def increment(self, value: float) -> None:
+        """Add `value`. Counters take no negative values, histograms none at all."""
+        self._act("increment", value, "Failed to increment metric value: ")
+
+    def set(self, value: float) -> None:
+        """Set a gauge."""
+        self._act("set", value, "Failed to set metric value: ")
+
+    def observe(self, value: float) -> None:
+        """Count `value` in a histogram."""
+        self._act("observe", value, "Failed to observe metric value: ")
+
+    def value(self) -> float:
+        """The value of a counter or gauge."""
+        return self._act("value", 0.0, "Failed to get metric value: ")
+
+    def _act(self, action: str, value: float, failure: str) -> float:
+        try:
+            answer = next(self._host.call(ActOnMetric(self._family, self._labels, action, float(value))))
+            return answer if isinstance(answer, float) else 0.0
+        except ServingError as error:
+            raise TritonModelException(failure + error.message) from error
+
+
+def _removal(host: Host, family: MetricFamilySpec, labels: dict[str, str]) -> Callable[[], None]:
+    def remove() -> None:
+        host.call(ActOnMetric(family, labels, "remove", 0.0))
+
+    return remove
+
+
+class MetricFamily:
+    """Metrics of one name and kind that differ in their labels."""
+
+    COUNTER = MetricKind.COUNTER
+    GAUGE = MetricKind.GAUGE
+    HISTOGRAM = MetricKind.HISTOGRAM
+
+    def __init__(self, name: str, description: str, kind: MetricKind) -> None:
+        self._name = name
+        self._description = description
+        self._kind = MetricKind(kind)
+        self._host = context.current().host
+
+    def Metric(  # noqa: N802 - Triton's name for it
+        self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
+    ) -> Metric:
+        """The family's metric with these labels.
+
+        A histogram needs `buckets` (upper bounds), the others refuse them.
+        """
+        if labels is not None and not isinstance(labels, Mapping):
+            raise TritonModelException("Failed to create metric. Labels must be a dictionary.")
+        spec = MetricFamilySpec(self._name, self._description, self._kind.value, self._bounds(buckets))
+        return Metric(self._host, spec, {str(key): str(value) for key, value in (labels or {}).items()})
+
+    def _bounds(self, buckets: Any) -> tuple[float, ...]:
+        if buckets is None:
+            if self._kind is MetricKind.HISTOGRAM:
+                raise TritonModelException("Failed to create metric. Missing required buckets.")
+            return ()
+        if not isinstance(buckets, list):
+            raise TritonModelException("Failed to create metric. Buckets must be a list.")
+        if self._kind is not MetricKind.HISTOGRAM:
+            raise TritonModelException("Failed to create metric. Unexpected buckets found.")
+        return tuple(float(bound) for bound in buckets)

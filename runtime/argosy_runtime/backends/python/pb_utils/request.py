@@ -1,0 +1,312 @@
+"""`InferenceRequest`: what `execute` is given, and how a model calls another."""
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from argosy_runtime import messages
+from argosy_runtime.backends.contract import Call, Infer, Responder
+from argosy_runtime.errors import ServingError
+
+from . import context, tensor
+from .errors import TritonModelException
+from .reaper import reaper
+from .response import InferenceResponse, ResponseIterator, checked_parameters, next_response, refused
+from .sender import InferenceResponseSender, ResponseChannel
+
+TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
+TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
+TRITONSERVER_REQUEST_RELEASE_ALL = 1
+TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
+
+
+class MemoryType(IntEnum):
+    """Where a model would like the outputs of another model to be."""
+
+    TRITONSERVER_MEMORY_GPU = 0
+    TRITONSERVER_MEMORY_CPU = 1
+
+
+@dataclass(frozen=True)
+class PreferredMemory:
+    """A wish about the outputs of a called model. Outputs are always handed over in host memory."""
+
+    preferred_memory_type: MemoryType
+    preferred_device_id: int = 0
+
+
+class InferenceTrace:
+    """The trace a request belongs to."""
+
+    def __init__(self, trace_context: str | None = None) -> None:
+        self._context = trace_context
+
+    def get_context(self) -> str | None:
+        """The propagated OpenTelemetry context as JSON, None without one."""
+        return self._context
+
+
+class InferenceRequest:
+    """A request: one the server hands to `execute`, or one a model makes of another model."""
+
+    def __init__(
+        self,
+        request_id: str = "",
+        correlation_id: int | str = 0,
+        inputs: Sequence[tensor.Tensor] = (),
+        requested_output_names: Sequence[str] = (),
+        model_name: str = "",
+        model_version: int = -1,
+        flags: int = 0,
+        timeout: int = 0,
+        preferred_memory: PreferredMemory | None = None,
+        trace: InferenceTrace | None = None,
+        parameters: Mapping[str, messages.Parameter] | None = None,
+    ) -> None:
+        _check_request(request_id, model_name, inputs, requested_output_names)
+        if not isinstance(correlation_id, (int, str)):
+            raise TritonModelException("Correlation ID must be integer or string")
+        self._id = request_id
+        self._correlation_id = correlation_id
+        self._inputs = list(inputs)
+        self._requested = list(requested_output_names)
+        self._model_name = model_name
+        self._model_version = model_version
+        self._flags = flags
+        self._timeout = timeout
+        self.preferred_memory = preferred_memory
+        self._trace = trace or InferenceTrace()
+        self._parameters = checked_parameters(parameters)
+        self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+
+    def inputs(self) -> list[tensor.Tensor]:
+        """The input tensors."""
+        return self._inputs
+
+    def request_id(self) -> str:
+        """The client's id, "" without one."""
+        return self._id
+
+    def correlation_id(self) -> int | str:
+        """The sequence the request belongs to, 0 for none."""
+        return self._correlation_id
+
+    def flags(self) -> int:
+        """TRITONSERVER_REQUEST_FLAG_* bits."""
+        return self._flags
+
+    def set_flags(self, flags: int) -> None:
+        """Replace the flags."""
+        self._flags = flags
+
+    def timeout(self) -> int:
+        """Microseconds the request may wait in the queue, 0 for the model's default."""
+        return self._timeout
+
+    def parameters(self) -> str:
+        """The request's parameters as JSON."""
+        return json.dumps(self._parameters)
+
+    def trace(self) -> InferenceTrace:
+        """The trace this request belongs to; hand it on to follow calls between models."""
+        return self._trace
+
+    def requested_output_names(self) -> list[str]:
+        """The outputs to compute, in order."""
+        return self._requested
+
+    def get_response_sender(self) -> InferenceResponseSender:
+        """Where to send responses, now or later.
+
+        Raises TritonModelException for a request the model made itself.
+        """
+        raise TritonModelException("Only a request given to 'execute' has a response sender.")
+
+    def is_cancelled(self) -> bool:
+        """Whether the client no longer waits."""
+        return False
+
+    def set_release_flags(self, flags: int) -> None:
+        """TRITONSERVER_REQUEST_RELEASE_RESCHEDULE puts the request back into the queue when `execute`
+        returns.
+        """
+        self._release_flags = flags
+
+    @property
+    def is_rescheduled(self) -> bool:
+        """Whether the model asked for this request to come again."""
+        return self._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE
+
+    def exec(self, decoupled: bool = False) -> InferenceResponse | ResponseIterator:
+        """Run the named model and wait. With `decoupled`, an iterator over its responses, as they come."""
+        try:
+            call = self._called(decoupled)
+        except ServingError as error:
+            return refused(self._target(), error)
+        return self._iterator(call) if decoupled else self._only(call)
+
+    def async_exec(self, decoupled: bool = False) -> "asyncio.Future[InferenceResponse | ResponseIterator]":
+        """`exec`, to be awaited; no thread waits meanwhile. Cancelling it cancels the request.
+
+        With `decoupled`, there is something to iterate over when it is done; each later response is waited for.
+        """
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[InferenceResponse | ResponseIterator] = loop.create_future()
+        try:
+            call = self._called(decoupled)
+        except ServingError as error:
+            answer.set_result(refused(self._target(), error))
+            return answer
+
+        def finish() -> None:
+            if not answer.done():
+                answer.set_result(self._iterator(call) if decoupled else self._only(call))
+
+        def give_up(_: "asyncio.Future[InferenceResponse | ResponseIterator]") -> None:
+            if answer.cancelled():
+                call.cancel()
+
+        answer.add_done_callback(give_up)
+        call.when_ready(lambda: _soon(loop, finish))
+        return answer
+
+    def _called(self, decoupled: bool) -> Call:
+        running = context.current()
+        if not running.serving:
+            raise TritonModelException("BLS is only supported during the 'execute' function.")
+        return running.host.call(Infer(self._outgoing(), decoupled))
+
+    def _only(self, call: Call) -> InferenceResponse:
+        return next_response(call, self._target()) or InferenceResponse()
+
+    def _iterator(self, call: Call) -> ResponseIterator:
+        reaper.prepare()
+        return ResponseIterator(call, self._target())
+
+    def _target(self) -> str:
+        return self._model_name
+
+    def _outgoing(self) -> messages.InferRequest:
+        return messages.InferRequest(
+            model_name=self._model_name,
+            inputs={given.name(): tensor.to_message(given) for given in self._inputs},
+            model_version="" if self._model_version < 0 else str(self._model_version),
+            id=self._id,
+            requested_outputs=tuple(self._requested),
+            parameters=dict(self._parameters),
+            sequence_id=self._correlation_id,
+            sequence_start=bool(self._flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START),
+            sequence_end=bool(self._flags & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END),
+            timeout_us=self._timeout,
+        )
+
+
+class ReceivedRequest(InferenceRequest):
+    """A request that the server hands to `execute`. What of it a model does not look at is not made."""
+
+    def __init__(
+        self,
+        message: messages.InferRequest,
+        outputs: Sequence[str],
+        index: int,
+        responder: Responder,
+        open_channel: "Callable[[ReceivedRequest], ResponseChannel]",
+    ) -> None:
+        # Instead of the base's: `message` has all that it would keep.
+        self.message = message
+        self.outputs = outputs
+        self.index = index
+        self.responder = responder
+        self.channel: ResponseChannel | None = None
+        self.preferred_memory = None
+        self._open_channel = open_channel
+        self._made: list[tensor.Tensor] | None = None
+        self._set_flags: int | None = None
+        self._sender: InferenceResponseSender | None = None
+        self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
+
+    def inputs(self) -> list[tensor.Tensor]:
+        """See the base, as for all below."""
+        made = self._made
+        if made is None:
+            made = self._made = [tensor.from_message(given) for given in self.message.inputs.values()]
+        return made
+
+    def request_id(self) -> str:
+        return self.message.id
+
+    def correlation_id(self) -> int | str:
+        return self.message.sequence_id
+
+    def flags(self) -> int:
+        if self._set_flags is not None:
+            return self._set_flags
+        start = TRITONSERVER_REQUEST_FLAG_SEQUENCE_START if self.message.sequence_start else 0
+        end = TRITONSERVER_REQUEST_FLAG_SEQUENCE_END if self.message.sequence_end else 0
+        return start | end
+
+    def set_flags(self, flags: int) -> None:
+        self._set_flags = flags
+
+    def timeout(self) -> int:
+        return self.message.timeout_us
+
+    def parameters(self) -> str:
+        return json.dumps(self.message.parameters)
+
+    def trace(self) -> InferenceTrace:
+        return InferenceTrace()
+
+    def requested_output_names(self) -> list[str]:
+        return list(self.outputs)
+
+    def get_response_sender(self) -> InferenceResponseSender:
+        if self._sender is None:
+            if self.channel is None:
+                self.channel = self._open_channel(self)
+            reaper.prepare()
+            self._sender = InferenceResponseSender(self.channel)
+        return self._sender
+
+    def is_cancelled(self) -> bool:
+        return self.responder.is_cancelled(self.index)
+
+    def _target(self) -> str:
+        return self.message.model_name
+
+    def _outgoing(self) -> messages.InferRequest:
+        like = self.message
+        return messages.InferRequest(
+            model_name=like.model_name,
+            inputs={given.name(): tensor.to_message(given) for given in self.inputs()},
+            id=like.id,
+            requested_outputs=tuple(self.outputs),
+            parameters=dict(like.parameters),
+            sequence_id=like.sequence_id,
+            sequence_start=bool(self.flags() & TRITONSERVER_REQUEST_FLAG_SEQUENCE_START),
+            sequence_end=bool(self.flags() & TRITONSERVER_REQUEST_FLAG_SEQUENCE_END),
+            timeout_us=like.timeout_us,
+        )
+
+
+def _soon(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(what)
+
+
+def _check_request(request_id: str, model_name: str, inputs: Sequence[tensor.Tensor], outputs: Sequence[str]) -> None:
+    where = f"for request with id '{request_id}' and model name '{model_name}' should not be empty."
+    if any(given is None for given in inputs):
+        raise TritonModelException(f"Input tensor {where}")
+    if any(name == "" for name in outputs):
+        raise TritonModelException(f"Requested output name {where}")
+
+
+def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> tensor.Tensor | None:
+    """The request's input of that name, None where it has none."""
+    for found in inference_request.inputs():
+        if found.name() == name:
+            return found
+    return None

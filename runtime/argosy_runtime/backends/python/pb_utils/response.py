@@ -1,0 +1,141 @@
+"""`InferenceResponse`: what `execute` gives back, and what a called model answered."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from argosy_runtime import messages
+from argosy_runtime.backends.contract import Call
+from argosy_runtime.errors import ServingError
+
+from . import tensor
+from .errors import TritonError, TritonModelException, from_serving_error, to_serving_error
+from .reaper import reaper
+
+
+class InferenceResponse:
+    """One response: output tensors, or an error."""
+
+    def __init__(
+        self,
+        output_tensors: Sequence[tensor.Tensor] = (),
+        error: TritonError | None = None,
+        parameters: Mapping[str, messages.Parameter] | None = None,
+    ) -> None:
+        self._outputs = list(output_tensors)
+        for output in self._outputs:
+            if output is None:
+                raise TritonModelException("Output tensor for inference response should not be empty.")
+        self._error = error
+        self._parameters = checked_parameters(parameters)
+
+    def output_tensors(self) -> list[tensor.Tensor]:
+        """The outputs, in the order given."""
+        return self._outputs
+
+    def has_error(self) -> bool:
+        """Whether this is an error."""
+        return self._error is not None
+
+    def error(self) -> TritonError | None:
+        """The error, if any."""
+        return self._error
+
+    def parameters(self) -> str:
+        """The response's parameters as JSON."""
+        return json.dumps(self._parameters)
+
+    def to_message(
+        self, request: messages.InferRequest, version: str, wanted: frozenset[str], final: bool
+    ) -> messages.InferResponse:
+        """The server's form, with the outputs in `wanted` only (all where `wanted` is empty)."""
+        if self._error is not None:
+            error = to_serving_error(self._error)
+            return messages.InferResponse(request.model_name, version, request.id, error=error, final=final)
+        outputs = [tensor.to_message(output) for output in self._outputs if not wanted or output.name() in wanted]
+        parameters = dict(self._parameters) if self._parameters else None
+        return messages.InferResponse(request.model_name, version, request.id, outputs, parameters, None, final)
+
+
+def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, messages.Parameter]:
+    """Parameters a response or request can carry. Raises TritonModelException for other types."""
+    if not parameters:
+        return {}
+    for key, value in parameters.items():
+        if not isinstance(key, str):
+            raise TritonModelException(f"Expect parameters keys to have type str, found type {type(key)}")
+        if not isinstance(value, (bool, int, str, float)):
+            raise TritonModelException(f"Expect parameters values to have type bool/int/str, found type {type(value)}")
+    return dict(parameters)
+
+
+def from_message(response: messages.InferResponse) -> InferenceResponse:
+    """What another model answered, as a model sees it."""
+    return InferenceResponse(
+        [tensor.from_message(output) for output in response.outputs],
+        from_serving_error(response.error) if response.error else None,
+        response.parameters,
+    )
+
+
+def refused(model: str, error: ServingError) -> InferenceResponse:
+    """What a model reads that called one which may not be called."""
+    told = f"Model {model} - Error when running inference: {error.message}"
+    return InferenceResponse(error=TritonError(told, from_serving_error(error).code()))
+
+
+def next_response(call: Call, model: str) -> InferenceResponse | None:
+    """The next answer of a called model, None where there is none. Waits for it."""
+    try:
+        answer = next(call, None)
+    except ServingError as error:
+        return refused(model, error)
+    return from_message(answer) if isinstance(answer, messages.InferResponse) else None
+
+
+class ResponseIterator:
+    """The responses of a decoupled model, in order, as they come.
+
+    Iterating again starts over once the end was reached. One that is let go before cancels the request.
+    """
+
+    def __init__(self, call: Call, model: str) -> None:
+        self._call = call
+        self._model = model
+        self._seen: list[InferenceResponse] = []
+        self._next = 0
+        self._finished = False
+
+    def __iter__(self) -> "ResponseIterator":
+        if self._finished and self._next >= len(self._seen):
+            self._next = 0
+        return self
+
+    def __next__(self) -> InferenceResponse:
+        if self._next >= len(self._seen):
+            self._fetch()
+        self._next += 1
+        return self._seen[self._next - 1]
+
+    def cancel(self) -> None:
+        """Cancel the request, as if the client had gone; what comes of it are the last responses."""
+        self._call.cancel()
+
+    def __del__(self) -> None:
+        if not self._finished:
+            reaper.put(self._call.cancel)
+
+    def _fetch(self) -> None:
+        response = None if self._finished else next_response(self._call, self._model)
+        if response is None:
+            self._finished = True
+            raise StopIteration
+        self._seen.append(response)
+
+
+def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> tensor.Tensor | None:
+    """The response's output of that name, None where it has none."""
+    for found in inference_response.output_tensors():
+        if found.name() == name:
+            return found
+    return None

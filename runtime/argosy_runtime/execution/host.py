@@ -1,0 +1,144 @@
+"""What running models ask of the server: the model's end of it, on a thread of the server or in its own process."""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import Final, Protocol
+
+from argosy_runtime.backends.contract import Answer, Call, Infer, Log, ServerCall
+from argosy_runtime.errors import ServingError
+from argosy_runtime.messages import InferRequest, InferResponse
+
+# So many responses to one call may wait before whoever makes them is told to wait; when half are taken, it goes on.
+HIGH_WATER: Final = 64
+
+
+class CallLine(Protocol):
+    """What carries calls to the server. Every method may be called from any thread."""
+
+    def infer(self, call: int, request: InferRequest, decoupled: bool) -> None:
+        """Ask for an inference."""
+
+    def do(self, call: int, what: ServerCall, answered: bool) -> None:
+        """Ask for anything else."""
+
+    def change(self, call: int, how: str) -> None:
+        """Have an inference cancelled, paused or resumed: `how` is cancel, pause or resume."""
+
+    def wait(self, ready: Callable[[], bool]) -> None:
+        """Until `ready`, which turns true when an answer comes."""
+
+    def expect(self, more: int) -> None:
+        """So many more calls (fewer, where negative) have an answer to come that no thread waits for."""
+
+
+class HostCalls:
+    """`Host`, over a line to the server."""
+
+    def __init__(self, line: CallLine) -> None:
+        self._line = line
+        self._ids = count()
+        self._open: dict[int, OpenCall] = {}
+
+    def call(self, what: Infer | ServerCall) -> Call:
+        """See `Host`."""
+        number = next(self._ids)
+        call = self._open[number] = OpenCall(number, self._line)
+        try:
+            if isinstance(what, Infer):
+                self._line.infer(number, what.request, what.decoupled)
+            else:
+                self._line.do(number, what, True)
+        except BaseException:
+            del self._open[number]
+            raise
+        return call
+
+    def log(self, level: str, message: str) -> None:
+        """See `Host`."""
+        self._line.do(-1, Log(level, message), False)
+
+    def respond(self, number: int, response: InferResponse) -> None:
+        """A response to an inference came."""
+        call = self._open.pop(number, None) if response.final else self._open.get(number)
+        if call is not None:
+            call.put(response, response.final)
+
+    def reply(self, number: int, value: bool | float | None, error: ServingError | None) -> None:
+        """The one answer to any other call came, or a refusal."""
+        call = self._open.pop(number, None)
+        if call is not None:
+            call.put(value if error is None else error, True)
+
+
+class OpenCall:
+    """One call, and what of its answers has not been taken."""
+
+    def __init__(self, number: int, line: CallLine) -> None:
+        self._number = number
+        self._line = line
+        self._lock = threading.Lock()
+        self._answers: deque[Answer | ServingError] = deque()
+        self._over = False
+        self._paused = False
+        self._tell: Callable[[], None] | None = None
+
+    def __iter__(self) -> "OpenCall":
+        return self
+
+    def __next__(self) -> Answer:
+        self._line.wait(self._ready)
+        with self._lock:
+            if not self._answers:
+                raise StopIteration
+            answer = self._answers.popleft()
+            resumed = self._paused and len(self._answers) <= HIGH_WATER // 2
+            if resumed:
+                self._paused = False
+        if resumed:
+            self._line.change(self._number, "resume")
+        if isinstance(answer, ServingError):
+            raise answer
+        return answer
+
+    def cancel(self) -> None:
+        """See `Call`."""
+        with self._lock:
+            if self._over:
+                return
+        self._line.change(self._number, "cancel")
+
+    def when_ready(self, tell: Callable[[], None]) -> None:
+        """See `Call`."""
+        with self._lock:
+            ready = self._ready()
+            if not ready:
+                self._tell = tell
+        if ready:
+            tell()
+        else:
+            self._line.expect(1)
+
+    def put(self, answer: Answer | ServingError, last: bool) -> None:
+        """An answer came; `last` where nothing follows it."""
+        with self._lock:
+            if not _says_nothing(answer):
+                self._answers.append(answer)
+            self._over = self._over or last
+            tell, self._tell = self._tell, None
+            full = len(self._answers) >= HIGH_WATER and not (self._paused or self._over)
+            if full:
+                self._paused = True
+        if full:
+            self._line.change(self._number, "pause")
+        if tell is not None:
+            self._line.expect(-1)
+            tell()
+
+    def _ready(self) -> bool:
+        return self._over or bool(self._answers)
+
+
+def _says_nothing(answer: Answer | ServingError) -> bool:
+    return isinstance(answer, InferResponse) and answer.is_empty

@@ -1,0 +1,125 @@
+"""What the server and a model's process say to each other beside batches: loading, ending, the model's own calls."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from google.protobuf.message import DecodeError
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends.contract import InstanceSpec, ServerCall
+
+from .frames import CONTROL, Frame, FrameError, FrameWriter
+from .responses import ErrorBody
+
+
+class SpecBody(msgspec.Struct):
+    """An `InstanceSpec`."""
+
+    config: bytes
+    version: int
+    model_dir: str
+    version_dir: str
+    name: str
+    kind: str
+    device_id: int
+
+    @classmethod
+    def of(cls, spec: InstanceSpec) -> "SpecBody":
+        """As it is sent."""
+        folders = (str(spec.model_dir), str(spec.version_dir))
+        return cls(spec.config.SerializeToString(), spec.version, *folders, spec.name, spec.kind, spec.device_id)
+
+    def spec(self) -> InstanceSpec:
+        """As it is used."""
+        folders = (Path(self.model_dir), Path(self.version_dir))
+        config = ModelConfig.FromString(self.config)
+        return InstanceSpec(config, self.version, *folders, self.name, self.kind, self.device_id)
+
+
+class Load(msgspec.Struct, tag=True):
+    """To the process: load this; answered by `Loaded`."""
+
+    spec: SpecBody
+
+
+class Complete(msgspec.Struct, tag=True):
+    """To the process: have the backend complete this config; answered by `Completed`."""
+
+    spec: SpecBody
+
+
+class Stop(msgspec.Struct, tag=True):
+    """To the process: release the model, and end."""
+
+
+class Reply(msgspec.Struct, tag=True):
+    """To the process: what came of a call other than an inference, or why that one was refused."""
+
+    call: int
+    value: bool | float | None = None
+    error: ErrorBody | None = None
+
+
+class Loaded(msgspec.Struct, tag=True):
+    """From the process: the model is loaded, or why it is not."""
+
+    error: ErrorBody | None = None
+
+
+class Completed(msgspec.Struct, tag=True):
+    """From the process: the completed config, or why there is none."""
+
+    config: bytes = b""
+    error: ErrorBody | None = None
+
+    def completed(self) -> ModelConfig:
+        """The config. Raises FrameError."""
+        try:
+            return ModelConfig.FromString(self.config)
+        except DecodeError as error:
+            raise FrameError(f"a completed config is none: {error}") from error
+
+
+class Called(msgspec.Struct, tag=True):
+    """From the process: the model asks for something; answered by `Reply`, unless `call` is `UNANSWERED`."""
+
+    call: int
+    what: ServerCall
+
+
+class CallChanged(msgspec.Struct, tag=True):
+    """From the process: an inference it asked for shall be cancelled, paused or resumed."""
+
+    call: int
+    how: str
+
+
+UNANSWERED: Final = -1
+
+ToProcess = Load | Complete | Stop | Reply
+FromProcess = Loaded | Completed | Called | CallChanged
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_to_process: Final[msgspec.msgpack.Decoder[ToProcess]] = msgspec.msgpack.Decoder(ToProcess)
+_from_process: Final[msgspec.msgpack.Decoder[FromProcess]] = msgspec.msgpack.Decoder(FromProcess)
+
+
+def control_frame(message: ToProcess | FromProcess) -> list[bytes | memoryview]:
+    """The frame of a message."""
+    frame = FrameWriter()
+    frame.add_text(_encoder.encode(message))
+    return frame.chunks(CONTROL, 0)
+
+
+def read_to_process(frame: Frame) -> ToProcess:
+    """The message in a CONTROL frame of the server."""
+    return _to_process.decode(frame.text())
+
+
+def read_from_process(frame: Frame) -> FromProcess:
+    """The message in a CONTROL frame of a model's process. Raises FrameError."""
+    try:
+        return _from_process.decode(frame.text())
+    except msgspec.DecodeError as error:
+        raise FrameError(f"a message that cannot be: {error}") from error

@@ -1,0 +1,119 @@
+"""Responses in frames: what a model's process answers, and what other models answered to it.
+
+A response is these numbers: its plan (with `NEW`, a text follows that says it), its tensors; or `ERROR` and the error
+as a text. In the frame of a run each stands behind the number of its request, with `FINAL` where it is its last;
+`EVERY` stands for all requests that have no last response yet.
+"""
+
+from typing import Final
+
+import msgspec
+
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal
+from argosy_runtime.messages import InferResponse, ResponsePlan, planned_response
+from argosy_runtime.tensors import Data
+
+from .frames import Frame, FrameError, FrameWriter
+from .plans import CAPACITY, SentPlans, check_tensor, pack_response, plain_text, unpack_response
+
+NEW: Final = 1 << 32
+ERROR: Final = 1 << 33
+FINAL: Final = 1 << 32
+EVERY: Final = (1 << 32) - 1
+_NUMBER: Final = NEW - 1
+
+
+class ErrorBody(msgspec.Struct, array_like=True):
+    """A ServingError."""
+
+    kind: ErrorKind
+    message: str
+    reason: FailureReason | None
+
+    @classmethod
+    def of(cls, error: ServingError) -> "ErrorBody":
+        """As it is sent."""
+        return cls(error.kind, plain_text(error.message), error.reason)
+
+    def error(self) -> ServingError:
+        """As it is raised."""
+        return ServingError(self.kind, self.message, self.reason)
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_decoder: Final = msgspec.msgpack.Decoder(ErrorBody)
+
+
+class ResponseWriter:
+    """Writes responses into frames, in the order in which those are sent."""
+
+    def __init__(self) -> None:
+        self._sent = SentPlans()
+
+    def add(self, frame: FrameWriter, response: InferResponse) -> None:
+        """A response, as the next thing in the frame; one that cannot be sent becomes an error."""
+        if response.error is not None:
+            self._add_error(frame, response.error)
+            return
+        try:
+            self._add_outputs(frame, response)
+        except ServingError as error:
+            self._add_error(frame, error)
+        except Exception as error:
+            self._add_error(frame, internal(f"a response cannot be sent: {type(error).__name__}: {error}"))
+
+    def _add_outputs(self, frame: FrameWriter, response: InferResponse) -> None:
+        """All of it, or an exception and nothing."""
+        outputs = response.outputs
+        raw = [tensor.data for tensor in outputs]
+        shapes = tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in outputs])
+        # Parameters not by value, because 1 == True == 1.0.
+        key = (shapes, repr(response.parameters)) if response.parameters else (shapes, "")
+        number = self._sent.find(key)
+        if number >= 0:
+            frame.numbers.append(number)
+        else:
+            packed = pack_response([tensor.spec() for tensor in outputs], response.parameters)
+            frame.numbers.append(self._sent.add(key) | NEW)
+            frame.add_text(packed)
+        for data in raw:
+            frame.add_tensor(data)
+
+    def _add_error(self, frame: FrameWriter, error: ServingError) -> None:
+        """An error instead of a response."""
+        frame.numbers.append(ERROR)
+        frame.add_text(_encoder.encode(ErrorBody.of(error)))
+
+
+class ResponseReader:
+    """Reads what a `ResponseWriter` wrote, in the same order."""
+
+    def __init__(self) -> None:
+        self._plans: dict[int, ResponsePlan] = {}
+
+    def read(self, frame: Frame, final: bool) -> InferResponse:
+        """The next response of the frame. Raises FrameError."""
+        number = frame.number()
+        if number == ERROR:
+            return InferResponse("", "", "", None, None, _error(frame.text()), final)
+        if number >= NEW:
+            number &= _NUMBER
+            if number >= CAPACITY:
+                raise FrameError(f"plan number {number}")
+            self._plans[number] = unpack_response(frame.text())
+        plan = self._plans.get(number)
+        if plan is None:
+            raise FrameError(f"no plan has number {number}")
+        raw: list[Data] = []
+        for spec in plan.outputs:
+            data = frame.tensor()
+            check_tensor(spec, data)
+            raw.append(data)
+        return planned_response(plan, raw, final)
+
+
+def _error(data: bytes) -> ServingError:
+    try:
+        return _decoder.decode(data).error()
+    except msgspec.DecodeError as error:
+        raise FrameError(f"an error is wrong: {error}") from error

@@ -1,0 +1,136 @@
+"""A model that writes into the server's socket itself: whatever it writes ends its process, and nothing else."""
+
+import pickle
+import struct
+from pathlib import Path
+
+import pytest
+from tests.runtime.service.conftest import ask, infer, value
+
+from argosy_runtime.errors import ServingError
+from argosy_runtime.execution.process.frames import CALL, CONTROL, MAX_FRAME, RESPONSES, FrameWriter
+from argosy_runtime.execution.process.plans import pack_response
+from argosy_runtime.execution.process.responses import FINAL, NEW
+from argosy_runtime.execution.process.runs import ANSWERED
+from argosy_runtime.messages import TensorSpec
+
+NONSENSE = "sent what no model's process sends"
+WRITE = """
+import sys
+if x[0, 0] < 0:
+    os.write(int(sys.argv[1]), open({path!r}, "rb").read())
+    time.sleep(60)
+"""
+
+
+class Payload:
+    """What runs when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Path.touch, (self.path,))
+
+
+def header(length: int, kind: int, numbers: int, texts: int) -> bytes:
+    """The first 32 bytes of a frame."""
+    return struct.pack("<QIIQQ", length, kind, numbers, 0, texts)
+
+
+def frame(kind: int, *numbers: int, texts: tuple[bytes, ...] = (), tensors: tuple[bytes, ...] = ()) -> bytes:
+    """A well-formed frame of any contents: first the numbers, then the texts' and tensors' lengths."""
+    written = FrameWriter()
+    written.numbers += numbers
+    for text in texts:
+        written.add_text(text)
+    for tensor in tensors:
+        written.add_tensor(tensor)
+    return b"".join(bytes(chunk) for chunk in written.chunks(kind, 0))
+
+
+def answer(*numbers: int, **parts: tuple[bytes, ...]) -> bytes:
+    """A frame of responses that says the run is over."""
+    return frame(RESPONSES, ANSWERED, 1, 1, 1, *numbers, **parts)
+
+
+def plan(datatype: str = "FP32", shape: tuple[int, ...] = (1, 1)) -> bytes:
+    """A response's plan."""
+    return pack_response([TensorSpec("Y", datatype, shape)], {})
+
+
+def with_datatype(name: str) -> bytes:
+    """A plan of a type that there is not."""
+    return plan().replace(b"\xa4FP32", bytes([0xA0 | len(name)]) + name.encode())
+
+
+def hostile() -> dict[str, bytes]:
+    """What a model might write."""
+    return {
+        "garbage": b"\xff" * 4096,
+        "text": b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        "too short a frame": header(8, RESPONSES, 0, 0),
+        "huge": header(1 << 63, RESPONSES, 0, 0),
+        "larger than may be": header(MAX_FRAME + 1, RESPONSES, 0, 0) + b"\0" * 64,
+        "more numbers than bytes": header(40, RESPONSES, 1 << 31, 0) + b"\0" * 8,
+        "more text than bytes": header(40, RESPONSES, 1, 1 << 62) + b"\0" * 8,
+        "nothing in it": frame(RESPONSES),
+        "a kind that there is not": frame(99, 1),
+        "a long frame of a kind that there is not": header(1 << 30, 99, 1, 1) + b"\0" * 64,
+        "a kind for the other direction": frame(2, 1),
+        "an unknown plan": answer(FINAL, 7),
+        "a plan's number out of bounds": answer(FINAL, NEW | (NEW - 1), texts=(plan(),)),
+        "a plan that is none": answer(FINAL, NEW, texts=(b"\x93\x01\x02\x03",)),
+        "a negative shape": answer(FINAL, NEW, texts=(plan(shape=(1, -1)),), tensors=(b"",)),
+        "an endless shape": answer(FINAL, NEW, texts=(plan("UINT8", (0, 1 << 62)),), tensors=(b"",)),
+        "an unknown datatype": answer(FINAL, NEW, texts=(with_datatype("FP33"),), tensors=(b"1234",)),
+        "too few bytes": answer(FINAL, NEW, texts=(plan(),), tensors=(b"123",)),
+        "too many bytes": answer(FINAL, NEW, texts=(plan(),), tensors=(b"12345",)),
+        "strings cut short": answer(FINAL, NEW, texts=(plan("BYTES"),), tensors=(b"\x09\0\0\0abc",)),
+        "too many strings": answer(FINAL, NEW, texts=(plan("BYTES"),), tensors=(b"\0" * 8,)),
+        "a length beyond the frame": answer(FINAL, NEW, len(plan()), 1 << 40),
+        "an error that is none": answer(FINAL, 1 << 33, texts=(b"\xc0",)),
+        "a message that is none": frame(CONTROL, texts=(b"\x81\xa4type\xa4Quit",)),
+        "a call of nothing": frame(CONTROL, texts=(b"\x83\xa4type\xa6Called\xa4call\x01\xa4what\xc0",)),
+        "a request without a plan": frame(CALL, 0, 3),
+    }
+
+
+@pytest.mark.parametrize("what", hostile())
+async def test_what_makes_no_sense_ends_the_models_process_alone(repository, serve, tmp_path, what):
+    path = tmp_path / "payload"
+    path.write_bytes(hostile()[what])
+    repository.add("m", execute=WRITE.format(path=str(path)))
+    repository.add("other")
+    plane = await serve()
+    await plane.load("m", None, {})
+    await plane.load("other", None, {})
+    with pytest.raises(ServingError, match=NONSENSE):
+        await infer(plane, ask("m", -1.0))
+    assert await value(plane, "other", 3) == 3
+    assert await value(plane, "m", 3) == 3, "it came back"
+
+
+async def test_nothing_is_unpickled(repository, serve, tmp_path):
+    touched, path = tmp_path / "touched", tmp_path / "payload"
+    body = pickle.dumps(Payload(touched))
+    old = struct.pack("<QII", 8 + len(body), 0, len(body)) + body  # a frame of a length, no buffers, and a pickle
+    path.write_bytes(frame(CONTROL, texts=(body,)))
+    repository.add("m", execute=WRITE.format(path=str(path)))
+    plane = await serve()
+    await plane.load("m", None, {})
+    for payload in (frame(CONTROL, texts=(body,)), old + b"\0" * 64, body + b"\0" * 64):
+        path.write_bytes(payload)
+        with pytest.raises(ServingError, match=NONSENSE):
+            await infer(plane, ask("m", -1.0))
+        assert await value(plane, "m", 3) == 3
+    assert not touched.exists()
+    pickle.loads(body)
+    assert touched.exists(), "it would have been"
+
+
+async def test_nonsense_while_loading_is_the_reason_for_not_loading(repository, serve):
+    repository.add("m", initialize="import sys; os.write(int(sys.argv[1]), b'x' * 99); time.sleep(60)")
+    plane = await serve()
+    with pytest.raises(ServingError, match=NONSENSE):
+        await plane.load("m", None, {})
