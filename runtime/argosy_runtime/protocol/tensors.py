@@ -89,8 +89,3 @@ def element_count(name: str, shape: tuple[int, ...]) -> int:
             f"exceed maximum size of {INT64_MAX}"
         )
     return count
-
-
-def to_bytes(tensor: Tensor) -> bytes:
-    """A tensor's bytes as the binary extension and raw gRPC contents carry them."""
-    return bytes(tensor.data)

@@ -10,7 +10,7 @@ from argosy_runtime.frontends.http.wire.application import ByCoroutine, Fixed, H
 from argosy_runtime.frontends.http.wire.exchange import Exchange
 from argosy_runtime.frontends.http.wire.heads import MAX_HEAD_BYTES, Head
 from argosy_runtime.frontends.http.wire.reply import Reply, message_reply
-from argosy_runtime.frontends.http.wire.timeouts import Phase, Sweeper, Timeouts
+from argosy_runtime.frontends.http.wire.timeouts import Phase, Timeouts, sweep
 
 from .http_wire import Wire
 
@@ -291,12 +291,11 @@ async def test_no_client_is_waited_for_for_ever(
     waiting: Callable[[], Awaitable[Wire]], phase: Phase, seconds: float, told: bytes
 ) -> None:
     wire = await waiting()
-    sweeper = Sweeper(wire.connections, TIMEOUTS)
     assert wire.connection.phase is phase
-    sweeper.sweep(100)
-    sweeper.sweep(100 + seconds - 1)
+    sweep(wire.connections, 100, TIMEOUTS.limits)
+    sweep(wire.connections, 100 + seconds - 1, TIMEOUTS.limits)
     assert not wire.closed
-    sweeper.sweep(100 + seconds)
+    sweep(wire.connections, 100 + seconds, TIMEOUTS.limits)
     assert wire.closed
     assert wire.aborted is (phase is Phase.WRITING)
     assert wire.written[:13] == told
@@ -305,10 +304,9 @@ async def test_no_client_is_waited_for_for_ever(
 async def test_a_body_may_take_as_long_as_it_likes_while_it_comes_and_a_head_may_not() -> None:
     for begun, closed in ((post("/echo", b"a" * 50)[:-50], False), (b"POST /echo HTTP/1.1\r\nA: ", True)):
         wire = Wire(EchoApp())
-        sweeper = Sweeper(wire.connections, TIMEOUTS)
         wire.feed(begun)
         for second in range(0, 60, 5):
-            sweeper.sweep(second)
+            sweep(wire.connections, second, TIMEOUTS.limits)
             wire.feed(b"a")
         assert wire.closed is closed
 
@@ -316,10 +314,9 @@ async def test_a_body_may_take_as_long_as_it_likes_while_it_comes_and_a_head_may
 async def test_a_request_at_work_is_waited_for() -> None:
     app: Any = EchoApp()
     wire = Wire(app)
-    sweeper = Sweeper(wire.connections, TIMEOUTS)
     wire.feed(post("/later", b"abc"))
     for second in (0, 1000, 2000):
-        sweeper.sweep(second)
+        sweep(wire.connections, second, TIMEOUTS.limits)
     assert not wire.closed
 
 

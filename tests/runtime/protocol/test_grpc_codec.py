@@ -16,7 +16,7 @@ from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.protocol import grpc_request, grpc_response
 from argosy_runtime.protocol.model_version import canonical
 from argosy_runtime.protocol.model_view import ModelView
-from argosy_runtime.protocol.tensors import DTYPES, to_bytes
+from argosy_runtime.protocol.tensors import DTYPES
 
 FIELDS = {
     "bool_contents": ("BOOL",),
@@ -57,7 +57,7 @@ def test_raw_round_trip(parts: list[Tensor]) -> None:
     decoded, _ = grpc_request.decode(pb.ModelInferRequest.FromString(request.SerializeToString()))
     for tensor in outputs:
         got = decoded.inputs[tensor.name]
-        assert (got.datatype, got.shape, to_bytes(got)) == (tensor.datatype, tensor.shape, to_bytes(tensor))
+        assert (got.datatype, got.shape, bytes(got.data)) == (tensor.datatype, tensor.shape, bytes(tensor.data))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.protocol import http_request, http_response
 from argosy_runtime.protocol.model_view import ModelView, TensorView, no_labels
 from argosy_runtime.protocol.output_encoding import OutputEncoding
-from argosy_runtime.protocol.tensors import DTYPES, to_bytes
+from argosy_runtime.protocol.tensors import DTYPES
 
 INTEGERS = ("UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64")
 LIMIT = 1000
@@ -45,7 +45,7 @@ def tensors(draw: st.DrawFn, datatypes: tuple[str, ...] = tuple(DTYPES)) -> Tens
 
 
 def same(left: Tensor, right: Tensor) -> bool:
-    return (left.datatype, left.shape, to_bytes(left)) == (right.datatype, right.shape, to_bytes(right))
+    return (left.datatype, left.shape, bytes(left.data)) == (right.datatype, right.shape, bytes(right.data))
 
 
 def decode(body: bytes, header_length: int | None = None) -> tuple[InferRequest, OutputEncoding]:

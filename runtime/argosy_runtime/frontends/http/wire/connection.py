@@ -11,7 +11,7 @@ from .heads import MAX_HEAD_BYTES, Head, may_be_head
 from .known import KnownHead, KnownHeads
 from .long_body import LongBody
 from .reply import message_reply
-from .timeouts import Phase
+from .timeouts import Phase, Watch
 from .writer import Writer
 
 # More bytes than this that are still to come of a body are read to where they stay.
@@ -33,8 +33,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, heads: KnownHeads, connections: "set[Connection]", max_body: int, draining: bool) -> None:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.received = 0
-        self.requests = 0
+        self.watch = Watch()
+        self.progress = 0
         self._heads = heads
         self._connections = connections
         self._max_body = max_body
@@ -74,7 +74,6 @@ class Connection(asyncio.Protocol):
             self.closed.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        self.received += 1
         if self._writer.finishing:
             return
         if self._coming is None:
@@ -216,6 +215,7 @@ class Connection(asyncio.Protocol):
 
     def _collect(self, data: bytes) -> None:
         """More of a body of known length."""
+        self.progress += 1
         known = self._coming
         assert known is not None
         missing = self._missing - len(data)
@@ -233,6 +233,7 @@ class Connection(asyncio.Protocol):
         self._begin(known, body, 0, known.head.length)
 
     def _feed_chunks(self, data: bytes) -> None:
+        self.progress += 1
         known, chunks = self._coming, self._chunks
         assert known is not None
         assert chunks is not None
@@ -271,7 +272,7 @@ class Connection(asyncio.Protocol):
 
     def _begin(self, known: KnownHead, data: Data, begin: int, size: int) -> None:
         """Have a complete request answered."""
-        self.requests += 1
+        self.progress += 1
         exchange = Exchange(known.head, data, begin, size, self._writer, self._ended)
         self._exchange = exchange
         self._writer.more = bool(self._ahead)

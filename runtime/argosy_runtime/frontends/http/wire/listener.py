@@ -10,7 +10,7 @@ from argosy_runtime.frontends.sockets import BACKLOG
 from .application import Application
 from .connection import Connection
 from .known import KnownHeads
-from .timeouts import Sweeper, Timeouts
+from .timeouts import Timeouts, sweep
 
 # How long cancelled requests have to say so before their connections are cut.
 LAST_WORDS_S = 0.5
@@ -30,7 +30,7 @@ class HttpListener:
         self._max_body = max_body
         self._heads = KnownHeads(app)
         self._connections: set[Connection] = set()
-        self._sweeper = Sweeper(self._connections, timeouts or Timeouts())
+        self._timeouts = timeouts or Timeouts()
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.Task[None] | None = None
         self._draining = False
@@ -39,7 +39,7 @@ class HttpListener:
         """Accept connections. Returns when it does."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._connection, sock=self._socket, backlog=BACKLOG)
-        if isfinite(self._sweeper.timeouts.period):
+        if isfinite(self._timeouts.period):
             self._sweeping = loop.create_task(self._sweep())
 
     def _connection(self) -> Connection:
@@ -77,5 +77,5 @@ class HttpListener:
     async def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(self._sweeper.timeouts.period)
-            self._sweeper.sweep(loop.time())
+            await asyncio.sleep(self._timeouts.period)
+            sweep(self._connections, loop.time(), self._timeouts.limits)

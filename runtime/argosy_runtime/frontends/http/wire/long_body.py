@@ -9,7 +9,7 @@ import numpy as np
 class Waiting(Protocol):
     """The connection in whose place a long body is read."""
 
-    received: int
+    progress: int
 
     def long_body_complete(self, body: memoryview) -> None:
         """All of it has come."""
@@ -38,7 +38,7 @@ class LongBody(asyncio.BufferedProtocol):
         return self._body[self._at :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._connection.received += 1
+        self._connection.progress += 1
         self._at += nbytes
         if self._at == len(self._body):
             self._connection.long_body_complete(self._body)

@@ -5,25 +5,26 @@ One sweep looks at all connections now and then, so that no request costs a time
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from enum import Enum, auto
-from typing import Generic, Protocol, TypeVar
+from enum import IntEnum
+from math import inf
+from typing import Protocol
 
 _LONGEST_PERIOD_S = 5.0
 _SWEEPS_A_TIMEOUT = 4
 
 
-class Phase(Enum):
+class Phase(IntEnum):
     """What a connection is waiting for."""
 
-    IDLE = auto()
-    """A next request."""
-    HEAD = auto()
-    """The rest of a head."""
-    BODY = auto()
-    """The rest of a body."""
-    ANSWERING = auto()
+    ANSWERING = 0
     """The application."""
-    WRITING = auto()
+    IDLE = 1
+    """A next request."""
+    HEAD = 2
+    """The rest of a head."""
+    BODY = 3
+    """The rest of a body."""
+    WRITING = 4
     """The client, who does not read what is being written."""
 
 
@@ -39,41 +40,41 @@ class Timeouts:
     body: float = 60.0
     idle: float = 620.0
 
-    def of(self, phase: Phase) -> float:
-        """The longest that a phase may last without progress; infinity for ever."""
-        found = {Phase.HEAD: self.head, Phase.BODY: self.body, Phase.IDLE: self.idle, Phase.WRITING: self.idle}
-        return found.get(phase, 0.0) or float("inf")
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The longest that each phase may last without progress; infinity for ever."""
+        return (inf, self.idle or inf, self.head or inf, self.body or inf, self.idle or inf)
 
     @property
     def period(self) -> float:
         """How often to look, so that a timeout is kept to within a quarter; infinity where there is none."""
-        shortest = min(self.of(phase) for phase in Phase)
-        return shortest if shortest == float("inf") else min(_LONGEST_PERIOD_S, shortest / _SWEEPS_A_TIMEOUT)
+        shortest = min(self.limits)
+        return inf if shortest == inf else min(_LONGEST_PERIOD_S, shortest / _SWEEPS_A_TIMEOUT)
 
 
-class Patience:
+class Watch:
     """What one connection was last seen waiting for, and since when."""
 
     __slots__ = ("_phase", "_progress", "_since")
 
-    def __init__(self, now: float) -> None:
-        self._phase = Phase.IDLE
+    def __init__(self) -> None:
+        self._phase = Phase.ANSWERING
         self._progress = 0
-        self._since = now
+        self._since = 0.0
 
-    def is_over(self, phase: Phase, progress: int, now: float, timeouts: Timeouts) -> bool:
+    def is_over(self, phase: Phase, progress: int, now: float, limits: tuple[float, ...]) -> bool:
         """Whether a phase has lasted too long. It lasts while phase and `progress` stay as they are."""
-        if phase is not self._phase or progress != self._progress:
+        if phase != self._phase or progress != self._progress:
             self._phase, self._progress, self._since = phase, progress, now
             return False
-        return now - self._since >= timeouts.of(phase)
+        return now - self._since >= limits[phase]
 
 
 class Watched(Protocol):
-    """A connection. `received` grows with what comes, `requests` with each complete request."""
+    """A connection. `progress` grows with each complete request, and with each piece of a body."""
 
-    received: int
-    requests: int
+    watch: Watch
+    progress: int
 
     @property
     def phase(self) -> Phase:
@@ -83,23 +84,8 @@ class Watched(Protocol):
         """It has waited too long."""
 
 
-Connection = TypeVar("Connection", bound=Watched)
-
-
-class Sweeper(Generic[Connection]):
-    """Looks after all connections of a listener."""
-
-    def __init__(self, connections: Collection[Connection], timeouts: Timeouts) -> None:
-        self.timeouts = timeouts
-        self._connections = connections
-        self._patience: dict[Connection, Patience] = {}
-
-    def sweep(self, now: float) -> None:
-        """Give up the connections whose clients have let them wait too long; `now` in seconds."""
-        known, self._patience = self._patience, {}
-        for connection in tuple(self._connections):
-            patience = self._patience[connection] = known.get(connection) or Patience(now)
-            phase = connection.phase
-            progress = connection.received if phase is Phase.BODY else connection.requests
-            if patience.is_over(phase, progress, now, self.timeouts):
-                connection.give_up()
+def sweep(connections: Collection[Watched], now: float, limits: tuple[float, ...]) -> None:
+    """Give up the connections whose clients have let them wait too long; `now` in seconds."""
+    late = [each for each in connections if each.watch.is_over(each.phase, each.progress, now, limits)]
+    for connection in late:
+        connection.give_up()
