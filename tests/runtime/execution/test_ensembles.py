@@ -1,0 +1,187 @@
+"""Ensembles with models that answer when the test says so: calls, cancellation, back-pressure, errors, counts."""
+
+import numpy as np
+import pytest
+from tests.runtime.execution.fakes import US, Client, VirtualClock, ask
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
+from argosy_runtime.execution.ensembles import EnsembleRequest, EnsembleRunner
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
+from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
+from argosy_runtime.telemetry.statistics import ModelStatistics
+
+
+class StepRequest(Submission):
+    """A request that came to a step's model."""
+
+    def __init__(self, index: int, request: InferRequest, deliver: Deliver) -> None:
+        self.index = index
+        self.request = request
+        self._deliver = deliver
+        self.told: list[str] = []
+
+    def answer(self, *names: str, final: bool = True, error: ServingError | None = None) -> None:
+        """A response with these outputs."""
+        outputs = [Tensor(name, "FP32", np.zeros(1, np.float32)) for name in names]
+        self._deliver(InferResponse(outputs=outputs, error=error, final=final))
+
+    def cancel(self) -> None:
+        """See `Submission`."""
+        self.told.append("cancel")
+
+    def pause(self) -> None:
+        """See `Submission`."""
+        self.told.append("pause")
+
+    def resume(self) -> None:
+        """See `Submission`."""
+        self.told.append("resume")
+
+
+class FakeModels:
+    """See `Models`."""
+
+    def __init__(self) -> None:
+        self.asked: list[StepRequest] = []
+        self.held = 0
+        self.at_once: list[ServingError | str] = []
+        """What becomes of the next requests before they are submitted: refused, or answered."""
+
+    def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> StepRequest:
+        """See `Models`."""
+        step = StepRequest(index, request, deliver)
+        self.asked.append(step)
+        if self.at_once:
+            what = self.at_once.pop(0)
+            if isinstance(what, ServingError):
+                raise what
+            step.answer(what)
+        return step
+
+    def hold(self) -> None:
+        """See `Models`."""
+        self.held += 1
+
+    def release(self) -> None:
+        """See `Models`."""
+        self.held -= 1
+
+
+def graph(*steps: tuple[str, str, str]) -> ModelConfig:
+    """Steps as model, what it reads, what it writes; in, out and what is between."""
+    config = ModelConfig(name="e")
+    config.input.add(name="X")
+    config.output.add(name="out")
+    for model, reads, writes in steps:
+        step = config.ensemble_scheduling.step.add(model_name=model, model_version=-1)
+        step.input_map.update({f"x{i}": name for i, name in enumerate(reads.split())})
+        step.output_map["y"] = writes
+    return config
+
+
+def model_config(name: str, version: int) -> ModelConfig:
+    config = ModelConfig(name=name)
+    config.model_transaction_policy.decoupled = name.startswith("stream")
+    return config
+
+
+CHAIN = graph(("a", "X", "mid"), ("b", "mid", "out"))
+FORK = graph(("a", "X", "left"), ("b", "X", "right"), ("c", "left right", "out"))
+STREAM = graph(("stream", "X", "token"), ("b", "token", "out"))
+
+
+class Bench:
+    """An ensemble and the models of its steps."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        self.models = FakeModels()
+        self.statistics = ModelStatistics()
+        self.clock = VirtualClock()
+        steps = EnsembleSteps.of(config, model_config)
+        self.runner = EnsembleRunner(steps, 2, self.models, self.statistics, self.clock)
+        self.client = Client()
+
+    def ask(self) -> EnsembleRequest:
+        """A request comes in."""
+        return self.runner.submit(ask("7"), 1, self.client.deliver)
+
+    @property
+    def asked(self) -> list[StepRequest]:
+        """What came to the steps' models."""
+        return self.models.asked
+
+
+async def test_a_request_goes_through_its_steps_and_is_counted_once():
+    bench = Bench(CHAIN)
+    bench.ask()
+    assert bench.models.held == 1
+    bench.asked[0].answer("y")
+    await bench.clock.pass_time(5 * US)
+    bench.asked[1].answer("y")
+    (response,) = bench.client.responses
+    assert (response.model_name, response.model_version, response.id, response.final) == ("e", "2", "7", True)
+    assert [output.name for output in response.outputs] == ["out"]
+    assert bench.models.held == 0
+    counted = bench.statistics
+    assert (counted.success.count, counted.execution_count, counted.compute_infer.ns) == (1, 1, 5 * US)
+
+
+def test_steps_that_answer_before_they_are_submitted_are_steps_like_any_other():
+    bench = Bench(FORK)
+    bench.models.at_once = ["y", "y", "y"]
+    bench.ask()
+    assert [step.index for step in bench.asked] == [0, 1, 2]
+    assert not bench.client.error
+    assert bench.client.over
+
+
+def test_a_cancelled_request_is_answered_and_its_open_steps_are_told():
+    bench = Bench(FORK)
+    request = bench.ask()
+    bench.asked[0].answer("y")
+    request.cancel()
+    request.cancel()
+    assert [step.told for step in bench.asked] == [[], ["cancel"]]
+    assert bench.client.responses[-1].error.kind is ErrorKind.CANCELLED
+    bench.asked[1].answer("y")
+    assert len(bench.asked) == 2, "nothing follows"
+    assert bench.models.held == 0
+    assert bench.statistics.failures[FailureReason.CANCELED] == 1
+
+
+def test_an_error_of_a_step_is_the_answer_and_its_siblings_are_told():
+    bench = Bench(FORK)
+    bench.ask()
+    bench.asked[0].answer(error=internal("no"))
+    assert bench.client.error == "no"
+    assert bench.asked[1].told == ["cancel"]
+    assert bench.statistics.failures[FailureReason.BACKEND] == 1
+
+
+@pytest.mark.parametrize("at_once", [["y", unavailable("gone")], [unavailable("gone")]], ids=["second", "first"])
+def test_a_step_that_is_refused_is_told_with_the_ensemble(at_once: list[ServingError | str]):
+    bench = Bench(FORK)
+    bench.models.at_once = list(at_once)
+    request = bench.ask()
+    assert bench.client.error == "in ensemble 'e', gone"
+    assert bench.models.held == 0
+    assert len(bench.asked) == len(at_once), "no further step begins"
+    request.cancel()
+    request.pause()
+
+
+def test_a_slow_client_makes_the_steps_wait_also_those_that_begin_later():
+    bench = Bench(STREAM)
+    request = bench.ask()
+    request.pause()
+    bench.asked[0].answer("y", final=False)
+    assert [step.told for step in bench.asked] == [["pause"], ["pause"]]
+    request.resume()
+    bench.asked[1].answer("y")
+    bench.asked[0].answer("y", final=False)
+    assert [step.told for step in bench.asked] == [["pause", "resume"], ["pause", "resume"], []]
+    bench.asked[2].answer("y")
+    bench.asked[0].answer()
+    assert [response.final for response in bench.client.responses] == [False, False, True]
+    assert bench.statistics.success.count == 1
