@@ -6,6 +6,7 @@
 # make bench-triton   Argosy and NVIDIA's Triton, side by side; BENCH='--quick' and other options of benchmarks.triton
 # make gpu    the tests of a real GPU, which make test skips where there is none
 # make bench-gpu      BERT's shape on a GPU, beside a bare torch loop and Triton's Python backend
+# make bench-peers    Argosy beside MLServer, LitServe, BentoML and Ray Serve, each brought into an environment of its own
 # make bench-scale    a server at rest, and with 1,000 models and 10,000 idle connections
 #
 # A test whose program cannot be had (Kubernetes, NVIDIA's Triton, Helm …) is skipped and says why and how it would run.
@@ -19,7 +20,7 @@ COMPILED_PATH := tests/runtime tests/differential
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup compile run test check programs e2e gpu bench-triton bench-scale bench-gpu clean
+.PHONY: setup compile run test check programs e2e gpu bench-triton bench-peers bench-scale bench-gpu clean
 
 setup: compile
 
@@ -61,6 +62,9 @@ e2e: programs
 
 bench-triton: setup
 	$(BIN)/python -m benchmarks.triton $(BENCH)
+
+bench-peers: setup
+	$(BIN)/python -m benchmarks.peers $(BENCH)
 
 bench-scale: setup
 	$(BIN)/python -m benchmarks.scale $(BENCH)

@@ -32,17 +32,17 @@ class Measured:
 def measure(server: Server, load: Load, window_ms: int) -> Measured:
     """The load on one server, for three windows. Raises LoadError when it fails."""
     address = server.http if load.protocol == "http" else server.grpc
-    cpu, requests = cpu_seconds(server), _requests(server, load.model)
+    cpu, requests = cpu_seconds(server.process.pid), _requests(server, load.model)
     arguments = [*load.arguments(), "-u", address, "-p", str(window_ms), *_WINDOWS]
     row = perf_analyzer(arguments, timeout_s=_LONGEST_SECONDS)[0]
-    spent = cpu_seconds(server) - cpu
+    spent = cpu_seconds(server.process.pid) - cpu
     answered = _requests(server, load.model) - requests
     return Measured(row.throughput, row.p50_us, row.p99_us, spent / answered * 1e6)
 
 
-def cpu_seconds(server: Server) -> float:
-    """User and system time so far of the server's process and of all that descend from it and live."""
-    root = psutil.Process(server.process.pid)
+def cpu_seconds(pid: int) -> float:
+    """User and system time so far of a process and of all that descend from it and live."""
+    root = psutil.Process(pid)
     total = 0.0
     for process in [root, *root.children(recursive=True)]:
         try:

@@ -1,6 +1,7 @@
 """Both servers on one repository."""
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,7 +14,9 @@ from tests.peers.triton import triton
 
 
 @contextmanager
-def served(models: Iterable[str], python: str, isolation: str | None) -> Iterator[tuple[Server, Server]]:
+def served(
+    models: Iterable[str], python: str = sys.executable, isolation: str | None = None
+) -> Iterator[tuple[Server, Server]]:
     """Argosy and Triton, on a repository of these models and of what they call.
 
     `python` runs Argosy. `isolation` "thread" or "process" says where Argosy runs the models; None leaves it to the
