@@ -57,12 +57,13 @@ def save_tokenizer(folder: Path) -> None:
     transformers.PreTrainedTokenizerFast(tokenizer_object=made).save_pretrained(folder)
 
 
-def pbtxt(**parameters: str) -> str:
+def pbtxt(decoupled: bool = True, **parameters: str) -> str:
     given = "".join(
         f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }} '
         for key, value in {**SMALL, **parameters}.items()
     )
-    return f'name: "lm" backend: "transformers" {given}'
+    policy = f"model_transaction_policy {{ decoupled: {str(decoupled).lower()} }}"
+    return f'name: "lm" backend: "transformers" {policy} {given}'
 
 
 def request(*input_ids: int, new: int = 4, **inputs: Any) -> InferRequest:
@@ -168,6 +169,31 @@ def test_streaming_sends_each_token_once(shared: Loader, responder: Any, referen
     responses = responder.of(0)
     assert [response.final for response in responses] == [False] * 4 + [True]
     assert [token for response in responses for token in output(response)] == reference(5, 6, new=5)
+
+
+def test_one_answer_each_where_the_model_is_not_decoupled(
+    shared: Loader, responder: Any, reference: Callable[..., list[int]]
+) -> None:
+    instance = shared(pbtxt(decoupled=False))
+    instance.execute([request(1, 2, new=6), request(1, 2, new=6, streaming=True), request(5, new=2)], responder)
+    responder.wait_for_final(0, 1, 2)
+    assert output(responder.only(0)) == reference(1, 2, new=6)
+    assert output(responder.only(2)) == reference(5, new=2)
+    error = responder.only(1).error
+    assert (error.kind, error.message) == (
+        ErrorKind.INVALID_ARG,
+        "Streaming is only supported in decoupled mode.",
+    )
+
+
+def test_a_slow_client_gets_all_and_keeps_nobody_waiting(
+    shared: Loader, responder: Any, reference: Callable[..., list[int]]
+) -> None:
+    responder.paused.add(0)
+    shared().execute([request(1, 2, new=6, streaming=True), request(3, new=6, streaming=True)], responder)
+    responder.wait_for_final(0, 1)
+    assert output(responder.only(0)) == reference(1, 2, new=6)
+    assert [output(response) for response in responder.of(1)] == [[token] for token in reference(3, new=6)]
 
 
 def test_a_later_request_joins_the_running_batch(shared: Loader, responder: Any) -> None:

@@ -34,6 +34,7 @@ class GenerationInstance:
         parameters = Parameters(spec.config)
         self._seed = parameters.integer("random_seed", -1)
         self._greedy_only = is_greedy_only(spec.config.name, parameters)
+        self._decoupled = spec.config.model_transaction_policy.decoupled
 
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> None:
         """Let every request join the batch; one that cannot is answered at once and hinders no other."""
@@ -78,6 +79,8 @@ class GenerationInstance:
             responder.send(index, answer.failure(internal(f"model instance '{self._spec.name}': {error}")))
 
     def _send(self, answer: Answer, tokens: Sequence[int], final: bool, index: int, responder: Responder) -> None:
+        if not final and responder.is_paused(index):
+            return  # what comes next has these tokens too, and nobody else's answers wait
         response = answer.response(tokens, final)
         if response is not None:
             responder.send(index, response)
@@ -89,6 +92,8 @@ class GenerationInstance:
             asked = generation.from_text(request, self._tokenizer.encode)
         else:
             asked = generation.from_ids(request)
+        if asked.streaming and not self._decoupled:
+            raise invalid("Streaming is only supported in decoupled mode.")
         self._check(request, asked)
         return asked
 
