@@ -12,8 +12,8 @@ Requests join the running batch as they come and leave as they end. They are giv
     text_input BYTES[1]; optional stream BOOL[1], sampling_parameters BYTES[1] (a JSON object),
     exclude_input_in_output BOOL[1] → text_output BYTES[1]; needs a tokenizer
 
-A model is decoupled unless its configuration says `model_transaction_policy { decoupled: false }`; then each request has
-one response, which holds all of its tokens, and may not stream.
+A model is decoupled unless its configuration says `model_transaction_policy { decoupled: false }`; then each request
+has one response, which holds all of its tokens, and may not stream.
 
 Tokens are the likeliest ones unless a request gives a temperature above 0, top_k or top_p. Those three may
 differ from request to request. The random seed may not: the library keeps one per batch, so a sampling
