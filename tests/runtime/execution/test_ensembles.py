@@ -7,12 +7,12 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
 from argosy_runtime.execution.ensembles import EnsembleRequest, EnsembleRunner
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Tensor
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 
-class StepRequest(Submission):
+class StepRequest:
     """A request that came to a step's model."""
 
     def __init__(self, index: int, request: InferRequest, deliver: Deliver) -> None:
