@@ -8,7 +8,6 @@ from argosy_runtime.backends.contract import ExecutionTimes
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
 from argosy_runtime.scheduling.ordering import ResponseOrder
-from argosy_runtime.scheduling.queue import timeout_error
 from argosy_runtime.scheduling.queued_request import BatchKey, QueuedRequest
 from argosy_runtime.scheduling.scheduler import Batch, Scheduler
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -47,6 +46,8 @@ class Dispatcher:
         self._statistics = statistics
         self._clock = clock
         self._group = InstanceGroup(makers, self, clock)
+        # The instances that take a batch, the longest free first: never one that is no more.
+        self._free: list[int] = []
         self._timer: Timer | None = None
         self._timer_at = 0
         self._delivering = False
@@ -117,11 +118,14 @@ class Dispatcher:
 
     def instance_added(self, number: int) -> None:
         """See `GroupListener`."""
+        self._free.append(number)
         self._scheduler.instance_added(number)
         self._advance(self._clock.now())
 
     def instance_died(self, number: int) -> None:
         """See `GroupListener`."""
+        if number in self._free:
+            self._free.remove(number)
         self._scheduler.instance_died(number)
 
     def instances_lost(self) -> None:
@@ -130,15 +134,20 @@ class Dispatcher:
 
     def free(self, number: int) -> None:
         """An instance can take another batch."""
-        self._scheduler.instance_freed(number)
+        self._freed(number)
         self._advance(self._clock.now())
+
+    def _freed(self, number: int) -> None:
+        if self._group.has(number):
+            self._free.append(number)
+            self._scheduler.instance_freed(number)
 
     def answered(
         self, number: int, batch: list[QueuedRequest], responses: list[InferResponse], times: ExecutionTimes
     ) -> None:
         """An instance has answered a whole batch, and is free."""
         now = self._clock.now()
-        self._scheduler.instance_freed(number)
+        self._freed(number)
         if self._scheduler.pending:
             self._advance(now)
         self._statistics.answered_together(batch, responses, times, now)
@@ -170,14 +179,16 @@ class Dispatcher:
         return unavailable(f"Request for unavailable model: '{self._name}' version {self._version}: {text}")
 
     def _advance(self, now: int) -> None:
-        decision = self._scheduler.advance(now)
+        decision = self._scheduler.advance(now, self._free)
+        for batch in decision.batches:
+            self._free.remove(batch.instance)
         for batch in decision.batches:
             self._dispatch(batch, now)
         if decision.wake_at is not None:
             self._set_timer(decision.wake_at)
-        for queued in decision.expired:
+        for refusal in decision.refused:
             self._statistics.left_queue(1)
-            self._fail(queued, timeout_error(queued))
+            self._fail(refusal.queued, refusal.why)
 
     def _set_timer(self, wake_at: int) -> None:
         """Ask again at that time; a timer that comes before then stands, and will ask for itself."""
@@ -204,7 +215,7 @@ class Dispatcher:
             run = instance.run([queued.request for queued in requests], listener)
         except Exception as error:
             _log.exception("a batch of model '%s' could not be handed over", self._name)
-            self._scheduler.instance_freed(batch.instance)
+            self._freed(batch.instance)
             self._set_timer(now)
             reason = internal(f"Failed to process the request(s) for model '{self._name}', message: {error!r}")
             for queued in requests:

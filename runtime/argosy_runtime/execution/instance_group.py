@@ -63,6 +63,10 @@ class InstanceGroup:
         self._closing = False
         self.lost: ServingError | None = None
 
+    def has(self, number: int) -> bool:
+        """Whether this instance is ready still."""
+        return number in self._ready
+
     def instance(self, number: int) -> Instance:
         """A ready instance by its number."""
         return self._ready[number]

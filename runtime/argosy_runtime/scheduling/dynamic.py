@@ -11,16 +11,17 @@ It goes to the instance that has been free the longest. A model without dynamic 
 request to a batch; one with dynamic batching but without a batch dimension too, but for its queue's policies.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError
 
-from .queue import RequestQueue
+from .queue import RequestQueue, timeout_error
 from .queue_policy import UNBOUNDED, QueuePolicies
 from .queued_request import QueuedRequest
-from .scheduler import Batch, Decision, FreeInstances
+from .scheduler import Batch, Decision, Refusal
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,6 @@ class DynamicBatcher:
         self._preferred = rules.preferred
         self._target = rules.target
         self._queue = RequestQueue(rules.policies)
-        self._instances = FreeInstances()
 
     @property
     def pending(self) -> int:
@@ -85,26 +85,27 @@ class DynamicBatcher:
         return self._queue.take(len(self._queue))
 
     def instance_added(self, instance: int) -> None:
-        """See `Scheduler`."""
-        self._instances.added(instance)
+        """See `Scheduler`: one is as good as another."""
 
     def instance_freed(self, instance: int) -> None:
         """See `Scheduler`."""
-        self._instances.freed(instance)
 
     def instance_died(self, instance: int) -> None:
         """See `Scheduler`."""
-        self._instances.died(instance)
 
-    def advance(self, now: int) -> Decision:
+    def advance(self, now: int, free: Sequence[int]) -> Decision:
         """See `Scheduler`."""
-        decision = Decision(self._queue.expire(now))
-        while len(self._queue) and len(self._instances):
+        decision = Decision()
+        for queued in self._queue.expire(now):
+            decision.refused.append(Refusal(queued, timeout_error(queued)))
+        for instance in free:
+            if not len(self._queue):
+                break
             count, ready_at = self._next_batch(now)
             if not count:
                 decision.wake_at = ready_at
                 break
-            decision.batches.append(Batch(self._instances.take(), self._queue.take(count)))
+            decision.batches.append(Batch(instance, self._queue.take(count)))
         deadline = self._queue.next_deadline
         if deadline is not None:
             decision.wake_at = deadline if decision.wake_at is None else min(deadline, decision.wake_at)

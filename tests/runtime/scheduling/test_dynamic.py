@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelQueuePolicy
 
-from argosy_runtime.errors import ErrorKind
+from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
@@ -22,18 +22,47 @@ def queued(arrived: int = 0, size: int = 1, key=None, priority: int = 0, timeout
     return QueuedRequest(request, arrived, size, key)
 
 
-def batcher(instances: int = 1, **rules) -> DynamicBatcher:
-    scheduler = DynamicBatcher(BatchingRules(**{"max_batch_size": 8, **rules}))
-    for number in range(instances):
-        scheduler.instance_added(number)
-    return scheduler
+class Bench:
+    """A scheduler and its free instances."""
+
+    def __init__(self, instances: int, rules: BatchingRules) -> None:
+        self.scheduler = DynamicBatcher(rules)
+        self.free = list(range(instances))
+
+    def submit(self, queued: QueuedRequest) -> ServingError | None:
+        """See `Scheduler`."""
+        return self.scheduler.submit(queued)
+
+    def cancel(self, queued: QueuedRequest) -> bool:
+        """See `Scheduler`."""
+        return self.scheduler.cancel(queued)
+
+    @property
+    def pending(self) -> int:
+        """See `Scheduler`."""
+        return self.scheduler.pending
+
+    def advance(self, now: int) -> Decision:
+        """See `Scheduler`; whoever got a batch is free no longer."""
+        step = self.scheduler.advance(now, self.free)
+        for batch in step.batches:
+            self.free.remove(batch.instance)
+        return step
+
+
+def batcher(instances: int = 1, **rules) -> Bench:
+    return Bench(instances, BatchingRules(**{"max_batch_size": 8, **rules}))
 
 
 def ran(step: Decision) -> list[list[QueuedRequest]]:
     return [batch.requests for batch in step.batches]
 
 
-def submit(scheduler: DynamicBatcher, *waiting: QueuedRequest) -> None:
+def refused(step: Decision) -> list[QueuedRequest]:
+    return [refusal.queued for refusal in step.refused]
+
+
+def submit(scheduler: Bench, *waiting: QueuedRequest) -> None:
     for one in waiting:
         assert scheduler.submit(one) is None
 
@@ -132,7 +161,7 @@ def test_reject_expires_even_while_every_instance_is_busy():
     submit(scheduler, late, fresh)
     assert scheduler.advance(0).wake_at == 50 * US
     step = scheduler.advance(50 * US)
-    assert step.expired == [late]
+    assert refused(step) == [late]
     assert step.wake_at == 80 * US
 
 
@@ -141,7 +170,7 @@ def test_delay_sends_the_late_behind_the_others():
     late, fresh = queued(arrived=0), queued(arrived=30 * US)
     submit(scheduler, late, fresh)
     step = scheduler.advance(60 * US)
-    assert step.expired == []
+    assert refused(step) == []
     assert ran(step) == [[fresh], [late]]
 
 
@@ -184,29 +213,21 @@ def test_a_model_without_a_batch_dimension_keeps_its_queue_policies():
     config.dynamic_batching.default_queue_policy.max_queue_size = 3
     config.dynamic_batching.default_queue_policy.default_timeout_microseconds = 50
     config.dynamic_batching.max_queue_delay_microseconds = 100
-    scheduler = DynamicBatcher(BatchingRules.of(config))
+    scheduler = Bench(0, BatchingRules.of(config))
     late, low, high = queued(), queued(arrived=20 * US), queued(arrived=30 * US, priority=1)
     submit(scheduler, late, low, high, queued(arrived=30 * US))
     assert scheduler.submit(queued(arrived=30 * US)) is not None
     assert scheduler.advance(30 * US).wake_at == 50 * US
-    assert scheduler.advance(50 * US).expired == [late]
-    for number in range(2):
-        scheduler.instance_added(number)
+    assert refused(scheduler.advance(50 * US)) == [late]
+    scheduler.free = [1, 2]
     assert ran(scheduler.advance(60 * US)) == [[high], [low]], "one request each, at once"
 
 
-def test_an_instance_that_died_gets_no_batch_and_the_longest_free_goes_first():
+def test_the_longest_free_goes_first():
     scheduler = batcher(3, merge=False)
-    submit(scheduler, queued())
-    (first,) = scheduler.advance(0).batches
-    scheduler.instance_died(1)
-    scheduler.instance_freed(first.instance)
-    scheduler.instance_died(first.instance)
-    scheduler.instance_freed(first.instance)
-    scheduler.instance_added(3)
-    submit(scheduler, *[queued() for _ in range(4)])
-    assert [batch.instance for batch in scheduler.advance(0).batches] == [2, 3]
-    assert scheduler.pending == 2
+    scheduler.free = [7, 3, 5]
+    submit(scheduler, queued(), queued())
+    assert [batch.instance for batch in scheduler.advance(0).batches] == [7, 3]
 
 
 @given(
@@ -229,8 +250,7 @@ def test_every_request_runs_once_in_order_within_its_delay(arrivals, delay, pref
             assert sum(one.size for one in batch) <= 8
             assert len({one.key for one in batch}) == 1
             gone += batch
-        for batch in step.batches:
-            scheduler.instance_freed(batch.instance)
+        scheduler.free += [batch.instance for batch in step.batches]
         if not step.batches and scheduler.pending:
             assert step.wake_at is not None
             assert step.wake_at > now
