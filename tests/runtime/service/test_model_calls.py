@@ -1,8 +1,11 @@
 """A model that calls another (business logic scripting): what it reads where that cannot be."""
 
+import asyncio
+
 import numpy as np
 import pytest
-from tests.runtime.service.conftest import infer
+from tests.runtime.service.conftest import CONFIG as FLOATS
+from tests.runtime.service.conftest import ask, infer, value
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
@@ -94,3 +97,124 @@ async def test_the_answer_comes_back(repository, serve):
     for name in ("caller", "double"):
         await plane.load(name, None, {})
     assert (await infer(plane, through("double"))).outputs[0].array.tolist() == [[2.0]]
+
+
+THREAD = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
+DECOUPLED = "model_transaction_policy { decoupled: true }"
+both = pytest.mark.parametrize("isolation", ["", THREAD], ids=["process", "thread"])
+
+# Sends its second response when somebody has seen the first, and goes on until it is cancelled.
+STREAMER = """
+import os, threading, time
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        for request in requests:
+            sender = request.get_response_sender()
+            self.send(sender, 0)
+            while not os.path.exists({seen!r}):
+                time.sleep(0.005)
+            number = 0
+            while not sender.is_cancelled():
+                number += 1
+                self.send(sender, number)
+            sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+
+    def send(self, sender, number):
+        sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("Y", np.full((1, 1), number, np.float32))]))
+"""
+READER = """
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        return [self.answer(request) for request in requests]
+
+    def answer(self, request):
+        x = pb_utils.get_input_tensor_by_name(request, "X")
+        call = pb_utils.InferenceRequest(model_name="streamer", inputs=[x], requested_output_names=["Y"])
+        responses = call.exec(decoupled=True)
+        first = next(responses)
+        open({seen!r}, "w").close()
+        taken = [next(responses).output_tensors()[0].as_numpy()[0, 0] for _ in range(int(x.as_numpy()[0, 0]))]
+        responses.cancel()
+        for last in responses:
+            pass
+        assert taken == list(range(1, 1 + len(taken))), taken
+        return pb_utils.InferenceResponse([pb_utils.Tensor("Y", np.full((1, 1), len(taken), np.float32))])
+"""
+# Answers nobody before all are there.
+TOGETHER = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        self.waiting = []
+
+    def execute(self, requests):
+        self.waiting += [(request.inputs()[0].as_numpy(), request.get_response_sender()) for request in requests]
+        if len(self.waiting) == {count}:
+            for x, sender in self.waiting:
+                sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)]),
+                    flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
+"""
+MANY_AT_ONCE = """
+import asyncio
+import numpy as np
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    async def execute(self, requests):
+        answers = await asyncio.gather(*(self.ask(number) for number in range({count})))
+        assert [answer.output_tensors()[0].as_numpy()[0, 0] for answer in answers] == list(range({count}))
+        y = np.full((1, 1), len(answers), np.float32)
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", y)]) for _ in requests]
+
+    def ask(self, number):
+        x = pb_utils.Tensor("X", np.full((1, 1), number, np.float32))
+        return pb_utils.InferenceRequest(model_name="together", inputs=[x], requested_output_names=["Y"]).async_exec()
+"""
+
+
+@both
+async def test_responses_of_a_called_model_come_one_by_one_until_cancelled(repository, serve, tmp_path, isolation):
+    seen = str(tmp_path / "seen")
+    repository.write("streamer", {"1/model.py": STREAMER.format(seen=seen)}, FLOATS + DECOUPLED + isolation)
+    repository.write("reader", {"1/model.py": READER.format(seen=seen)}, FLOATS + isolation)
+    plane = await serve()
+    for name in ("streamer", "reader"):
+        await plane.load(name, None, {})
+    assert await value(plane, "reader", 1000) == 1000
+    assert plane.statistics("streamer", "").model_stats[0].inference_stats.fail.count == 1, "cancelled"
+
+
+@both
+async def test_any_number_of_calls_are_open_at_once(repository, serve, isolation):
+    count = 200
+    alone = FLOATS.replace("dynamic_batching { }", "") + isolation
+    repository.write("together", {"1/model.py": TOGETHER.format(count=count)}, alone)
+    repository.write("caller", {"1/model.py": MANY_AT_ONCE.format(count=count)}, alone)
+    plane = await serve()
+    for name in ("together", "caller"):
+        await plane.load(name, None, {})
+    assert await value(plane, "caller") == count
+
+
+async def test_a_model_that_dies_leaves_no_call_open(repository, serve, tmp_path):
+    seen = str(tmp_path / "seen")
+    reader = READER.format(seen=seen).replace(
+        "first = next(responses)", "first = next(responses); import os; os._exit(3)"
+    )
+    repository.write("streamer", {"1/model.py": STREAMER.format(seen=seen)}, FLOATS + DECOUPLED)
+    repository.write("reader", {"1/model.py": reader}, FLOATS)
+    plane = await serve()
+    for name in ("streamer", "reader"):
+        await plane.load(name, None, {})
+    with pytest.raises(ServingError, match="exited with code 3"):
+        await infer(plane, ask("reader", 1.0))
+    open(seen, "w").close()  # noqa: ASYNC230
+    while plane.statistics("streamer", "").model_stats[0].inference_stats.fail.count < 1:  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
