@@ -6,7 +6,7 @@ The schema is `tritonclient.grpc.model_config_pb2.ModelConfig`; nothing here def
 
 from .datatypes import config_type, element_size, numpy_dtype, v2_name, v2_of
 from .defaults import normalize
-from .ensembles.fit import check_cycles, check_steps, is_decoupled
+from .ensembles.fit import check_steps, is_decoupled
 from .ensembles.graph import EnsembleGraph, EnsembleStep
 from .errors import ConfigError, Violation
 from .instances import InstancePlacement, instances
@@ -31,7 +31,6 @@ __all__ = [
     "EnsembleGraph",
     "EnsembleStep",
     "check_steps",
-    "check_cycles",
     "is_decoupled",
     "config_type",
     "v2_name",

@@ -7,7 +7,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime import backends
 from argosy_runtime.errors import ServingError, invalid, unavailable
-from argosy_runtime.modelconfig import ConfigError, check_cycles, check_steps, is_decoupled
+from argosy_runtime.modelconfig import ConfigError, check_steps, is_decoupled
 from argosy_runtime.modelconfig.ensembles import nesting
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -33,21 +33,14 @@ def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
     return list(dict.fromkeys(step.model_name for step in config.ensemble_scheduling.step))
 
 
-def step_names(record: ModelRecord) -> set[str]:
-    """The models that a record's ensemble runs; none where it is no ensemble."""
-    if record.prepared is None:
-        return set()
-    return {step.model_name for step in record.prepared.config.ensemble_scheduling.step}
-
-
 def needed(records: Iterable[ModelRecord]) -> set[str]:
     """Models that some wanted ensemble runs."""
-    return {step for record in records if record.wanted for step in step_names(record)}
+    return {step for record in records if record.wanted for step in record.steps}
 
 
 def follow(records: Mapping[str, ModelRecord], name: str, retirement: Retirement) -> None:
     """A model came, changed or went: every ensemble that runs it is put on what serves now, or taken down."""
-    steps = {each: step_names(record) for each, record in records.items() if record.wanted and record.is_ensemble}
+    steps = {each: record.steps for each, record in records.items() if record.steps and record.wanted}
     for ensemble in nesting.dependents(steps, name):
         record = records[ensemble]
         assert record.prepared is not None
@@ -65,7 +58,7 @@ def _follow(
     try:
         served = compile_version(prepared, version, records)
     except ServingError as error:
-        lost = any(step in records and not records[step].wanted for step in step_names(record))
+        lost = any(step in records and not records[step].wanted for step in record.steps)
         retirement.retire(record, version, UNLOADED if lost else error.message)
         _log.warning("ensemble '%s' cannot serve: %s", record.name, error.message)
     else:
@@ -77,9 +70,9 @@ def compile_version(prepared: Prepared, version: int, records: Mapping[str, Mode
 
     Its counters go on from those of what serves now, since a step's reload is no new ensemble.
     """
+    _refuse_circle(prepared, records)
     config = ModelConfig()
     config.CopyFrom(prepared.config)
-    _refuse_cycle(config, records)
     steps = {(step.model_name, step.model_version) for step in config.ensemble_scheduling.step}
     served = {step: _served(config.name, records, *step) for step in sorted(steps)}
     by_name = {name: model.config for (name, _), model in served.items()}
@@ -96,15 +89,12 @@ def compile_version(prepared: Prepared, version: int, records: Mapping[str, Mode
     return ServedEnsemble(prepared.with_config(config), version, compiled, models, statistics)
 
 
-def _refuse_cycle(config: ModelConfig, records: Mapping[str, ModelRecord]) -> None:
-    known = {
-        record.name: record.prepared.config
-        for record in records.values()
-        if record.is_ensemble and record.prepared is not None
-    }
-    cycles = [violation for violation in check_cycles({**known, config.name: config}) if violation.path == config.name]
-    if cycles:
-        raise invalid("; ".join(violation.message for violation in cycles))
+def _refuse_circle(prepared: Prepared, records: Mapping[str, ModelRecord]) -> None:
+    steps = {record.name: record.steps for record in records.values() if record.steps}
+    name = prepared.folder.name
+    wrong = nesting.circle(name, {**steps, name: prepared.steps})
+    if wrong is not None:
+        raise invalid(wrong)
 
 
 def _served(ensemble: str, records: Mapping[str, ModelRecord], name: str, version: int) -> ServedVersion:

@@ -23,17 +23,21 @@ from .options import RepositoryOptions
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A folder understood: every default filled in, the versions to serve, ascending; class labels by output."""
+    """A folder understood: every default filled in, the versions to serve, ascending; class labels by output.
+
+    `steps` are the models that an ensemble runs; none where it is no ensemble.
+    """
 
     folder: ModelFolder
     config: ModelConfig
     versions: tuple[int, ...]
+    steps: frozenset[str] = frozenset()
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def is_ensemble(self) -> bool:
         """Whether its steps are other models."""
-        return bool(self.config.HasField("ensemble_scheduling"))
+        return bool(self.steps)
 
     def with_config(self, config: ModelConfig) -> "Prepared":
         """The same with another configuration."""
@@ -68,7 +72,8 @@ class Preparer:
         try:
             config = normalize(declared_config(folder, override), folder.name, folder.first_files)
             _raise_if_any(check_structure(config, folder.name))
-            return Prepared(folder, config, tuple(require(config, folder.versions)))
+            steps = frozenset(step.model_name for step in config.ensemble_scheduling.step)
+            return Prepared(folder, config, tuple(require(config, folder.versions)), steps)
         except ConfigError as error:
             raise invalid(str(error)) from error
 
@@ -84,7 +89,7 @@ class Preparer:
         _raise_if_any([*check(config, folder.name), *check_placement(config, self._gpus)])
         unsupported.refuse(config)
         labels = await asyncio.to_thread(_read_labels, folder.path, config)
-        return Prepared(folder, config, polled.versions, labels)
+        return replace(polled, config=config, labels=labels)
 
     async def _autofill(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
         """Let the backend add what the model file knows, where the model's own code may run: not in this process."""

@@ -97,9 +97,9 @@ class ModelRecord:
         return bool(self.answering)
 
     @property
-    def is_ensemble(self) -> bool:
-        """Whether it was last understood to be an ensemble."""
-        return self.prepared is not None and self.prepared.is_ensemble
+    def steps(self) -> frozenset[str]:
+        """The models that it runs, where it is an ensemble."""
+        return frozenset() if self.prepared is None else self.prepared.steps
 
     @property
     def busy(self) -> bool:

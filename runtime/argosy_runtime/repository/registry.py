@@ -168,7 +168,7 @@ class Registry:
         if record is None:
             return
         async with record.lock:
-            steps = ensembles.step_names(record)
+            steps = record.steps
             record.wanted = record.asked_for = False
             record.failure = ""
             record.prepared = record.folder = record.override = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from argosy_runtime.modelconfig import Violation, check_cycles, check_steps, is_decoupled, parse_text
+from argosy_runtime.modelconfig import Violation, check_steps, is_decoupled, parse_text
 
 ENSEMBLE = """
 name: "e" platform: "ensemble" max_batch_size: 8
@@ -182,17 +182,3 @@ def test_outputs_of_two_decoupled_models_cannot_be_paired() -> None:
     models = {"l": UNARY + DECOUPLED, "r": UNARY, "join": JOIN + DECOUPLED}
     found = check_steps(parse_text(text), {name: parse_text(model) for name, model in models.items()})
     assert [violation.path for violation in found] == ["output"]
-
-
-def nested(name: str, inner: str) -> str:
-    return f'name: "{name}" platform: "ensemble" ensemble_scheduling {{ step {{ model_name: "{inner}" }} }}'
-
-
-def test_ensembles_that_contain_each_other() -> None:
-    configs = {"a": nested("a", "b"), "b": nested("b", "a"), "c": nested("c", "a"), "d": nested("d", "d")}
-    found = check_cycles({name: parse_text(text) for name, text in configs.items()})
-    assert found == [
-        Violation("a", "circular dependency between ensembles: a -> ... -> b -> a"),
-        Violation("b", "circular dependency between ensembles: b -> ... -> a -> b"),
-        Violation("d", "circular dependency between ensembles: d -> ... -> d -> d"),
-    ]

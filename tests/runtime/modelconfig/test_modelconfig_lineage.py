@@ -38,11 +38,15 @@ def test_who_follows_a_model(steps, model):
 
 @given(graphs)
 def test_who_holds_itself(steps):
-    found = dict(nesting.circles(steps))
-    assert set(found) == {name for name in steps if name in inside(steps, name)}
-    for name, last in found.items():
-        assert name in steps[last]
-        assert last == name or last in inside(steps, name)
+    for name in steps:
+        assert (nesting.circle(name, steps) is not None) == (name in inside(steps, name))
+
+
+def test_what_is_said_of_a_circle():
+    steps = {"a": ["b"], "b": ["x", "a"], "c": ["a"], "d": ["d"]}
+    assert nesting.circle("a", steps) == "circular dependency between ensembles: a -> ... -> b -> a"
+    assert nesting.circle("d", steps) == "circular dependency between ensembles: d -> ... -> d -> d"
+    assert nesting.circle("c", steps) is None
 
 
 flows = st.lists(st.tuples(st.frozensets(names, max_size=3), st.frozensets(names, max_size=2)), max_size=6)

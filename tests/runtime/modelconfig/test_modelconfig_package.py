@@ -12,7 +12,6 @@ EXPORTS = [
     "InstancePlacement",
     "Violation",
     "check",
-    "check_cycles",
     "check_model_name",
     "check_placement",
     "check_steps",

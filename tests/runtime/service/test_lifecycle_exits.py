@@ -30,22 +30,6 @@ async def served(plane, name: str) -> None:
         await asyncio.sleep(0.01)
 
 
-def hang_up(plane, monkeypatch) -> asyncio.Event:
-    """Set once a front end has noticed that the client of its load has gone."""
-    noticed = asyncio.Event()
-    load = plane.load
-
-    async def watched(*args: object) -> None:
-        try:
-            await load(*args)
-        except asyncio.CancelledError:
-            noticed.set()
-            raise
-
-    monkeypatch.setattr(plane, "load", watched)
-    return noticed
-
-
 async def test_a_load_goes_on_when_who_asked_for_it_has_gone(repository, serve, gate):
     repository.add("m", initialize=gate.code)
     plane = await serve()
@@ -77,33 +61,39 @@ async def test_a_load_that_fails_after_who_asked_for_it_has_gone_tells_the_index
     assert not processes()
 
 
-async def test_an_http_client_that_hangs_up_leaves_the_load_running(repository, serve, gate, monkeypatch):
+async def test_an_http_client_that_hangs_up_leaves_the_load_running(repository, serve, gate):
     repository.add("m", initialize=gate.code)
     plane = await serve()
-    noticed = hang_up(plane, monkeypatch)
     listener = await http_frontend.serve(plane, http_frontend.HttpOptions(host="127.0.0.1", port=0))
     _, writer = await asyncio.open_connection("127.0.0.1", listener.port)
     writer.write(b"POST /v2/repository/models/m/load HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
     await gate.reached()
     writer.close()
-    await noticed.wait()
+    # Another client comes after it, so when that one is answered the first one's end has been seen.
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    writer.write(b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+    writer.close()
+    assert await states(plane) == {"m:1": "LOADING"}
     gate.open()
     await served(plane, "m")
     assert plane.ready()
     await listener.stop(1)
 
 
-async def test_a_grpc_client_that_hangs_up_leaves_the_load_running(repository, serve, gate, monkeypatch):
+async def test_a_grpc_client_that_hangs_up_leaves_the_load_running(repository, serve, gate):
     repository.add("m", initialize=gate.code)
     plane = await serve()
-    noticed = hang_up(plane, monkeypatch)
     listener = await grpc_frontend.serve(plane, grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0))
     async with grpc.aio.insecure_channel(f"127.0.0.1:{listener.port}") as channel:
         stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
         call = stub.RepositoryModelLoad(pb.RepositoryModelLoadRequest(model_name="m"))
         await gate.reached()
         call.cancel()
-        await noticed.wait()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{listener.port}") as channel:
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        assert not (await stub.ServerReady(pb.ServerReadyRequest())).ready
+    assert await states(plane) == {"m:1": "LOADING"}
     gate.open()
     await served(plane, "m")
     assert plane.ready()

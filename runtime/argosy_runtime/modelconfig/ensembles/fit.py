@@ -11,7 +11,6 @@ from argosy_runtime.modelconfig.shapes import full_shape, shape_text, tensors_fi
 
 from .graph import EnsembleGraph, EnsembleStep
 from .lineage import Lineage
-from .nesting import circles
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +56,6 @@ def is_decoupled(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig
     return any(
         configs_of_steps[step.model_name].model_transaction_policy.decoupled for wave in graph.waves() for step in wave
     )
-
-
-def check_cycles(configs: Mapping[str, ModelConfig]) -> list[Violation]:
-    """Ensembles that contain themselves through other ensembles. The path is the ensemble's name."""
-    steps = {name: EnsembleGraph.parse(config).models for name, config in configs.items()}
-    return [
-        Violation(start, f"circular dependency between ensembles: {start} -> ... -> {last} -> {start}")
-        for start, last in circles(steps)
-    ]
 
 
 def _path(step: EnsembleStep) -> str:

@@ -3,7 +3,7 @@
 Everything here takes `steps`: the models that each ensemble runs, by the ensemble's name.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from .waves import waves
 
@@ -36,21 +36,14 @@ def dependents(steps: Steps, model: str) -> list[str]:
     return inner_first({name: steps[name] for name in steps if name in found})
 
 
-def circles(steps: Steps) -> Iterator[tuple[str, str]]:
-    """Each ensemble that holds itself, by name, with the last one on the way from it back to itself."""
-    for start in sorted(steps):
-        last = _closing(start, steps)
-        if last is not None:
-            yield start, last
-
-
-def _closing(start: str, steps: Steps) -> str | None:
-    seen, waiting = {start}, [start]
+def circle(name: str, steps: Steps) -> str | None:
+    """What is wrong with an ensemble that runs itself through others, in Triton's words; None where it does not."""
+    seen, waiting = {name}, [name]
     while waiting:
         current = waiting.pop()
         for model in sorted(steps.get(current, ())):
-            if model == start:
-                return current
+            if model == name:
+                return f"circular dependency between ensembles: {name} -> ... -> {current} -> {name}"
             if model not in seen:
                 seen.add(model)
                 waiting.append(model)
