@@ -153,7 +153,7 @@ class DeviceFramework:
         return source
 
     def run(self, inputs: Mapping[str, _Bound], wanted: Sequence[str]) -> Mapping[str, Output]:
-        """See `Framework`. The session waits for its own work, on the same stream as the copies before it."""
+        """See `Framework`. The work is on the same stream as the copies before it; not every provider waits for it."""
         name, index = self._device.name, self._device.index
         try:
             binding = self._session.io_binding()
@@ -162,6 +162,7 @@ class DeviceFramework:
             for key in wanted:
                 binding.bind_output(key, name, index)
             self._session.run_with_iobinding(binding, self._run_options)
+            self._device.stream.synchronize()
             found = binding.get_outputs()
         except Exception as error:
             raise internal(explained(error)) from error
