@@ -5,7 +5,7 @@ from typing import Final, cast
 
 from argosy_runtime.tensors import Data
 
-from .chunked import ChunkedBody, ChunkedError
+from .bodies import Body, BodyError, ChunkedBody, SizedBody
 from .exchange import Exchange
 from .heads import MAX_HEAD_BYTES, Head, may_be_head
 from .known import KnownHead, KnownHeads
@@ -49,11 +49,7 @@ class Connection(asyncio.Protocol):
         self._ahead = b""
         # The request whose body is coming.
         self._coming: KnownHead | None = None
-        self._missing = 0
-        self._pieces: list[bytes] = []
-        self._counted = False
-        self._chunks: ChunkedBody | None = None
-        self._long: LongBody | None = None
+        self._body: Body | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's are transports and do not say so.
@@ -66,7 +62,7 @@ class Connection(asyncio.Protocol):
         self._connections.discard(self)
         self._writer.lost = True
         self._writer.resume()
-        self._forget_all()
+        self._forget()
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             exchange.cancel()
@@ -79,10 +75,8 @@ class Connection(asyncio.Protocol):
         if self._coming is None:
             self._ahead = self._ahead + data if self._ahead else data
             self._writer.more = True
-        elif self._chunks is None:
-            self._collect(data)
         else:
-            self._feed_chunks(data)
+            self._feed(data)
         self._read()
 
     def pause_writing(self) -> None:
@@ -98,7 +92,7 @@ class Connection(asyncio.Protocol):
     def finish(self) -> None:
         """Close once the request in flight, if there is one, is answered."""
         self._writer.finishing = True
-        self._forget_all()
+        self._forget()
         if self._exchange is None:
             self._transport.close()
 
@@ -165,108 +159,72 @@ class Connection(asyncio.Protocol):
         if known is None:
             self._refuse(400, _NOT_HTTP)
             return False
-        head = known.head
-        size = head.length
-        if head.chunked or (size > self._max_body and not head.unbounded):
-            self._ahead = b""
-            self._begin_odd_body(known, data[end:])
-        elif len(data) == end + size:
-            self._ahead = b""
-            self._begin(known, data, end, size)
-        elif len(data) > end + size:
-            self._ahead = data[end + size :]
-            self._begin(known, data[: end + size], end, size)
-        else:
+        size = known.head.length
+        missing = end + size - len(data)
+        if known.head.chunked or missing > 0 or size > self._max_body:
             self._ahead = b""
             self._begin_body(known, data[end:])
+        elif missing:
+            self._ahead = data[missing:]
+            self._begin(known, data[:missing], end, size)
+        else:
+            self._ahead = b""
+            self._begin(known, data, end, size)
         return True
 
     def _begin_body(self, known: KnownHead, begun: bytes) -> None:
-        """The rest of a body is still to come."""
+        """More of a body is still to come, or it is too long to be kept."""
         head = known.head
+        limit = -1 if head.unbounded else self._max_body
+        missing = head.length - len(begun)
         self._coming = known
-        self._missing = head.length - len(begun)
-        if head.expects:
+        if head.expects and (head.chunked or missing > 0):
             self._writer.write(_CONTINUE)
-        if self._missing <= _LONG_BODY:
-            if begun:
-                self._pieces.append(begun)
+        if head.chunked:
+            self._body = ChunkedBody(limit)
+        elif missing > _LONG_BODY and (limit < 0 or head.length <= limit):
+            self._begin_long_body(head.length, begun)
             return
+        else:
+            self._body = SizedBody(head.length, limit)
+        self._feed(begun)
+
+    def _begin_long_body(self, length: int, begun: bytes) -> None:
         try:
-            self._long = LongBody(self, head.length, begun)
+            body = LongBody(self, length, begun)
         except MemoryError:
             self._refuse(413, _TOO_LARGE)
         else:
-            self._transport.set_protocol(self._long)
+            self._transport.set_protocol(body)
 
-    def _begin_odd_body(self, known: KnownHead, begun: bytes) -> None:
-        """A body of unknown length, or one too long to be kept."""
-        head = known.head
-        self._coming = known
-        if head.expects:
-            self._writer.write(_CONTINUE)
-        if head.chunked:
-            self._chunks = ChunkedBody(-1 if head.unbounded else self._max_body)
-            self._feed_chunks(begun)
-        else:
-            self._counted = True
-            self._missing = head.length
-            self._collect(begun)
-
-    def _collect(self, data: bytes) -> None:
-        """More of a body of known length."""
-        self.progress += 1
-        known = self._coming
+    def _feed(self, data: bytes) -> None:
+        """More of a body has come."""
+        known, body = self._coming, self._body
         assert known is not None
-        missing = self._missing - len(data)
-        if missing < 0:
-            self._ahead = data[missing:]
-            data = data[:missing]
-        if not self._counted:
-            self._pieces.append(data)
-        if missing > 0:
-            self._missing = missing
-            return
-        pieces = self._pieces
-        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        self._forget_request()
-        self._begin(known, body, 0, known.head.length)
-
-    def _feed_chunks(self, data: bytes) -> None:
+        assert body is not None
         self.progress += 1
-        known, chunks = self._coming, self._chunks
-        assert known is not None
-        assert chunks is not None
         try:
-            rest = chunks.feed(data)
-        except ChunkedError:
+            rest = body.feed(data)
+        except BodyError:
             self._refuse(400, _NOT_HTTP)
             return
         if rest is not None:
-            self._forget_request()
+            self._coming = self._body = None
             self._ahead = rest
-            self._begin(known, chunks.body(), 0, chunks.size)
+            self._begin(known, body.content(), 0, body.size)
 
     def long_body_complete(self, body: memoryview) -> None:
         """A long body is there."""
         known = self._coming
         self._transport.set_protocol(self)
         if known is not None:
-            self._forget_request()
+            self._coming = None
             self._begin(known, body, 0, known.head.length)
 
-    def _forget_all(self) -> None:
+    def _forget(self) -> None:
         """What has come, and not begun to be answered."""
         self._ahead = b""
-        self._forget_request()
-
-    def _forget_request(self) -> None:
-        self._coming = None
-        self._chunks = None
-        self._long = None
-        self._counted = False
-        if self._pieces:
-            self._pieces = []
+        self._coming = self._body = None
 
     # Answering.
 
@@ -293,7 +251,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer what is no request, or not all of one, and end."""
-        self._forget_all()
+        self._forget()
         self._writer.finishing = True
         Exchange(_NO_HTTP_HEAD, b"", 0, 0, self._writer, self._ended).reply(message_reply(status, message))
         self._transport.close()
