@@ -157,7 +157,7 @@ class Batcher:
 
 def together(requests: Sequence[InferRequest], batched: bool) -> list[list[int]]:
     """The indexes of requests that can be one run, in order of arrival."""
-    if not batched:
+    if not batched or len(requests) == 1:
         return [[index] for index in range(len(requests))]
     groups: dict[object, list[int]] = {}
     for index, request in enumerate(requests):

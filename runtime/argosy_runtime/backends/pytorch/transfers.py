@@ -1,7 +1,7 @@
 """Bringing inputs to where a model is and outputs home: at once, or on the instance's own CUDA stream."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from itertools import groupby
 from typing import Any, Final, Protocol
 
@@ -26,7 +26,7 @@ HOSTS: Final = ["cpu"]
 class Transfers(Protocol):
     """Where one instance's tensors are. `Framework` tells what is called when."""
 
-    def batch(self) -> Any:
+    def batch(self) -> AbstractContextManager[None]:
         """A context around one run."""
 
     def gather(self, given: Sequence[Tensor]) -> torch.Tensor:
@@ -56,10 +56,9 @@ class PlainTransfers:
     def __init__(self, device: torch.device) -> None:
         self._device = device
 
-    @contextmanager
-    def batch(self) -> Iterator[None]:
+    def batch(self) -> AbstractContextManager[None]:
         """See `Transfers`."""
-        yield
+        return nullcontext()
 
     def gather(self, given: Sequence[Tensor]) -> torch.Tensor:
         """See `Transfers`."""
