@@ -152,6 +152,7 @@ class OpenCall:
         """See `Deliver`."""
         if response.final:
             self._request.open.discard(self)
+            self.submission = _NOT_YET  # It leads back here: without the circle all of it goes at once.
         self._request.receive(self._call, response)
 
 

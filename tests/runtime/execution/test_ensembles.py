@@ -1,13 +1,19 @@
 """Ensembles with models that answer when the test says so: calls, cancellation, back-pressure, errors, counts."""
 
+import asyncio
+import gc
+import weakref
+
 import numpy as np
 import pytest
-from tests.runtime.execution.fakes import US, Client, VirtualClock, ask
+from tests.runtime.execution.fakes import US, Client, Factory, VirtualClock, ask, settle
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
+from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.ensembles import EnsembleRequest, EnsembleRunner
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Tensor
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission, Tensor
+from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
@@ -75,8 +81,8 @@ def graph(*steps: tuple[str, str, str]) -> ModelConfig:
     config.output.add(name="out")
     for model, reads, writes in steps:
         step = config.ensemble_scheduling.step.add(model_name=model, model_version=-1)
-        step.input_map.update({f"x{i}": name for i, name in enumerate(reads.split())})
-        step.output_map["y"] = writes
+        step.input_map.update({"X" if i == 0 else f"x{i}": name for i, name in enumerate(reads.split())})
+        step.output_map["Y"] = writes
     return config
 
 
@@ -86,6 +92,7 @@ def model_config(name: str, version: int) -> ModelConfig:
     return config
 
 
+ONE = graph(("a", "X", "out"))
 CHAIN = graph(("a", "X", "mid"), ("b", "mid", "out"))
 FORK = graph(("a", "X", "left"), ("b", "X", "right"), ("c", "left right", "out"))
 STREAM = graph(("stream", "X", "token"), ("b", "token", "out"))
@@ -116,9 +123,9 @@ async def test_a_request_goes_through_its_steps_and_is_counted_once():
     bench = Bench(CHAIN)
     bench.ask()
     assert bench.models.held == 1
-    bench.asked[0].answer("y")
+    bench.asked[0].answer("Y")
     await bench.clock.pass_time(5 * US)
-    bench.asked[1].answer("y")
+    bench.asked[1].answer("Y")
     (response,) = bench.client.responses
     assert (response.model_name, response.model_version, response.id, response.final) == ("e", "2", "7", True)
     assert [output.name for output in response.outputs] == ["out"]
@@ -129,7 +136,7 @@ async def test_a_request_goes_through_its_steps_and_is_counted_once():
 
 def test_steps_that_answer_before_they_are_submitted_are_steps_like_any_other():
     bench = Bench(FORK)
-    bench.models.at_once = ["y", "y", "y"]
+    bench.models.at_once = ["Y", "Y", "Y"]
     bench.ask()
     assert [step.index for step in bench.asked] == [0, 1, 2]
     assert not bench.client.error
@@ -139,12 +146,12 @@ def test_steps_that_answer_before_they_are_submitted_are_steps_like_any_other():
 def test_a_cancelled_request_is_answered_and_its_open_steps_are_told():
     bench = Bench(FORK)
     request = bench.ask()
-    bench.asked[0].answer("y")
+    bench.asked[0].answer("Y")
     request.cancel()
     request.cancel()
     assert [step.told for step in bench.asked] == [[], ["cancel"]]
     assert bench.client.responses[-1].error.kind is ErrorKind.CANCELLED
-    bench.asked[1].answer("y")
+    bench.asked[1].answer("Y")
     assert len(bench.asked) == 2, "nothing follows"
     assert bench.models.held == 0
     assert bench.statistics.failures[FailureReason.CANCELED] == 1
@@ -159,7 +166,7 @@ def test_an_error_of_a_step_is_the_answer_and_its_siblings_are_told():
     assert bench.statistics.failures[FailureReason.BACKEND] == 1
 
 
-@pytest.mark.parametrize("at_once", [["y", unavailable("gone")], [unavailable("gone")]], ids=["second", "first"])
+@pytest.mark.parametrize("at_once", [["Y", unavailable("gone")], [unavailable("gone")]], ids=["second", "first"])
 def test_a_step_that_is_refused_is_told_with_the_ensemble(at_once: list[ServingError | str]):
     bench = Bench(FORK)
     bench.models.at_once = list(at_once)
@@ -175,13 +182,41 @@ def test_a_slow_client_makes_the_steps_wait_also_those_that_begin_later():
     bench = Bench(STREAM)
     request = bench.ask()
     request.pause()
-    bench.asked[0].answer("y", final=False)
+    bench.asked[0].answer("Y", final=False)
     assert [step.told for step in bench.asked] == [["pause"], ["pause"]]
     request.resume()
-    bench.asked[1].answer("y")
-    bench.asked[0].answer("y", final=False)
+    bench.asked[1].answer("Y")
+    bench.asked[0].answer("Y", final=False)
     assert [step.told for step in bench.asked] == [["pause", "resume"], ["pause", "resume"], []]
-    bench.asked[2].answer("y")
+    bench.asked[2].answer("Y")
     bench.asked[0].answer()
     assert [response.final for response in bench.client.responses] == [False, False, True]
     assert bench.statistics.success.count == 1
+
+
+async def test_a_request_that_is_over_leaves_no_circle_to_keep_its_tensors():
+    factory, clock = Factory(), VirtualClock()
+    dispatcher = Dispatcher("m", 1, DynamicBatcher(BatchingRules()), [factory], ModelStatistics(), clock)
+    starting = asyncio.create_task(dispatcher.start())
+    await settle()
+    factory.made[0].load()
+    await starting
+
+    class Models(FakeModels):
+        def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
+            return dispatcher.submit(request, 1, None, deliver)
+
+    runner = EnsembleRunner(EnsembleSteps.of(ONE, model_config), 2, Models(), ModelStatistics(), clock)
+    held = np.zeros(1, np.float32)
+    tensors = weakref.ref(held)
+    gc.disable()
+    try:
+        request = InferRequest("e", {"X": Tensor("X", "FP32", held)})
+        runner.submit(request, 1, lambda response: None)
+        del held, request
+        assert tensors() is not None
+        factory.made[0].finish()
+        await settle()
+        assert tensors() is None
+    finally:
+        gc.enable()
