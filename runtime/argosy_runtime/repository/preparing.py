@@ -11,6 +11,7 @@ from argosy_runtime.backends import isolation, resolve
 from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.completing import complete_in_thread
 from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.modelconfig import ConfigError, check, check_structure, normalize, parse_json, parse_text
 from argosy_runtime.modelconfig.rules import check_placement
@@ -96,11 +97,12 @@ class Preparer:
         path = folder.version_path(version)
         if not self._options.autocomplete or not await asyncio.to_thread(_needs_completion, path, config):
             return config
-        if isolation(config) is Isolation.THREAD:
-            backend = await asyncio.to_thread(resolve, config.backend)
-            return await asyncio.to_thread(backend.complete_config, folder.path, path, config)
         spec = InstanceSpec(config, version, folder.path, path, f"{config.name} (autocomplete)", "KIND_CPU", 0)
         timeout = load_timeout(config, self._options)
+        if isolation(config) is Isolation.THREAD:
+            return await complete_in_thread(
+                spec, lambda: resolve(config.backend).complete_config(folder.path, path, config), timeout
+            )
         return await ProcessInstance(spec, self._calls, timeout, lambda instance, error: None).complete()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import suppress
 
 import grpc
 import psutil
@@ -268,3 +269,70 @@ async def test_a_request_that_an_unload_leaves_behind_is_told_of_the_unload(repo
     with pytest.raises(ServingError) as caught:
         await infer(plane, ask("m"))
     assert caught.value.kind is ErrorKind.NOT_FOUND
+
+
+async def test_both_protocols_tell_of_the_unload(repository, serve, tmp_path):
+    gate = Gate(tmp_path / "stuck")
+    repository.add("m", execute=gate.code)
+    plane = await serve(unload_grace=0.1)
+    await plane.load("m", None, {})
+    by_http = await http_frontend.serve(plane, http_frontend.HttpOptions(host="127.0.0.1", port=0))
+    by_grpc = await grpc_frontend.serve(plane, grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0))
+    reader, writer = await asyncio.open_connection("127.0.0.1", by_http.port)
+    body = b'{"inputs":[{"name":"X","datatype":"FP32","shape":[1,1],"data":[1]}]}'
+    writer.write(b"POST /v2/models/m/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    tensor = pb.ModelInferRequest.InferInputTensor(name="X", datatype="FP32", shape=[1, 1])
+    request = pb.ModelInferRequest(model_name="m", inputs=[tensor], raw_input_contents=[bytes(4)])
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{by_grpc.port}") as channel:
+        call = service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelInfer(request)
+        await gate.reached()
+        while plane.requests < 2:  # noqa: ASYNC110  (nobody is told)
+            await asyncio.sleep(0.005)
+        await plane.unload("m", False)
+        with pytest.raises(grpc.aio.AioRpcError, match="was unloaded") as caught:
+            await call
+    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+    writer.close()
+    await asyncio.gather(by_http.stop(1), by_grpc.stop(1))
+
+
+COMPLETING = """
+import os, time
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    @staticmethod
+    def auto_complete_config(config):
+        {gate}
+        return config
+
+    def execute(self, requests):
+        inputs = [pb_utils.get_input_tensor_by_name(request, "X") for request in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", x.as_numpy())]) for x in inputs]
+"""
+
+
+async def test_a_configuration_that_is_completed_in_a_thread_for_too_long(repository, serve, gate):
+    thread = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
+    repository.write("m", {"1/model.py": COMPLETING.format(gate=gate.code)}, CONFIG + thread)
+    plane = await serve(load_timeout=0.5)
+    with pytest.raises(ServingError, match=r"is still loading after 0\.5 s"):
+        await plane.load("m", None, {})
+    with pytest.raises(ServingError, match="took too long and still goes on in a thread"):
+        await plane.load("m", None, {})
+    assert await states(plane) == {"m:1": "UNAVAILABLE"}
+    gate.open()
+    while not plane.model_ready("m", ""):
+        with suppress(ServingError):
+            await plane.load("m", None, {})
+    assert await value(plane, "m", 3) == 3
+
+
+async def test_what_a_completion_in_a_thread_raises_is_told(repository, serve):
+    thread = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
+    repository.write("m", {"1/model.py": COMPLETING.format(gate="raise KeyError('shape')")}, CONFIG + thread)
+    plane = await serve()
+    with pytest.raises(ServingError, match="shape"):
+        await plane.load("m", None, {})
+    assert "shape" in await reason(plane, "m")
