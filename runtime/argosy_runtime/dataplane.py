@@ -74,23 +74,25 @@ class DataPlane:
 
     async def start(self) -> dict[str, ServingError]:
         """Load what the control mode asks for; the failures by model."""
-        self._seen = folders = await asyncio.to_thread(self.registry.scan)
         if self._options.control_mode is ControlMode.EXPLICIT:
-            self._startup_failures = await self._load_named(folders.keys())
+            self._startup_failures = await self._load_named(await self.registry.names())
         else:
-            self._startup_failures = await self.registry.load_many(folders.values())
+            self._seen = await asyncio.to_thread(self.registry.scan)
+            self._startup_failures = await self.registry.load_many(self._seen.values())
         self._started = True
         return self._startup_failures
 
     async def _load_named(self, known: Iterable[str]) -> dict[str, ServingError]:
         wanted = self._options.startup_models
-        names = sorted(known) if "*" in wanted else wanted
-        failures: dict[str, ServingError] = {}
-        for name in names:
-            try:
-                await self.registry.load(name, None, {})
-            except ServingError as error:
-                failures[name] = error
+        names = sorted(known) if "*" in wanted else list(dict.fromkeys(wanted))
+        loads = [self.registry.load(name, None, {}) for name in names]
+        results = await asyncio.gather(*loads, return_exceptions=True)
+        failures = {}
+        for name, result in zip(names, results, strict=True):
+            if isinstance(result, ServingError):
+                failures[name] = result
+            elif result is not None:
+                raise result
         return failures
 
     async def poll(self) -> None:

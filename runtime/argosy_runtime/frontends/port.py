@@ -41,7 +41,7 @@ class DataPlane(Protocol):
         """The classification labels of an output, in order; none where it has none."""
 
     async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
-        """The models of the repository."""
+        """The models of the repository. While nothing changes, the same message each time: it is not to be changed."""
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
         """Load or reload a model; `config` is JSON that overrides its file, `files` replace the

@@ -245,3 +245,23 @@ async def test_an_ensemble_follows_the_health_of_its_steps(repository, serve):
             break
         await asyncio.sleep(0.1)
     assert await value(plane, "e", 3) == 3
+
+
+@pytest.mark.parametrize("wanted", [("*",), ("a", "b", "a", "e")])
+async def test_models_named_at_start_load_side_by_side(repository, serve, wanted):
+    folder = repository.path.parent
+    for name, other in ("ab", "ba"):
+        begun, awaited = folder / name, folder / other
+        code = f"open({str(begun)!r}, 'w').close()\nwhile not os.path.exists({str(awaited)!r}): time.sleep(0.005)"
+        repository.add(name, initialize=code)
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE)
+    plane = await serve(startup_models=wanted)
+    assert await states(plane) == {"a:1": "READY", "b:1": "READY", "e:1": "READY"}
+    assert plane.ready()
+
+
+async def test_a_model_named_at_start_that_is_not_there(repository, serve):
+    repository.add("a")
+    plane = await serve(startup_models=("a", "none"))
+    assert await states(plane) == {"a:1": "READY"}
+    assert not plane.ready()

@@ -4,6 +4,8 @@ import base64
 import binascii
 from typing import Any, cast
 
+from tritonclient.grpc import service_pb2 as pb
+
 from argosy_runtime.errors import ServingError, internal, invalid, not_found, unsupported
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.modelconfig import to_json
@@ -21,6 +23,7 @@ class Management:
     def __init__(self, plane: DataPlane, limit: int) -> None:
         self._plane = plane
         self._limit = limit
+        self._index: tuple[pb.RepositoryIndexResponse, bytes] | None = None
 
     async def live(self, exchange: Exchange) -> Reply:
         """200 or 400, empty."""
@@ -58,7 +61,11 @@ class Management:
         ready = document.get("ready", False)
         if type(ready) is not bool:
             raise invalid("Invalid value for 'ready': expected a boolean")
-        return json_reply(json_forms.index_json(await self._plane.index(ready)))
+        index = await self._plane.index(ready)
+        if self._index is None or self._index[0] is not index:
+            # While nothing changes it is the same message, and with thousands of models its text is long.
+            self._index = (index, json_forms.index_json(index))
+        return json_reply(self._index[1])
 
     async def load(self, exchange: Exchange, model: str) -> Reply:
         """Load a model, with the configuration and files of the body's parameters if there are any."""
