@@ -105,8 +105,8 @@ class InferCall(UnaryCall):
         self._request, self._options = decoded.request, decoded.options
         try:
             self._submission = self._inference.plane.submit(decoded.request, self._deliver, single=True)
-        except DecoupledModelError as error:
-            self.refuse(unsupported(f"{grpc_request.ENDPOINT} {error.message}"))
+        except DecoupledModelError as decoupled:
+            self.refuse(unsupported(f"{grpc_request.ENDPOINT} {decoupled.message}"))
         except ServingError as error:
             self.refuse(error)
 
@@ -119,9 +119,9 @@ class InferCall(UnaryCall):
             self._answer(response)
         except ServingError as error:
             self.refuse(error)
-        except Exception as error:
-            _log.error("a response could not be encoded", exc_info=error)
-            self.failed(error)
+        except Exception as fault:
+            _log.error("a response could not be encoded", exc_info=fault)
+            self.failed(fault)
 
     def _answer(self, response: InferResponse) -> None:
         parts = self._inference.encoded(response, self._request, self._options)

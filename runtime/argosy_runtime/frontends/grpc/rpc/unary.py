@@ -94,9 +94,9 @@ class MethodCall(UnaryCall):
             self._answer(await answer)
         except ServingError as error:
             self.refuse(error)
-        except Exception as error:
-            _log.error("a call failed unexpectedly", exc_info=error)
-            self.failed(error)
+        except Exception as fault:
+            _log.error("a call failed unexpectedly", exc_info=fault)
+            self.failed(fault)
         except asyncio.CancelledError:
             self.fail(Status.CANCELLED, "the server has stopped")
             raise
