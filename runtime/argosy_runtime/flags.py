@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .frontends.grpc.flags import COMPRESSION, keepalive_rules, tls_files
 from .frontends.grpc.flags import add_flags as add_grpc_flags
-from .frontends.grpc.flags import keepalive_rules, tls_files
 from .frontends.grpc.tls import TlsFiles
 from .frontends.http.wire.timeouts import Timeouts
 from .frontends.restrictions import Api, Restriction, Restrictions
@@ -57,6 +57,7 @@ class ServerOptions:
     grpc_port: int | None
     grpc_keepalive: KeepAliveRules
     grpc_tls: TlsFiles | None
+    grpc_compression: int
     metrics_address: str
     metrics_port: int | None
     max_input_size: int
@@ -103,6 +104,7 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         grpc_port=given.grpc_port if given.allow_grpc else None,
         grpc_keepalive=keepalive_rules(given),
         grpc_tls=tls_files(parser, given),
+        grpc_compression=COMPRESSION[given.grpc_infer_response_compression_level],
         metrics_address=given.metrics_address or given.http_address,
         metrics_port=given.metrics_port if given.allow_metrics else None,
         max_input_size=given.http_max_input_size,

@@ -71,6 +71,7 @@ class Server:
                 header_forward_pattern=options.header_forward_pattern,
                 restricted=options.grpc_restricted,
                 tls=options.grpc_tls,
+                compression=options.grpc_compression,
                 keepalive=options.grpc_keepalive,
             )
             self._listeners.append(await grpc.serve(self.dataplane, listen))

@@ -111,6 +111,11 @@ def test_keepalive_of_grpc_is_in_milliseconds() -> None:
     assert parse(BASE).grpc_keepalive == KeepAliveRules()
 
 
+def test_compression_of_grpc_responses() -> None:
+    assert parse(BASE).grpc_compression == 0
+    assert parse([*BASE, "--grpc-infer-response-compression-level=high"]).grpc_compression == 9
+
+
 def test_tls_of_grpc() -> None:
     assert parse([*BASE, "--grpc-server-cert=c", "--grpc-server-key=k"]).grpc_tls is None
     named = ["--grpc-server-cert=c", "--grpc-server-key=k", "--grpc-root-cert=r"]

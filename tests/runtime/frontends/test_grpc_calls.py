@@ -176,6 +176,24 @@ async def test_compressed_requests(stub: Any, compression: grpc.Compression) -> 
     assert answers == [request.raw_input_contents] * 2
 
 
+async def test_compressed_responses(plane: Plane) -> None:
+    options = grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0, compression=6)
+    serving = await grpc_frontend.serve(plane, options)
+    reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+    body = framed(ask("echo", 4).SerializeToString())
+    wanted = {"path": METHOD + "ModelInfer", "grpc_accept_encoding": "identity, gzip"}
+    raw = Raw(reader, writer)
+    assert (await raw.ask(body, **wanted))["grpc-encoding"] == "gzip"
+    assert "grpc-encoding" not in await raw.ask(body, path=wanted["path"])
+    writer.close()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{serving.port}") as opened:
+        stub, request = service_pb2_grpc.GRPCInferenceServiceStub(opened), ask("echo", 40_000)
+        assert (await stub.ModelInfer(request)).raw_output_contents == request.raw_input_contents
+        async for response in stub.ModelStreamInfer(iter([request])):
+            assert response.infer_response.raw_output_contents == request.raw_input_contents
+    await serving.stop(0)
+
+
 @pytest.mark.parametrize("size", [0, 4, 20_000, 5_000_000])
 async def test_messages_of_any_size(stub: Any, size: int) -> None:
     request = ask("echo", size)
@@ -286,7 +304,10 @@ class Raw:
         """The head of a response."""
         fields = {":method": "POST", ":scheme": "http", ":path": METHOD + "ServerLive", ":authority": "x"}
         fields |= {"te": "trailers", "content-type": "application/grpc"}
-        fields |= {{"method": ":method"}.get(name, name.replace("_", "-")): value for name, value in changes.items()}
+        fields |= {
+            {"method": ":method", "path": ":path"}.get(name, name.replace("_", "-")): value
+            for name, value in changes.items()
+        }
         stream_id = self._h2.get_next_available_stream_id()
         self._h2.send_headers(stream_id, list(fields.items()))
         self._h2.send_data(stream_id, body, end_stream=True)

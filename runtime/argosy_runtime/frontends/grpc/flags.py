@@ -10,6 +10,8 @@ from argosy_runtime.http2.keepalive import NEVER
 from .tls import TlsFiles
 
 # What gRPC takes for "no limit": the largest number it can hold.
+COMPRESSION: Final = {"none": 0, "low": 1, "medium": 6, "high": 9}
+"""Levels by tritonserver's words, as zlib counts them."""
 _UNLIMITED_MS: Final = 2**31 - 1
 
 
@@ -24,6 +26,8 @@ def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool]) -
     add("--grpc-http2-max-ping-strikes", type=int, default=2, help="how many may come sooner; 0 is any number")
     add("--grpc-max-connection-age", type=_seconds, default=NEVER, help="ms before a client is sent elsewhere")
     add("--grpc-max-connection-age-grace", type=_seconds, default=NEVER, help="ms it then has")
+    level = "--grpc-infer-response-compression-level"
+    add(level, choices=COMPRESSION, default="none", help="gzip for responses, where clients read it")
     add("--grpc-use-ssl", type=boolean, default=False)
     add("--grpc-use-ssl-mutual", type=boolean, default=False, help="clients need certificates, too")
     add("--grpc-server-cert", default="", help="PEM file")

@@ -28,8 +28,10 @@ _log: Final = logging.getLogger("argosy.grpc")
 class Inference:
     """What calls that run models share: the data plane, what is remembered of messages, the headers to pass on."""
 
-    def __init__(self, plane: DataPlane, forward_pattern: str) -> None:
+    def __init__(self, plane: DataPlane, forward_pattern: str, compression: int = 0) -> None:
         self.plane = plane
+        self.compression = compression
+        """How much responses are compressed, as zlib counts: 0 not at all, 9 the most."""
         self.decoder = RequestDecoder()
         self.encoder = ResponseEncoder()
         self._forward = re.compile(forward_pattern, re.IGNORECASE) if forward_pattern else None
@@ -72,6 +74,7 @@ class InferCall(UnaryCall):
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, inference: Inference) -> None:
         super().__init__(stream, head, loop)
         self._inference = inference
+        self.compress(inference.compression)
         self._submission: Submission | None = None
         self._request: InferRequest
         self._options: GrpcOptions

@@ -29,21 +29,21 @@ _LAST_WORDS_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcListenOptions:
-    """Where and how to serve; port 0 takes any free one. `tls` None means plain text."""
+    """Where and how to serve; port 0 takes any free one. `tls` None means plain text, `compression` is zlib's level."""
 
     host: str = "0.0.0.0"
     port: int = 8001
     reuse_port: bool = False
     header_forward_pattern: str = ""
     restricted: Restrictions = field(default_factory=dict)
+    compression: int = 0
     tls: TlsFiles | None = None
     keepalive: KeepAliveRules = field(default_factory=KeepAliveRules)
     limits: Limits = field(default_factory=Limits)
 
 
-def methods(plane: DataPlane, forward_pattern: str, tasks: Tasks) -> dict[str, Method]:
+def methods(plane: DataPlane, inference: Inference, tasks: Tasks) -> dict[str, Method]:
     """Every method by its path."""
-    inference = Inference(plane, forward_pattern)
     known = {
         _SERVICE + "ModelInfer": Method(Api.INFERENCE, partial(InferCall, inference=inference)),
         _SERVICE + "ModelStreamInfer": Method(Api.INFERENCE, partial(StreamCall, inference=inference)),
@@ -64,9 +64,8 @@ class GrpcListener:
         self._loop = asyncio.get_running_loop()
         self._options = options
         self._tasks = Tasks(self._loop)
-        self._router = Router(
-            methods(plane, options.header_forward_pattern, self._tasks), options.restricted, self._loop
-        )
+        inference = Inference(plane, options.header_forward_pattern, options.compression)
+        self._router = Router(methods(plane, inference, self._tasks), options.restricted, self._loop)
         self._protocols: set[Http2Protocol] = set()
         self._empty = asyncio.Event()
         self._draining = False

@@ -70,6 +70,7 @@ class StreamCall(StreamingCall):
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop, inference: Inference) -> None:
         super().__init__(stream, head, loop)
         self._inference = inference
+        self.compress(inference.compression)
         self._errors_close = head.has(ERROR_CLOSES_STREAM, "true")
         self._open: dict[_Asked, None] = {}
         self._turns: deque[_Asked] = deque()

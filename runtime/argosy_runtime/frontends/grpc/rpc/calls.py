@@ -8,9 +8,9 @@ from argosy_runtime.errors import ServingError
 from argosy_runtime.http2 import Stream
 from argosy_runtime.tensors import Data
 
-from .framing import PREFIX_SIZE, MessageReader, is_one_message, prefix
+from .framing import PREFIX_SIZE, MessageReader, gzipped, is_one_message, prefix
 from .metadata import NO_TIMEOUT, CallHead
-from .status import BY_KIND, OK, RpcError, Status, trailers
+from .status import BY_KIND, OK, OK_GZIP, RpcError, Status, trailers
 
 _TOO_MANY: Final = "Too many request messages for a call that takes one"
 _MISSING: Final = "Missing request message"
@@ -20,12 +20,13 @@ _CUT_SHORT: Final = "The last request message was cut short"
 class Call:
     """What all calls have. A subclass takes what is `received`; `cancelled` is called when nobody wants the answer."""
 
-    __slots__ = ("_deadline", "_reader", "head", "stream")
+    __slots__ = ("_deadline", "_level", "_reader", "head", "stream")
 
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop) -> None:
         self.stream = stream
         self.head = head
         self._reader: MessageReader | None = None
+        self._level = 0
         self._deadline: asyncio.TimerHandle | None = None
         if head.timeout != NO_TIMEOUT:
             self._deadline = loop.call_later(head.timeout, self._expire)
@@ -50,21 +51,35 @@ class Call:
         self.fail(Status.UNKNOWN, f"Unexpected {type(error)}: {error}")
         self.cancelled()
 
+    def compress(self, level: int) -> None:
+        """Have responses compressed (zlib's levels, 0 for not at all), if the client can read them."""
+        self._level = level if self.head.accepts_gzip else 0
+
     def respond(self, parts: Sequence[Data], size: int) -> None:
         """The one message of a call, of `size` bytes, and success."""
         self._forget_deadline()
-        self.stream.respond(OK, (prefix(size), *parts), size + PREFIX_SIZE)
+        if self._level:
+            packed = gzipped(parts, self._level)
+            self.stream.respond(OK_GZIP, (packed,), len(packed))
+        else:
+            self.stream.respond(OK, (prefix(size), *parts), size + PREFIX_SIZE)
 
     def send(self, parts: Sequence[Data], size: int) -> bool:
         """One of several messages; False: wait for `writable`."""
-        self.stream.start(OK.head)
+        self._start()
+        if self._level:
+            packed = gzipped(parts, self._level)
+            return self.stream.send((packed,), len(packed))
         return self.stream.send((prefix(size), *parts), size + PREFIX_SIZE)
 
     def finish(self) -> None:
         """Success, behind the messages."""
         self._forget_deadline()
-        self.stream.start(OK.head)
+        self._start()
         self.stream.end(OK.trailers)
+
+    def _start(self) -> None:
+        self.stream.start(OK_GZIP.head if self._level else OK.head)
 
     def fail(self, status: Status, message: str) -> None:
         """End the call with a status."""

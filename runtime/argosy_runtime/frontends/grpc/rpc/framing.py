@@ -2,6 +2,7 @@
 
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Final
 
 from .status import RpcError, Status
@@ -16,6 +17,13 @@ ENCODINGS: Final = frozenset((b"identity", *_WINDOW_BITS))
 def prefix(size: int) -> bytes:
     """What stands before a message of `size` bytes that is not compressed."""
     return _PREFIX.pack(0, size)
+
+
+def gzipped(parts: Sequence[bytes | memoryview], level: int) -> bytes:
+    """A message in parts, compressed (zlib's levels, 1 to 9), with what stands before it."""
+    packer = zlib.compressobj(level, zlib.DEFLATED, _WINDOW_BITS[b"gzip"])
+    packed = b"".join([*[packer.compress(part) for part in parts], packer.flush()])
+    return _PREFIX.pack(1, len(packed)) + packed
 
 
 def is_one_message(data: bytes) -> bool:

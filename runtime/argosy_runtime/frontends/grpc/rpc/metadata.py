@@ -24,12 +24,14 @@ _BINARY: Final = "-bin"
 class CallHead:
     """What calls with the same head have in common. `timeout` is in seconds, infinite where there is none."""
 
-    __slots__ = ("_fields", "encoding", "timeout")
+    __slots__ = ("_fields", "accepts_gzip", "encoding", "timeout")
 
     def __init__(self, head: RequestHead) -> None:
         fields = dict(head.fields)
         self._fields = head.fields
         self.encoding = fields.get(b"grpc-encoding", b"identity")
+        accepted = fields.get(b"grpc-accept-encoding", b"").split(b",")
+        self.accepts_gzip = b"gzip" in [name.strip() for name in accepted]
         if self.encoding not in ENCODINGS:
             name = self.encoding.decode("latin-1")
             raise RpcError(Status.UNIMPLEMENTED, f"messages compressed with '{name}' are not supported")

@@ -45,6 +45,12 @@ OK: Final = PreparedResponse(
 """The head of a response with messages, and the trailers of one that succeeded."""
 
 
+OK_GZIP: Final = PreparedResponse(
+    encode((*_HEAD, (b"grpc-encoding", b"gzip"), (b"grpc-accept-encoding", ACCEPTED_ENCODINGS))), OK.trailers
+)
+"""The same for messages that are compressed."""
+
+
 class RpcError(Exception):
     """A call that ends without its method having been asked."""
 
