@@ -1,0 +1,55 @@
+"""Instances whose process dies: while others load, and later; what comes back is warm."""
+
+import asyncio
+
+import pytest
+from tests.runtime.service.conftest import CONFIG, ask, infer, value
+
+from argosy_runtime.errors import ServingError
+
+TWO = CONFIG.replace("dynamic_batching { }", "instance_group [ { kind: KIND_CPU count: 2 } ]")
+WARM = """
+model_warmup [ { name: "w" batch_size: 1 inputs { key: "X" value { data_type: TYPE_FP32 dims: 1 zero_data: true } } } ]
+"""
+
+
+async def test_an_instance_that_dies_while_another_loads_comes_back(repository, serve):
+    loaded, dead = repository.path.parent / "loaded", repository.path.parent / "dead"
+    code = f"""
+    import threading
+    def end():
+        os.rename({str(loaded)!r}, {str(dead)!r})
+        os._exit(1)
+    if args["model_instance_name"].endswith("_0") and not os.path.exists({str(dead)!r}):
+        open({str(loaded)!r}, "w").close()
+        threading.Timer(0.3, end).start()
+    while args["model_instance_name"].endswith("_1") and not os.path.exists({str(dead)!r}):
+        time.sleep(0.01)
+    """
+    repository.add("m", initialize=code, execute="time.sleep(0.05); y = x * 0 + os.getpid()", config=TWO)
+    plane = await serve()
+    await plane.load("m", None, {})
+    seen: set[float] = set()
+    while len(seen) < 2:
+        seen |= set(await asyncio.gather(*(value(plane, "m") for _ in range(4))))
+
+
+async def test_what_comes_back_is_warm_before_it_answers(repository, serve):
+    log = repository.path.parent / "log"
+    code = f"""
+    with open({str(log)!r}, "a") as log:
+        log.write(f"{{os.getpid()}} {{x[0, 0]:g}}\\n")
+    if x[0, 0] < 0:
+        os._exit(1)
+    """
+    repository.add("m", execute=code, config=CONFIG + WARM)
+    plane = await serve()
+    await plane.load("m", None, {})
+    with pytest.raises(ServingError, match="exited with code 1"):
+        await infer(plane, ask("m", -1))
+    assert await value(plane, "m", 5) == 5
+    (first, _), (_, _), (second, _), _ = lines = [line.split() for line in log.read_text().splitlines()]
+    assert [x for _, x in lines] == ["0", "-1", "0", "5"]
+    assert first != second
+    statistics = plane.statistics("m", "").model_stats[0]
+    assert statistics.inference_stats.success.count == 3
