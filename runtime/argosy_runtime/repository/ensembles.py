@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime import backends
-from argosy_runtime.errors import ServingError, invalid, unavailable
+from argosy_runtime.errors import invalid, unavailable
 from argosy_runtime.modelconfig import ConfigError, check_steps, is_decoupled
 from argosy_runtime.modelconfig.ensembles import nesting
 from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
@@ -17,6 +17,7 @@ from .preparing import Prepared, declared_config
 from .records import UNLOADED, ModelRecord
 from .retirement import Retirement
 from .serving.served import ServedEnsemble, ServedVersion
+from .work import serving_error
 
 _log = logging.getLogger("argosy.repository")
 
@@ -57,7 +58,8 @@ def _follow(
 ) -> None:
     try:
         served = compile_version(prepared, version, records)
-    except ServingError as error:
+    except Exception as cause:
+        error = serving_error(cause)
         lost = any(step in records and not records[step].wanted for step in record.steps)
         retirement.retire(record, version, UNLOADED if lost else error.message)
         _log.warning("ensemble '%s' cannot serve: %s", record.name, error.message)

@@ -16,6 +16,7 @@ from .preparing import Prepared, Preparer
 from .records import ModelRecord
 from .retirement import Retirement
 from .serving.served import LoadingVersion, ServedVersion
+from .work import serving_error
 
 _log = logging.getLogger("argosy.repository")
 
@@ -50,9 +51,10 @@ class Loader:
         except _LoadError as failure:
             record.fail(failure.errors, polled.versions)
             raise invalid(failure.told) from failure
-        except ServingError as error:
+        except Exception as cause:
+            error = serving_error(cause)
             record.fail(dict.fromkeys(polled.versions, error), polled.versions)
-            raise
+            raise error from cause
         self._take_over(record, prepared, override, fresh)
 
     def _poll(self, record: ModelRecord, folder: ModelFolder, override: str | None) -> Prepared:
@@ -143,14 +145,6 @@ class _LoadError(Exception):
         self.told = f"load failed for model '{name}': {details}"
         self.errors = errors
         super().__init__(self.told)
-
-
-def serving_error(cause: Exception) -> ServingError:
-    """Any exception as what a client is told; one that nobody foresaw goes to the log with where it came from."""
-    if isinstance(cause, ServingError):
-        return cause
-    _log.error("unexpected error", exc_info=cause)
-    return internal(f"{type(cause).__name__}: {cause}")
 
 
 def _is_current(record: ModelRecord, version: int, key: tuple[str, ...]) -> bool:

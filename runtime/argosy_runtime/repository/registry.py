@@ -16,7 +16,7 @@ from .folders import layout
 from .folders.catalog import Catalog
 from .folders.layout import ModelFolder
 from .folders.overrides import OverrideStore
-from .loading import Loader, NewVersion, serving_error
+from .loading import Loader, NewVersion
 from .options import RepositoryOptions
 from .preparing import Preparer
 from .records import ModelRecord
@@ -156,10 +156,9 @@ class Registry:
             record.asked_for = record.asked_for or asked_for
             try:
                 await self._loader.load(record, folder, override)
-            except Exception as cause:
-                error = serving_error(cause)
+            except ServingError as error:
                 _log.error("%s", error.message)
-                raise error from cause
+                raise
             finally:
                 ensembles.follow(self._records, record.name, self._retirement)
 

@@ -1,12 +1,14 @@
-"""Work of the registry's own: it goes on when whoever asked for it has gone."""
+"""Work of the registry's own: it goes on when whoever asked for it has gone, and tells of whatever goes wrong."""
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from argosy_runtime.errors import unavailable
+from argosy_runtime.errors import ServingError, internal, unavailable
 
 Result = TypeVar("Result")
+_log = logging.getLogger("argosy.repository")
 
 
 class OwnedWork:
@@ -48,6 +50,14 @@ class OwnedWork:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def serving_error(cause: Exception) -> ServingError:
+    """Any exception as what a client is told; one that nobody foresaw goes to the log with where it came from."""
+    if isinstance(cause, ServingError):
+        return cause
+    _log.error("unexpected error", exc_info=cause)
+    return internal(f"{type(cause).__name__}: {cause}")
 
 
 def _stopping() -> Exception:

@@ -15,7 +15,7 @@ from tritonclient.grpc import service_pb2_grpc
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
 from argosy_runtime.frontends.http import app as http_frontend
-from argosy_runtime.repository import preparing
+from argosy_runtime.repository import ensembles, preparing
 from argosy_runtime.repository.options import ControlMode
 from argosy_runtime.repository.serving.served import ServedModel
 
@@ -156,6 +156,30 @@ async def test_a_disk_that_fails_while_a_configuration_is_completed(repository, 
         await plane.load("m", None, {})
     assert "Input/output error" in await reason(plane, "m")
     assert plane.ready()
+
+
+async def test_what_nobody_foresaw_of_an_ensemble_is_told_and_its_step_loads_all_the_same(
+    repository, serve, monkeypatch
+):
+    for name in "ab":
+        repository.add(name)
+    repository.write("e", {"1/.keep": ""}, ENSEMBLE)
+    plane = await serve()
+    await plane.load("e", None, {})
+
+    def fail(*args: object) -> None:
+        raise KeyError("tensor")
+
+    monkeypatch.setattr(ensembles, "check_steps", fail)
+    repository.add("a", execute="y = x + 1")
+    await plane.load("a", None, {})
+    assert await value(plane, "a", 1) == 2
+    assert "KeyError" in await reason(plane, "e")
+    with pytest.raises(ServingError, match="KeyError"):
+        await plane.load("e", None, {})
+    monkeypatch.undo()
+    await plane.load("e", None, {})
+    assert await value(plane, "e", 1) == 2
 
 
 async def test_a_reload_of_an_ensemble_that_is_refused_leaves_the_old_one_serving(repository, serve):
