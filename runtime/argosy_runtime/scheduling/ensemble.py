@@ -266,11 +266,13 @@ class EnsembleRun:
 
     def _forget(self, scope: Scope) -> None:
         """Let go of scopes of which nothing more will come, so that a long stream does not keep all it ever had."""
-        while scope.parent is not None and not (scope.open or scope.to_call or scope.children):
+        above = scope.parent
+        while above is not None and not (scope.open or scope.to_call or scope.children):
             if scope.left and scope.stream == self._steps.stream:
                 return
-            scope.parent.children.remove(scope)
-            scope = scope.parent
+            above.children.remove(scope)
+            scope.parent = None
+            scope, above = above, above.parent
 
     def _settle(self, progress: Progress) -> None:
         """Mark the end: nothing runs any more."""
