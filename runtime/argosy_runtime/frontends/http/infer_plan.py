@@ -4,24 +4,20 @@ A request's JSON without its id is the key under which is kept what the ordinary
 the ordinary way would answer, byte for byte, is answered here; whatever is unusual takes the ordinary way.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.frontends.port import DataPlane
-from argosy_runtime.messages import InferRequest, InferResponse, RequestPlan, ResponsePlan
-from argosy_runtime.protocol import http_response
-from argosy_runtime.protocol.json_text import dumps
-from argosy_runtime.protocol.model_view import ModelView
+from argosy_runtime.messages import InferRequest, InferResponse, RequestPlan
 from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.tensors import Data
 
+from .answer_form import AnswerForms
 from .infer import Infer, submit
 from .wire.exchange import Exchange
 
 _REMEMBERED: Final = 1024
 _LONGEST_REMEMBERED: Final = 4096
-_ANSWERS: Final = 64
 # Below this many bytes a copy is cheaper than a view.
 _COPY_BELOW: Final = 4096
 _QUOTE: Final = 34
@@ -29,66 +25,16 @@ _ID: Final = b'{"id":"'
 _SPACED_ID: Final = b'{"id": "'
 
 
-class AnswerForm:
-    """All of an answer but id and tensors, where they are always so many bytes and no part of the JSON."""
-
-    __slots__ = ("_json", "_model_name", "_model_version", "_size")
-
-    def __init__(self, response: InferResponse, encoding: OutputEncoding) -> None:
-        self._model_name = response.model_name
-        self._model_version = response.model_version
-        self._json = b""
-        self._size = 0
-        for output in response.outputs:
-            size = len(output.data)
-            if output.datatype == "BYTES" or output.name in encoding.classes or not encoding.is_binary(output.name):
-                self._size = 0
-                return
-            self._size += size
-        if self._size:
-            named = InferResponse(
-                response.model_name, response.model_version, "", response.outputs, response.parameters
-            )
-            self._json = bytes(http_response.encode(named, encoding, _no_view).chunks[0])
-
-    def suits(self, response: InferResponse) -> bool:
-        """Whether it was made of a response of this model's version."""
-        return self._model_name == response.model_name and self._model_version == response.model_version
-
-    def send(self, exchange: Exchange, response_id: str, raw: Sequence[Data]) -> bool:
-        """Answer with these tensors; False where it cannot be done in this form."""
-        json = self._json
-        size = 0
-        for data in raw:
-            size += len(data)
-        if not json or size != self._size:
-            return False
-        if response_id:
-            json = b'{"id":%b,%b' % (dumps(response_id), json[1:])
-        head = (
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nInference-Header-Content-Length: %d\r\n"
-            b"Content-Length: %d\r\n%b\r\n%b" % (len(json), len(json) + size, exchange.framing(), json)
-        )
-        pieces: list[Data] = [head]
-        pieces.extend(raw)
-        exchange.send(pieces, size)
-        return True
-
-
-def _no_view() -> ModelView:
-    raise AssertionError("only classes need to know the model")
-
-
 class InferPlan:
     """What requests alike have in common, and the forms of their answers. `size` is their tensors' in bytes."""
 
-    __slots__ = ("_forms", "encoding", "request", "size")
+    __slots__ = ("encoding", "forms", "request", "size")
 
     def __init__(self, request: RequestPlan, encoding: OutputEncoding) -> None:
         self.request = request
         self.encoding = encoding
         self.size = sum(spec.size for spec in request.inputs)
-        self._forms: dict[ResponsePlan, AnswerForm] = {}
+        self.forms = AnswerForms(encoding)
 
     def cut(self, data: Data, begin: int) -> list[Data]:
         """The tensors that stand in `data` from `begin` on."""
@@ -100,15 +46,6 @@ class InferPlan:
             raw.append(data[begin:end])
             begin = end
         return raw
-
-    def form(self, plan: ResponsePlan, response: InferResponse) -> AnswerForm:
-        """The form of a response made of `plan`."""
-        form = self._forms.get(plan)
-        if form is None or not form.suits(response):
-            if len(self._forms) >= _ANSWERS:
-                self._forms.clear()
-            form = self._forms[plan] = AnswerForm(response, self.encoding)
-        return form
 
 
 class InferPlans:
@@ -197,12 +134,14 @@ class _PlannedAnswer:
 
     def deliver(self, response: InferResponse) -> None:
         """See `messages.Deliver`."""
-        exchange, like, raw = self._exchange, response.plan, response.raw
+        exchange = self._exchange
         if exchange.answered:
             return
-        sent = False
-        if like is not None and raw is not None and response.error is None and response.parameters == like.parameters:
-            sent = self._plan.form(like, response).send(exchange, response.id, raw)
+        try:
+            sent = self._plan.forms.send(exchange, response)
+        except Exception as error:
+            exchange.fail(error)
+            return
         if not sent:
             self._ordinary.answer(exchange, response, self._plan.encoding)
 
