@@ -7,7 +7,7 @@ import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, responses, value
 
 from argosy_runtime.errors import ErrorKind, ServingError
-from argosy_runtime.messages import InferRequest
+from argosy_runtime.messages import InferRequest, RequestPlan, Tensor
 
 THREAD = 'parameters { key: "ISOLATION" value { string_value: "thread" } }'
 DECOUPLED = "model_transaction_policy { decoupled: true }"
@@ -178,6 +178,30 @@ async def test_a_model_without_a_batch_dimension_keeps_its_queue_limits(reposito
         await value(plane, "m", 3)
     gate.open()
     assert (await running, await waiting) == (1, 2)
+
+
+RESHAPING = """
+platform: "ensemble" max_batch_size: 8
+input [ { name: "X" data_type: TYPE_FP32 dims: [ 1, 1 ] reshape { shape: [ 1 ] } } ]
+output [ { name: "Y" data_type: TYPE_FP32 dims: [ 1, 1, 1 ] reshape { shape: [ 1 ] } } ]
+ensemble_scheduling { step [ { model_name: "m" model_version: -1
+  input_map { key: "X" value: "X" } output_map { key: "Y" value: "Y" } } ] }
+"""
+
+
+@pytest.mark.parametrize("planned", [False, True])
+async def test_an_ensembles_own_reshape_stands_around_its_steps(repository, serve, planned):
+    repository.add("m", execute="assert x.shape == (2, 1); y = x + 1")
+    repository.write("e", {"1/.keep": ""}, RESHAPING)
+    plane = await serve()
+    await plane.load("e", None, {})
+    array = np.array([[[1]], [[2]]], np.float32)
+    alone = InferRequest("e", {"X": Tensor("X", "FP32", array)})
+    plan = RequestPlan(alone)
+    for _ in range(2):
+        request = plan.request("", [array.tobytes()]) if planned else alone
+        assert (await infer(plane, request)).outputs[0].array.tolist() == [[[[2]]], [[[3]]]]
+        alone = InferRequest("e", {"X": Tensor("X", "FP32", array)})
 
 
 async def test_large_tensors_pass_unchanged(repository, serve):

@@ -191,7 +191,11 @@ class ServedEnsemble:
     @property
     def ready(self) -> bool:
         """See `ServedVersion`."""
-        return all(model.ready for model in self._models.values())
+        # Asked with every request: a loop costs half of what a generator does.
+        for model in self._models.values():  # noqa: SIM110
+            if not model.ready:
+                return False
+        return True
 
     @property
     def problem(self) -> str:
