@@ -13,7 +13,7 @@ from .rpc.calls import UnaryCall
 from .rpc.metadata import CallHead
 
 # How often those who watch are looked after: readiness tells nobody of its changes.
-_WATCH_S: Final = 0.2
+_WATCH_S: Final = 0.5
 _SERVING: Final = b"\x08\x01"
 _NOT_SERVING: Final = b"\x08\x02"
 
