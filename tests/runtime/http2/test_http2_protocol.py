@@ -189,6 +189,13 @@ async def test_over_tls_a_client_must_have_agreed_on_http2(certificate: tuple[Pa
         assert not server.application.opened
 
 
+@pytest.mark.parametrize("scenario", [test_over_tls, test_over_tls_a_client_must_have_agreed_on_http2])
+def test_the_same_over_tls_on_uvloop(
+    scenario: Callable[[tuple[Path, Path]], Coroutine[Any, Any, None]], certificate: tuple[Path, Path]
+) -> None:
+    uvloop.run(scenario(certificate))
+
+
 async def _ask_over(server: Server, context: ssl.SSLContext) -> None:
     async with connected(server, context) as client:
         assert await client.reader.read() == b""
