@@ -111,7 +111,7 @@ async def test_a_client_that_does_not_begin_is_closed() -> None:
 
 
 async def test_a_silent_client_is_asked_and_closed() -> None:
-    rules = KeepAliveRules(time=0.01, timeout=0.01, permit_without_calls=True)
+    rules = KeepAliveRules(time=0.3, timeout=0.3, permit_without_calls=True)
     async with serving(rules) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         writer.write(frames.PREFACE + frames.settings([]))
@@ -121,7 +121,7 @@ async def test_a_silent_client_is_asked_and_closed() -> None:
 
 
 async def test_an_idle_client_is_sent_away() -> None:
-    async with serving(KeepAliveRules(idle=0.01)) as server, connected(server) as client:
+    async with serving(KeepAliveRules(idle=0.5)) as server, connected(server) as client:
         client.writer.write(client.h2.data_to_send())
         data = await asyncio.wait_for(client.reader.read(), 10)
         assert data.endswith(frames.goaway(0, ErrorCode.NO_ERROR))
