@@ -9,7 +9,7 @@ from tests.runtime.service.conftest import ask, infer, value
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.execution.process.frames import CALL, CONTROL, MAX_FRAME, RESPONSES, FrameWriter
-from argosy_runtime.execution.process.plans import pack_response
+from argosy_runtime.execution.process.packing import pack_response
 from argosy_runtime.execution.process.responses import FINAL, NEW
 from argosy_runtime.execution.process.runs import ANSWERED
 from argosy_runtime.messages import TensorSpec

@@ -10,7 +10,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.backends.contract import InstanceSpec, ServerCall
 
 from .frames import CONTROL, Frame, FrameError, FrameWriter
-from .responses import ErrorBody
+from .packing import ErrorBody
 
 
 class SpecBody(msgspec.Struct):

@@ -34,8 +34,9 @@ from .control import (
     read_from_process,
 )
 from .frames import ANSWER, CALL, CANCEL, CONTROL, EXECUTE, PAUSE, RESPONSES, RESUME, Frame, FrameError, FrameWriter
+from .packing import ErrorBody
 from .requests import RequestReader, RequestWriter
-from .responses import EVERY, FINAL, ErrorBody, ResponseReader, ResponseWriter
+from .responses import EVERY, FINAL, ResponseReader, ResponseWriter
 from .runs import ANSWERED, GOES_ON
 
 _STOP_SECONDS = 30.0

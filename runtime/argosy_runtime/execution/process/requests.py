@@ -9,7 +9,8 @@ from argosy_runtime.messages import InferRequest, RequestPlan
 from argosy_runtime.tensors import Data
 
 from .frames import Frame, FrameError, FrameWriter
-from .plans import CAPACITY, SentPlans, check_tensor, pack_request, unpack_request
+from .packing import pack_request, unpack_request
+from .plans import CAPACITY, SentPlans, check_tensor
 
 NEW: Final = 1 << 32
 _NUMBER: Final = NEW - 1

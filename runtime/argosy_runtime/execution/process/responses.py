@@ -7,41 +7,19 @@ as a text. In the frame of a run each stands behind the number of its request, w
 
 from typing import Final
 
-import msgspec
-
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal
+from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferResponse, ResponsePlan, planned_response
 from argosy_runtime.tensors import Data
 
 from .frames import Frame, FrameError, FrameWriter
-from .plans import CAPACITY, SentPlans, check_tensor, pack_response, plain_text, unpack_response
+from .packing import pack_error, pack_response, unpack_error, unpack_response
+from .plans import CAPACITY, SentPlans, check_tensor
 
 NEW: Final = 1 << 32
 ERROR: Final = 1 << 33
 FINAL: Final = 1 << 32
 EVERY: Final = (1 << 32) - 1
 _NUMBER: Final = NEW - 1
-
-
-class ErrorBody(msgspec.Struct, array_like=True):
-    """A ServingError."""
-
-    kind: ErrorKind
-    message: str
-    reason: FailureReason | None
-
-    @classmethod
-    def of(cls, error: ServingError) -> "ErrorBody":
-        """As it is sent."""
-        return cls(error.kind, plain_text(error.message), error.reason)
-
-    def error(self) -> ServingError:
-        """As it is raised."""
-        return ServingError(self.kind, self.message, self.reason)
-
-
-_encoder: Final = msgspec.msgpack.Encoder()
-_decoder: Final = msgspec.msgpack.Decoder(ErrorBody)
 
 
 class ResponseWriter:
@@ -82,7 +60,7 @@ class ResponseWriter:
     def _add_error(self, frame: FrameWriter, error: ServingError) -> None:
         """An error instead of a response."""
         frame.numbers.append(ERROR)
-        frame.add_text(_encoder.encode(ErrorBody.of(error)))
+        frame.add_text(pack_error(error))
 
 
 class ResponseReader:
@@ -95,7 +73,7 @@ class ResponseReader:
         """The next response of the frame. Raises FrameError."""
         number = frame.number()
         if number == ERROR:
-            return InferResponse("", "", "", None, None, _error(frame.text()), final)
+            return InferResponse("", "", "", None, None, unpack_error(frame.text()), final)
         if number >= NEW:
             number &= _NUMBER
             if number >= CAPACITY:
@@ -110,10 +88,3 @@ class ResponseReader:
             check_tensor(spec, data)
             raw.append(data)
         return planned_response(plan, raw, final)
-
-
-def _error(data: bytes) -> ServingError:
-    try:
-        return _decoder.decode(data).error()
-    except msgspec.DecodeError as error:
-        raise FrameError(f"an error is wrong: {error}") from error

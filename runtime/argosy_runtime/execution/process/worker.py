@@ -34,8 +34,9 @@ from .control import (
 from .frames import ANSWER, CANCEL, CONTROL, EXECUTE, PAUSE, RESUME, Frame
 from .inbox import Inbox
 from .outbox import Outbox
+from .packing import ErrorBody
 from .requests import RequestReader
-from .responses import ErrorBody, ResponseReader
+from .responses import ResponseReader
 from .runs import WorkerRun
 
 

@@ -1,0 +1,165 @@
+"""Plans and errors as bytes: MessagePack read into typed structs, and then checked for what types cannot say."""
+
+from collections.abc import Mapping
+from math import prod
+from typing import Annotated, Final
+
+import msgspec
+
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
+from argosy_runtime.messages import InferRequest, Parameter, RequestPlan, ResponsePlan, TensorSpec
+from argosy_runtime.modelconfig import ConfigError
+from argosy_runtime.tensors import raw_tensor
+
+from .frames import FrameError
+
+_MOST_ELEMENTS: Final = 1 << 40
+
+_Dimension = Annotated[int, msgspec.Meta(ge=0)]
+_Shape = Annotated[tuple[_Dimension, ...], msgspec.Meta(max_length=32)]
+_Spec = tuple[str, str, _Shape]
+
+
+class _RequestBody(msgspec.Struct, array_like=True):
+    model_name: str
+    model_version: str
+    inputs: list[_Spec]
+    requested_outputs: tuple[str, ...]
+    parameters: dict[str, Parameter]
+    sequence_id: int | str
+    sequence_start: bool
+    sequence_end: bool
+    priority: int
+    timeout_us: int
+
+
+class _ResponseBody(msgspec.Struct, array_like=True):
+    outputs: list[_Spec]
+    parameters: dict[str, Parameter]
+
+
+class ErrorBody(msgspec.Struct, array_like=True):
+    """A ServingError."""
+
+    kind: ErrorKind
+    message: str
+    reason: FailureReason | None
+
+    @classmethod
+    def of(cls, error: ServingError) -> "ErrorBody":
+        """As it is sent."""
+        return cls(error.kind, plain_text(error.message), error.reason)
+
+    def error(self) -> ServingError:
+        """As it is raised."""
+        return ServingError(self.kind, self.message, self.reason)
+
+
+_encoder: Final = msgspec.msgpack.Encoder()
+_request_decoder: Final = msgspec.msgpack.Decoder(_RequestBody)
+_response_decoder: Final = msgspec.msgpack.Decoder(_ResponseBody)
+_error_decoder: Final = msgspec.msgpack.Decoder(ErrorBody)
+
+
+def pack_request(plan: RequestPlan) -> bytes:
+    """A plan as bytes."""
+    return _encoder.encode(
+        _RequestBody(
+            plain_text(plan.model_name),
+            plan.model_version,
+            [_packed(spec) for spec in plan.inputs],
+            tuple([plain_text(name) for name in plan.requested_outputs]),
+            _plain(plan.parameters),
+            plain_text(plan.sequence_id) if isinstance(plan.sequence_id, str) else plan.sequence_id,
+            plan.sequence_start,
+            plan.sequence_end,
+            plan.priority,
+            plan.timeout_us,
+        )
+    )
+
+
+def unpack_request(data: bytes) -> RequestPlan:
+    """The inverse of `pack_request`. Raises FrameError."""
+    try:
+        body = _request_decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise FrameError(f"a request's plan is wrong: {error}") from error
+    like = InferRequest(
+        body.model_name,
+        {name: raw_tensor(name, datatype, shape, b"") for name, datatype, shape in map(_checked, body.inputs)},
+        body.model_version,
+        "",
+        body.requested_outputs,
+        body.parameters,
+        body.sequence_id,
+        body.sequence_start,
+        body.sequence_end,
+        body.priority,
+        body.timeout_us,
+    )
+    if len(like.inputs) != len(body.inputs):
+        raise FrameError("a request's plan has an input twice")
+    return RequestPlan(like)
+
+
+def pack_response(outputs: list[TensorSpec], parameters: Mapping[str, Parameter]) -> bytes:
+    """A plan as bytes."""
+    return _encoder.encode(_ResponseBody([_packed(spec) for spec in outputs], _plain(parameters)))
+
+
+def unpack_response(data: bytes) -> ResponsePlan:
+    """The inverse of `pack_response`. Raises FrameError."""
+    try:
+        body = _response_decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise FrameError(f"a response's plan is wrong: {error}") from error
+    return ResponsePlan([TensorSpec(*_checked(spec)) for spec in body.outputs], body.parameters)
+
+
+def pack_error(error: ServingError) -> bytes:
+    """An error as bytes."""
+    return _encoder.encode(ErrorBody.of(error))
+
+
+def unpack_error(data: bytes) -> ServingError:
+    """The inverse of `pack_error`. Raises FrameError."""
+    try:
+        return _error_decoder.decode(data).error()
+    except msgspec.DecodeError as error:
+        raise FrameError(f"an error is wrong: {error}") from error
+
+
+def plain_text(text: str) -> str:
+    """Text that UTF-8 can write: a model may put anything into a message."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _packed(spec: TensorSpec) -> _Spec:
+    return (plain_text(spec.name), spec.datatype, spec.shape)
+
+
+def _checked(spec: _Spec) -> _Spec:
+    name, datatype, shape = spec
+    if prod([max(1, dimension) for dimension in shape]) > _MOST_ELEMENTS:
+        raise FrameError(f"tensor '{name}' has shape {list(shape)}")
+    try:
+        TensorSpec(name, datatype, shape)
+    except ConfigError as error:
+        raise FrameError(str(error)) from error
+    return spec
+
+
+def _plain(parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """As the wire can have them: integers that 64 bits do not hold become floats, as in Triton's own JSON."""
+    return {plain_text(name): _plain_value(value) for name, value in parameters.items()}
+
+
+def _plain_value(value: Parameter) -> Parameter:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if -(2**63) <= value < 2**64 else float(value)
+    if isinstance(value, float):
+        return float(value)
+    return plain_text(str(value))
