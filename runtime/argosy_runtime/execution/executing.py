@@ -15,8 +15,8 @@ def load(spec: InstanceSpec, host: Host) -> ModelInstance:
         loaded: ModelInstance = resolve(spec.config.backend).load(spec, host)
     except ServingError:
         raise
-    except (Exception, SystemExit) as error:
-        raise internal(f"failed to load '{spec.config.name}' version {spec.version}: {_brief(error)}") from error
+    except (Exception, SystemExit) as fault:
+        raise internal(f"failed to load '{spec.config.name}' version {spec.version}: {_brief(fault)}") from fault
     return loaded
 
 
@@ -28,8 +28,8 @@ def execute(
         return model.execute(requests, responder), None
     except ServingError as error:
         return None, error
-    except (Exception, SystemExit) as error:
-        text = "".join(traceback.format_exception(error))
+    except (Exception, SystemExit) as fault:
+        text = "".join(traceback.format_exception(fault))
         return None, internal(f"Failed to process the request(s) for model '{name}', message: {text}")
 
 

@@ -74,7 +74,7 @@ MANY = 20_000
 async def sent(plane) -> int:
     """What the streaming model has sent, when it sends no more."""
     before, now = -1, 0
-    while before != now or not now:
+    while before != now or now < HIGH_WATER:
         before, now = now, await _sent(plane)
     return now
 
@@ -115,7 +115,7 @@ async def test_a_slow_client_holds_its_model_up(repository, serve, isolation):
     await plane.load("s", None, {})
     stream = responses(plane, ask("s", float(MANY)))
     await anext(stream)
-    assert HIGH_WATER <= await sent(plane) < MANY / 2
+    assert await sent(plane) < MANY / 2
     rest = [int(response.outputs[0].array[0, 0]) async for response in stream if response.outputs]
     assert rest == list(range(1, MANY))
 

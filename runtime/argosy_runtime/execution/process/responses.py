@@ -37,8 +37,8 @@ class ResponseWriter:
             self._add_outputs(frame, response)
         except ServingError as error:
             self._add_error(frame, error)
-        except Exception as error:
-            self._add_error(frame, internal(f"a response cannot be sent: {type(error).__name__}: {error}"))
+        except Exception as fault:
+            self._add_error(frame, internal(f"a response cannot be sent: {type(fault).__name__}: {fault}"))
 
     def _add_outputs(self, frame: FrameWriter, response: InferResponse) -> None:
         """All of it, or an exception and nothing."""

@@ -93,14 +93,20 @@ class Tensor:
         return Tensor(name, _array_of(tensor))
 
 
+class ReceivedTensor(Tensor):
+    """A tensor that the server hands to a model: decoded when the model looks."""
+
+    def __init__(self, given: messages.Tensor) -> None:
+        # Instead of the base's: what the server has is right.
+        self._name = given.name
+        self._number = datatypes.NUMBERS[given.datatype]
+        self._array = None
+        self._message = given
+
+
 def from_message(given: messages.Tensor) -> Tensor:
-    """What a request carries, as a model sees it; decoded when the model looks."""
-    made = Tensor.__new__(Tensor)
-    made._name = given.name
-    made._number = datatypes.NUMBERS[given.datatype]
-    made._array = None
-    made._message = given
-    return made
+    """What a request carries, as a model sees it."""
+    return ReceivedTensor(given)
 
 
 def to_message(tensor: Tensor) -> messages.Tensor:
