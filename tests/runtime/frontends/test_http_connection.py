@@ -79,6 +79,17 @@ async def test_a_head_is_read_once() -> None:
     assert len(app.made) == 1
 
 
+async def test_no_more_heads_are_remembered_than_a_server_can_bear() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    for number in (*range(1025), 1, 0):
+        wire.feed(post("/echo", b"", f"X-Request: {number}"))
+    assert len(app.made) == 1026
+    for _ in range(2):
+        wire.feed(post("/echo", b"", f"X-Long: {'x' * 5000}"))
+    assert len(app.made) == 1028
+
+
 @pytest.mark.parametrize("size", [1, 2, 7, 60])
 async def test_requests_come_in_any_pieces(size: int) -> None:
     app = EchoApp()

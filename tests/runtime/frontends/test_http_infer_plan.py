@@ -248,6 +248,18 @@ def test_a_long_body_is_not_copied_on_its_way() -> None:
     assert isinstance(raw.obj, np.ndarray)
 
 
+def test_no_more_plans_are_remembered_than_a_server_can_bear() -> None:
+    plane = EchoPlane(plans=True)
+    sent = []
+    for number in (*range(1025), 1, 0):
+        text = ONE.replace(b'{"binary_data_output"', b'{"mine":%d,"binary_data_output"' % number) % b"1"
+        sent.append(_request("/v2/models/echo/infer", text + bytes(8), str(len(text))))
+    answers(HttpApp(plane, HttpOptions()), sent, [])
+    assert plane.planned == 1027
+    assert plane.requests[1025].plan is plane.requests[1].plan
+    assert plane.requests[1026].plan is not plane.requests[0].plan
+
+
 def test_another_version_answers_under_its_own_name() -> None:
     class Renewed(EchoPlane):
         def _answer(self, request: InferRequest) -> InferResponse:
