@@ -1,5 +1,6 @@
 """In which form the modules run that mypyc compiles: compiled where a compiler is there, or their sources."""
 
+import ast
 import importlib
 import os
 import subprocess
@@ -30,6 +31,47 @@ def test_the_form_that_is_meant_is_the_one_that_runs() -> None:
 def test_every_listed_module_is_there() -> None:
     assert _files()
     assert [file for file in _files() if not (ROOT / "runtime" / file).is_file()] == []
+
+
+@pytest.mark.parametrize("file", _files(), ids=str)
+def test_one_name_holds_one_kind_of_exception(file: Path) -> None:
+    """A compiled variable has one type: that of its first handler, and the second one would raise TypeError."""
+    for function in ast.walk(ast.parse((ROOT / "runtime" / file).read_text())):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            kinds: dict[str, set[str]] = {}
+            for each in ast.walk(function):
+                if isinstance(each, ast.ExceptHandler) and each.name and each.type:
+                    kinds.setdefault(each.name, set()).add(ast.unparse(each.type))
+            assert all(len(found) == 1 for found in kinds.values()), f"{file}:{function.lineno} {kinds}"
+
+
+def test_nothing_uncompiled_inherits_from_a_compiled_class() -> None:
+    """Python would refuse to make one: at the first request, not at the import."""
+    listed, sources = {str(file) for file in _files()}, ROOT / "runtime"
+    classes = [
+        (str(path.relative_to(sources)), node)
+        for path in sources.glob("argosy_runtime/**/*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    compiled = {node.name for file, node in classes if file in listed and not _is_open(node)}
+    own = {(file, node.name) for file, node in classes}
+    heirs = [
+        f"{file}: {node.name}({base})"
+        for file, node in classes
+        for base in _bases(node)
+        if file not in listed and base in compiled and (file, base) not in own
+    ]
+    assert heirs == []
+
+
+def _bases(node: ast.ClassDef) -> list[str]:
+    return [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in node.bases]
+
+
+def _is_open(node: ast.ClassDef) -> bool:
+    """Whether anybody may inherit from it: protocols, and what inherits from classes of Python's own."""
+    return any(base == "Protocol" or base.endswith(("Error", "Exception", "Enum")) for base in _bases(node))
 
 
 @pytest.mark.parametrize("change", ["source", "list"])
