@@ -140,7 +140,7 @@ def requests(draw: st.DrawFn) -> tuple[str, list[bytes]]:
     """A path, and requests that are alike but for their ids and their tensors' bytes."""
     model = draw(st.sampled_from(("echo", "echo", "echo", "any", "none", "repeat", "fails")))
     version = draw(st.sampled_from(("", "", "/versions/1")))
-    made = [draw(tensors(name)) for name in draw(st.sampled_from((("IN",), ("A", "B"), ("IN", "IN"), ())))]
+    made = [draw(tensors(name)) for name in draw(st.sampled_from((("IN",), ("A", "B"), ("IN", "IN"), ("id",), ())))]
     document: dict[str, Any] = {"inputs": [tensor for tensor, _ in made]}
     if draw(st.booleans()):
         document["parameters"] = draw(PARAMETERS)
@@ -246,6 +246,13 @@ def test_a_long_body_is_not_copied_on_its_way() -> None:
     raw: Data = plane.requests[0].raw[0]  # type: ignore[index]
     assert isinstance(raw, memoryview)
     assert isinstance(raw.obj, np.ndarray)
+
+
+def test_a_tensor_may_be_called_id() -> None:
+    plane = EchoPlane(plans=True)
+    text = ONE.replace(b'"IN"', b'"id"') % b"1"
+    answers(HttpApp(plane, HttpOptions()), [_request("/v2/models/echo/infer", text + bytes(8), str(len(text)))], [])
+    assert plane.planned == 1
 
 
 def test_no_more_plans_are_remembered_than_a_server_can_bear() -> None:

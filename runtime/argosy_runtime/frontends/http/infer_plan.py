@@ -4,6 +4,7 @@ A request's JSON without its id is the key under which is kept what the ordinary
 the ordinary way would answer, byte for byte, is answered here; whatever is unusual takes the ordinary way.
 """
 
+import re
 from typing import Final
 
 from argosy_runtime.errors import ServingError
@@ -23,6 +24,7 @@ _COPY_BELOW: Final = 4096
 _QUOTE: Final = 34
 _ID: Final = b'{"id":"'
 _SPACED_ID: Final = b'{"id": "'
+_ANOTHER_ID: Final = re.compile(rb'"id"\s*:')
 
 
 class InferPlan:
@@ -112,8 +114,8 @@ class PlannedInfer:
         except ServingError as error:
             ordinary.refuse(exchange, error)
             return None
-        # Another id, or a name written otherwise, might stand in what is compared.
-        sure = b"\\" not in text and b'"id"' not in text
+        # Another id, or one written otherwise, might stand in what is compared.
+        sure = b"\\" not in text and _ANOTHER_ID.search(text) is None
         if not sure or request.id != request_id or not _all_raw(request, exchange.size - self._json_length):
             ordinary.submit(exchange, request, encoding)
             return None
