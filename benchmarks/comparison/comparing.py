@@ -52,7 +52,7 @@ class Cell:
 def compare(
     subject: Server, peer: Server, loads: Iterable[Load], rounds: int, window_ms: int, note: Note
 ) -> list[Cell]:
-    """Every load on both; a load that fails on either has no rounds, and `note` is told why."""
+    """Every load on both; a round that fails on either does not count, and `note` is told why."""
     cells = []
     for load in loads:
         cell = Cell(load, _rounds(subject, peer, load, rounds, window_ms, note))
@@ -65,8 +65,10 @@ def compare(
 
 
 def _rounds(subject: Server, peer: Server, load: Load, rounds: int, window_ms: int, note: Note) -> tuple[Round, ...]:
-    try:
-        return tuple((measure(subject, load, window_ms), measure(peer, load, window_ms)) for _ in range(rounds))
-    except LoadError as failure:
-        note(f"{load}: {failure}")
-        return ()
+    done: list[Round] = []
+    for _ in range(rounds):
+        try:
+            done.append((measure(subject, load, window_ms), measure(peer, load, window_ms)))
+        except LoadError as failure:
+            note(f"a round of {load} failed: {failure}")
+    return tuple(done)

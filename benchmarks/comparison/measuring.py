@@ -21,36 +21,51 @@ _LONGEST_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Measured:
-    """`rate` in requests/s, latencies in µs, `cpu_us` µs of CPU a request of the server's processes together."""
+    """`rate` in requests/s, latencies in µs, `cpu_us` µs of CPU a request of the server's processes together.
+
+    Of those, `server_us` are the server's own process' and the rest the models'; `kernel_us` are spent in the kernel.
+    """
 
     rate: float
     p50_us: float
     p99_us: float
     cpu_us: float
+    server_us: float = 0.0
+    kernel_us: float = 0.0
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """Seconds so far: of a process and all that descend from it, of the process alone, of all in the kernel."""
+
+    total: float
+    own: float
+    kernel: float
 
 
 def measure(server: Server, load: Load, window_ms: int) -> Measured:
     """The load on one server, for three windows. Raises LoadError when it fails."""
     address = server.http if load.protocol == "http" else server.grpc
-    cpu, requests = cpu_seconds(server.process.pid), _requests(server, load.model)
+    before, requests = cpu_time(server.process.pid), _requests(server, load.model)
     arguments = [*load.arguments(), "-u", address, "-p", str(window_ms), *_WINDOWS]
     row = perf_analyzer(arguments, timeout_s=_LONGEST_SECONDS)[0]
-    spent = cpu_seconds(server.process.pid) - cpu
-    answered = _requests(server, load.model) - requests
-    return Measured(row.throughput, row.p50_us, row.p99_us, spent / answered * 1e6)
+    after = cpu_time(server.process.pid)
+    each = 1e6 / (_requests(server, load.model) - requests)
+    total, own, kernel = after.total - before.total, after.own - before.own, after.kernel - before.kernel
+    return Measured(row.throughput, row.p50_us, row.p99_us, total * each, own * each, kernel * each)
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time so far of a process and of all that descend from it and live."""
+def cpu_time(pid: int) -> CpuTime:
+    """What a process and all that descend from it and live have spent so far."""
     root = psutil.Process(pid)
-    total = 0.0
-    for process in [root, *root.children(recursive=True)]:
+    times = [root.cpu_times()]
+    for process in root.children(recursive=True):
         try:
-            times = process.cpu_times()
+            times.append(process.cpu_times())
         except psutil.NoSuchProcess:
             continue
-        total += times.user + times.system
-    return total
+    total = sum(each.user + each.system for each in times)
+    return CpuTime(total, times[0].user + times[0].system, sum(each.system for each in times))
 
 
 def _requests(server: Server, model: str) -> int:

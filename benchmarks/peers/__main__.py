@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import benchmarks.peers
-from benchmarks.comparison.measuring import cpu_seconds
+from benchmarks.comparison.measuring import cpu_time
 from rich.console import Console
 from rich.table import Table
 from tests.peers.cache import PeerUnavailableError
@@ -65,13 +65,13 @@ def _round(argosy: Running, peer: Running, model: str, clients: int, seconds: fl
 def measure(server: Running, model: str, clients: int, seconds: float) -> Measured:
     """One load, sent by a process of its own. RuntimeError where requests are refused."""
     path, body = server.requests[model]
-    before = cpu_seconds(server.pid)
+    before = cpu_time(server.pid).total
     with get_context("spawn").Pool(1) as pool:
         answers = pool.apply(run, (server.port, path, body, clients, seconds))
     if answers.refused:
         raise RuntimeError(f"{answers.refused} requests to {path} were refused")
     took = sorted(answers.seconds)
-    cpu = (cpu_seconds(server.pid) - before) / len(took)
+    cpu = (cpu_time(server.pid).total - before) / len(took)
     return Measured(len(took) / seconds, took[len(took) // 2] * 1e6, took[len(took) * 99 // 100] * 1e6, cpu * 1e6)
 
 

@@ -7,10 +7,10 @@ from benchmarks.comparison.comparing import Cell
 from rich.table import Table
 
 Row = Mapping[str, str | int | float]
-"""model, protocol, concurrency, bytes; ratio, p99_ratio, cpu_ratio; per server rate (1/s), p50_us, p99_us, cpu_us."""
+"""model, protocol, concurrency, bytes; ratio, p99_ratio, cpu_ratio; and of each server the figures of `Measured`."""
 
-_FIGURES = ("rate", "p50_us", "p99_us", "cpu_us")
-_COLUMNS = (
+_FIGURES = ("rate", "p50_us", "p99_us", "cpu_us", "server_us", "kernel_us")
+COLUMNS = (
     "model",
     "protocol",
     "clients",
@@ -44,7 +44,7 @@ def row(cell: Cell) -> Row:
 
 def table(rows: Sequence[Row]) -> Table:
     """The rows for a terminal."""
-    found = Table(*_COLUMNS)
+    found = Table(*COLUMNS)
     for each in rows:
         found.add_row(*cells(each))
     return found
