@@ -51,7 +51,9 @@ class OpenCalls:
             return
         inference = self._inferences[call] = _Inference(call, self._deliver)
         try:
-            inference.submission = self._calls.infer(request, decoupled, inference.deliver)
+            submission = self._calls.infer(request, decoupled, inference.deliver)
+            if call in self._inferences:
+                inference.submission = submission
         except ServingError as error:
             self._inferences.pop(call, None)
             self._answers.reply(call, None, error)
@@ -103,7 +105,8 @@ class OpenCalls:
         if call not in self._inferences:
             return
         if response.final:
-            del self._inferences[call]
+            # The submission knows who is answered: without this its tensors would wait for the collector.
+            self._inferences.pop(call).submission = None
         self._answers.respond(call, response)
 
     async def _do(self, call: int, what: ServerCall, answered: bool) -> None:

@@ -3,12 +3,21 @@
 import pickle
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.runtime.service.conftest import ask, infer, value
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.execution.process.frames import CALL, CONTROL, MAX_FRAME, RESPONSES, FrameWriter
+from argosy_runtime.execution.process.frames import (
+    CALL,
+    CONTROL,
+    MAX_FRAME,
+    RELEASE,
+    RESPONSES,
+    SHARED,
+    FrameWriter,
+)
 from argosy_runtime.execution.process.packing import pack_response
 from argosy_runtime.execution.process.responses import FINAL, NEW
 from argosy_runtime.execution.process.runs import ANSWERED
@@ -38,18 +47,24 @@ def header(length: int, kind: int, numbers: int, texts: int) -> bytes:
     return struct.pack("<QIIQQ", length, kind, numbers, 0, texts)
 
 
-def frame(kind: int, *numbers: int, texts: tuple[bytes, ...] = (), tensors: tuple[bytes, ...] = ()) -> bytes:
-    """A well-formed frame of any contents: first the numbers, then the texts' and tensors' lengths."""
+def frame(
+    kind: int, *numbers: int, texts: tuple[bytes, ...] = (), tensors: tuple[bytes, ...] = (), more: bytes = b""
+) -> bytes:
+    """A well-formed frame of any contents: first the numbers, then the texts' and tensors' lengths. The numbers say of
+    `more` themselves that it is a text."""
     written = FrameWriter()
     written.numbers += numbers
     for text in texts:
         written.add_text(text)
     for tensor in tensors:
-        written.add_tensor(tensor)
+        written.add_tensor(tensor, may_share=False)
+    if more:
+        written.add_text(more)
+        written.numbers.pop()
     return b"".join(bytes(chunk) for chunk in written.chunks(kind, 0))
 
 
-def answer(*numbers: int, **parts: tuple[bytes, ...]) -> bytes:
+def answer(*numbers: int, **parts: Any) -> bytes:
     """A frame of responses that says the run is over."""
     return frame(RESPONSES, ANSWERED, 1, 1, 1, *numbers, **parts)
 
@@ -57,6 +72,10 @@ def answer(*numbers: int, **parts: tuple[bytes, ...]) -> bytes:
 def plan(datatype: str = "FP32", shape: tuple[int, ...] = (1, 1)) -> bytes:
     """A response's plan."""
     return pack_response([TensorSpec("Y", datatype, shape)], {})
+
+
+LARGE = plan(shape=(100_000, 1))
+MAX = (1 << 64) - 1
 
 
 def with_datatype(name: str) -> bytes:
@@ -92,6 +111,14 @@ def hostile() -> dict[str, bytes]:
         "an error that is none": answer(FINAL, 1 << 33, texts=(b"\xc0",)),
         "a message that is none": frame(CONTROL, texts=(b"\x81\xa4type\xa4Quit",)),
         "a call of nothing": frame(CONTROL, texts=(b"\x83\xa4type\xa6Called\xa4call\x01\xa4what\xc0",)),
+        "a tensor outside of shared memory": answer(FINAL, NEW, len(LARGE), SHARED | 400_000, 1 << 40, more=LARGE),
+        "a tensor that begins beyond all numbers": answer(FINAL, NEW, len(LARGE), SHARED | 400_000, MAX, more=LARGE),
+        "a tensor longer than shared memory": answer(FINAL, NEW, len(LARGE), MAX, 0, more=LARGE),
+        "a tensor of another length in shared memory": answer(FINAL, NEW, len(LARGE), SHARED | 4096, 0, more=LARGE),
+        "strings in shared memory": answer(FINAL, NEW, len(plan("BYTES")), SHARED | 4096, 0, more=plan("BYTES")),
+        "a tensor in shared memory, without where": answer(FINAL, NEW, len(LARGE), SHARED | 400_000, more=LARGE),
+        "a release of what was never lent": frame(RELEASE, 0),
+        "a release from outside": frame(RELEASE, MAX),
         "a request without a plan": frame(CALL, 0, 3),
     }
 

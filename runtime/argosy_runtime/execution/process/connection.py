@@ -10,9 +10,12 @@ from typing import Final, Protocol, cast
 
 from argosy_runtime.tensors import Data
 
-from .frames import Frame, FrameCutter, FrameError
+from .arena import Arena, make_memory
+from .frames import RELEASE, Frame, FrameCutter, FrameError, FrameWriter, read_release, release_frame
 
 _JOIN_BELOW: Final = 1 << 16
+# So long the process may have to wait until it is told of shared memory that it can use again, if nothing else is said.
+_TELL_SECONDS: Final = 0.05
 
 
 class Peer(Protocol):
@@ -40,16 +43,25 @@ class WorkerConnection(asyncio.BufferedProtocol):
         self._transport: asyncio.WriteTransport | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._broken = False
+        self._arena: Arena | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
         """Start the process; it waits for messages. Raises OSError."""
         ours, theirs = socket.socketpair()
+        memory = _memory()
         try:
             with theirs:
-                self._process = await _spawn(theirs)
+                if memory >= 0:
+                    self._arena = Arena(memory, server=True)
+                    self._cutter = FrameCutter(writable=False, incoming=self._arena.incoming)
+                self._process = await _spawn(theirs, memory)
         except BaseException:
             ours.close()
             raise
+        finally:
+            if memory >= 0:
+                os.close(memory)
         await asyncio.get_running_loop().create_connection(lambda: self, sock=ours)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -66,14 +78,31 @@ class WorkerConnection(asyncio.BufferedProtocol):
             return
         try:
             for frame in self._cutter.came(nbytes):
-                self._peer.received(frame)
+                if frame.kind == RELEASE:
+                    read_release(frame, self._arena)
+                else:
+                    self._peer.received(frame)
         except FrameError as error:
             self._broken = True
             self._cutter = FrameCutter(writable=False)
             self._peer.broken(error)
+        if self._timer is None and self._arena is not None and self._arena.incoming.any_lent:
+            self._timer = asyncio.get_running_loop().call_later(_TELL_SECONDS, self._tell_gone)
+
+    def _tell_gone(self) -> None:
+        """The process may wait for shared memory, and nothing else may go to it."""
+        self._timer = None
+        assert self._arena is not None
+        incoming = self._arena.incoming
+        if incoming.any_gone:
+            self.send([])
+        if incoming.any_lent:
+            self._timer = asyncio.get_running_loop().call_later(_TELL_SECONDS, self._tell_gone)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.BufferedProtocol."""
+        if self._timer is not None:
+            self._timer.cancel()
         self._peer.lost()
 
     def pause_writing(self) -> None:
@@ -84,11 +113,17 @@ class WorkerConnection(asyncio.BufferedProtocol):
         """See asyncio.BufferedProtocol."""
         self._peer.blocked(False)
 
+    def frame(self) -> FrameWriter:
+        """One to be filled and sent."""
+        return FrameWriter(self._arena.outgoing if self._arena is not None else None)
+
     def send(self, chunks: list[Data]) -> None:
         """One frame; dropped where the process is gone, whose loss the peer is told of."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
+        if self._arena is not None and self._arena.incoming.any_gone:
+            chunks = release_frame(self._arena.incoming) + chunks
         if sum([len(chunk) for chunk in chunks]) < _JOIN_BELOW:
             transport.write(b"".join(chunks))
         else:
@@ -115,13 +150,22 @@ class WorkerConnection(asyncio.BufferedProtocol):
             self._process.kill()
 
 
-async def _spawn(theirs: socket.socket) -> asyncio.subprocess.Process:
+def _memory() -> int:
+    """Memory for large tensors; -1 where the system has none of that kind."""
+    try:
+        return make_memory()
+    except (OSError, AttributeError):
+        return -1
+
+
+async def _spawn(theirs: socket.socket, memory: int) -> asyncio.subprocess.Process:
+    descriptors = [theirs.fileno(), memory] if memory >= 0 else [theirs.fileno()]
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "argosy_runtime.execution.process.worker",
-        str(theirs.fileno()),
-        pass_fds=[theirs.fileno()],
+        *[str(descriptor) for descriptor in descriptors],
+        pass_fds=descriptors,
         env=_environment(),
         stdin=asyncio.subprocess.DEVNULL,
     )

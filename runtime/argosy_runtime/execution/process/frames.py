@@ -3,6 +3,7 @@
 A frame, in little endian: u64 length of all of it, u32 kind, u32 how many numbers, u64 subject (which run, which call),
 u64 length of the texts; the numbers, u64 each; the texts (ids, plans, bodies); the tensors, each at a multiple of 16,
 where numpy can read them in place. What a number means, and so how long each text and tensor is, follows from the kind.
+A large tensor lies in memory that both have mapped (`arena`): its length has `SHARED`, and the next number says where.
 
 Reading a frame runs nothing of what it says: lengths are held against the frame, and whatever does not fit is a
 `FrameError`.
@@ -15,6 +16,8 @@ import numpy as np
 
 from argosy_runtime.tensors import Data
 
+from .arena import Arena, IncomingTensors, OutgoingTensors
+
 CONTROL: Final = 1  # one text: a message of `control`
 EXECUTE: Final = 2  # subject: run; its requests
 RESPONSES: Final = 3  # subject: run; how far it is, its times, responses
@@ -23,6 +26,9 @@ PAUSE: Final = 5  # likewise: its client reads slower than it is answered
 RESUME: Final = 6  # likewise: it has caught up
 CALL: Final = 7  # subject: call; a request of a model's own
 ANSWER: Final = 8  # subject: call; a response to it
+RELEASE: Final = 9  # where tensors lay in shared memory that nobody looks at any more
+
+SHARED: Final = 1 << 62
 
 MAX_FRAME: Final = 1 << 34
 
@@ -34,6 +40,8 @@ _COPY_BELOW: Final = 4096
 # Frames that are longer than this are read to where they stay.
 _LONG: Final = 1 << 16
 _KEPT: Final = 1 << 18
+# Tensors that are longer than this go by shared memory, where there is any.
+SHARED_FROM: Final = 1 << 16
 
 Buffer = bytes | bytearray | memoryview
 
@@ -45,10 +53,12 @@ class FrameError(Exception):
 class FrameWriter:
     """One frame in the making. Tensors are not copied."""
 
-    __slots__ = ("_tensor_size", "_tensors", "_text_size", "_texts", "numbers")
+    __slots__ = ("_outgoing", "_put", "_tensor_size", "_tensors", "_text_size", "_texts", "numbers")
 
-    def __init__(self) -> None:
+    def __init__(self, outgoing: OutgoingTensors | None = None) -> None:
         self.numbers: list[int] = []
+        self._outgoing = outgoing
+        self._put: list[int] = []
         self._texts: list[bytes] = []
         self._tensors: list[Data] = []
         self._text_size = 0
@@ -62,15 +72,32 @@ class FrameWriter:
             self._texts.append(text)
             self._text_size += size
 
-    def add_tensor(self, data: Data) -> None:
-        """A tensor's bytes; their length becomes the next number."""
+    def add_tensor(self, data: Data, may_share: bool) -> None:
+        """A tensor's bytes; their length becomes the next number. `may_share`: they may go by shared memory."""
         size = len(data)
+        if size > SHARED_FROM and may_share and self._outgoing is not None and self._share(data, self._outgoing):
+            return
         self.numbers.append(size)
         self._tensors.append(data)
         pad = -size & 15
         if pad:
             self._tensors.append(_PADS[pad])
         self._tensor_size += size + pad
+
+    def _share(self, data: Data, outgoing: OutgoingTensors) -> bool:
+        at = outgoing.put(data)
+        if at < 0:
+            return False
+        self._put.append(at)
+        self.numbers.append(len(data) | SHARED)
+        self.numbers.append(at)
+        return True
+
+    def drop(self) -> None:
+        """The frame is not sent."""
+        if self._outgoing is not None:
+            for at in self._put:
+                self._outgoing.give_back(at)
 
     def chunks(self, kind: int, subject: int) -> list[Data]:
         """The frame, to be written one chunk after the other."""
@@ -94,15 +121,28 @@ class Frame:
     Every method raises FrameError where there is no more.
     """
 
-    __slots__ = ("_at", "_data", "_end", "_numbers", "_tensor_at", "_text_at", "_text_end", "_view", "kind", "subject")
+    __slots__ = (
+        "_at",
+        "_data",
+        "_end",
+        "_incoming",
+        "_numbers",
+        "_tensor_at",
+        "_text_at",
+        "_text_end",
+        "_view",
+        "kind",
+        "subject",
+    )
 
-    def __init__(self, data: Buffer) -> None:
+    def __init__(self, data: Buffer, incoming: IncomingTensors | None = None) -> None:
         length, kind, count, subject, texts = _HEADER.unpack_from(data)
         self.kind: int = kind
         self.subject: int = subject
         self._text_at: int = _HEADER_SIZE + 8 * count
         self._text_end: int = self._text_at + texts
         self._data = data
+        self._incoming = incoming
         self._view: memoryview | None = None if isinstance(data, bytes) else memoryview(data)
         self._numbers = _numbers(count).unpack_from(data, _HEADER_SIZE)
         self._at = 0
@@ -130,11 +170,16 @@ class Frame:
             raise FrameError("a text is longer than its frame")
         return bytes(self._data[begin:end])
 
-    def tensor(self) -> Data:
+    def tensor(self, may_share: bool) -> Data:
         """The next tensor's bytes, as long as the next number says. Large ones, and those of a frame that may be
-        written to, are views of it."""
+        written to, are views of it.
+
+        `may_share`: they may lie in shared memory, where the other process can change them while they are read.
+        """
         begin = self._tensor_at
         size = self.number()
+        if size >= SHARED:
+            return self._shared(size - SHARED, may_share)
         end = begin + size
         if end > self._end:
             raise FrameError("a tensor is longer than its frame")
@@ -146,11 +191,22 @@ class Frame:
             self._view = view = memoryview(self._data)
         return view[begin:end]
 
+    def _shared(self, size: int, may_share: bool) -> memoryview:
+        begin = self.number()
+        data = self._incoming.lend(begin, size) if may_share and self._incoming is not None else None
+        if data is None:
+            raise FrameError(f"no tensor of {size} bytes can lie at {begin} of shared memory")
+        return data
+
 
 class FrameCutter:
-    """Cuts a stream of bytes into frames. `writable` gives each short frame memory that may be written to."""
+    """Cuts a stream of bytes into frames.
 
-    def __init__(self, writable: bool) -> None:
+    `writable` gives each short frame memory that may be written to; `incoming` is where large tensors lie.
+    """
+
+    def __init__(self, writable: bool, incoming: IncomingTensors | None = None) -> None:
+        self._incoming = incoming
         self._writable = writable
         self._kept = memoryview(bytearray(_KEPT))
         self._end = 0
@@ -178,7 +234,7 @@ class FrameCutter:
                     return frames
                 break
             part = self._kept[start : start + length]
-            frames.append(Frame(bytearray(part) if self._writable else bytes(part)))
+            frames.append(Frame(bytearray(part) if self._writable else bytes(part), self._incoming))
             start += length
         self._keep_rest(start)
         return frames
@@ -186,7 +242,7 @@ class FrameCutter:
     def _length(self, start: int) -> int:
         """How long the frame is that begins there; nothing is waited for that cannot be a frame."""
         length, kind, count, _, texts = _HEADER.unpack_from(self._kept, start)
-        if not (length <= MAX_FRAME and CONTROL <= kind <= ANSWER and _HEADER_SIZE + 8 * count + texts <= length):
+        if not (length <= MAX_FRAME and CONTROL <= kind <= RELEASE and _HEADER_SIZE + 8 * count + texts <= length):
             raise FrameError(f"a frame of {length} bytes, kind {kind}, {count} numbers, {texts} bytes of text")
         whole: int = length
         return whole
@@ -214,7 +270,22 @@ class FrameCutter:
         if self._at < len(whole):
             return []
         self._long = None
-        return [Frame(whole)]
+        return [Frame(whole, self._incoming)]
+
+
+def release_frame(incoming: IncomingTensors) -> list[Data]:
+    """Tells the other side what nobody here looks at any more."""
+    frame = FrameWriter()
+    frame.numbers = incoming.take_gone()
+    return frame.chunks(RELEASE, 0)
+
+
+def read_release(frame: Frame, arena: Arena | None) -> None:
+    """What the other side says in such a frame. Raises FrameError."""
+    while frame.has_more():
+        at = frame.number()
+        if arena is None or not arena.outgoing.give_back(at):
+            raise FrameError(f"no tensor lies at {at} of shared memory")
 
 
 _TABLES: Final = [struct.Struct(f"<{count}Q") for count in range(256)]

@@ -5,20 +5,38 @@ that waits for the answer to a call or for a slow client. So there is no reader 
 """
 
 import os
+import select
 import socket
 import threading
 from collections.abc import Callable
+from typing import Final
 
+from .arena import IncomingTensors
 from .frames import Frame, FrameCutter
+
+# So long nothing has to come before the server is told of what it could use again; mostly a frame of another kind, with
+# which that goes for nothing, follows sooner.
+_TELL_SECONDS: Final = 0.02
 
 
 class Inbox:
-    """Gives every frame that comes to `sort`, on the thread that happens to read. With the server ends the process."""
+    """Gives every frame that comes to `sort`, on the thread that happens to read. With the server ends the process.
 
-    def __init__(self, sock: socket.socket, sort: Callable[[Frame], None]) -> None:
+    `tell_gone` is called before a long wait, where something of `incoming` is gone.
+    """
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        sort: Callable[[Frame], None],
+        incoming: IncomingTensors | None = None,
+        tell_gone: Callable[[], None] | None = None,
+    ) -> None:
         self._sock = sock
         self._sort = sort
-        self._cutter = FrameCutter(writable=True)
+        self._tell_gone = tell_gone
+        self._incoming = incoming
+        self._cutter = FrameCutter(writable=True, incoming=incoming)
         self._turn = threading.Condition(threading.Lock())
         self._reading = False
         self._waiting = 0
@@ -31,11 +49,20 @@ class Inbox:
             return
         try:
             while not ready():
+                self._tell_before_long_wait()
                 self._read(0)
                 if self._waiting:
                     self._wake()
         finally:
             self._leave()
+
+    def _tell_before_long_wait(self) -> None:
+        if self._incoming is None or self._tell_gone is None or not self._incoming.any_gone:
+            return
+        poll = select.poll()
+        poll.register(self._sock, select.POLLIN)
+        if not poll.poll(int(_TELL_SECONDS * 1000)):
+            self._tell_gone()
 
     def _become_reader(self, ready: Callable[[], bool]) -> bool:
         """Whether this thread must read; otherwise what it waits for has come."""

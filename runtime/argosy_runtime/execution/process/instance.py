@@ -173,7 +173,7 @@ class ProcessInstance(Instance):
 
     def respond(self, call: int, response: InferResponse) -> None:
         """See `execution.calls.Answers`."""
-        frame = FrameWriter()
+        frame = self._connection.frame()
         frame.numbers.append(response.final)
         self._answers.add(frame, response)
         self._connection.send(frame.chunks(ANSWER, call))
@@ -226,11 +226,12 @@ class ProcessInstance(Instance):
             self._fail_all(error)
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
-        frame = FrameWriter()
+        frame = self._connection.frame()
         try:
             for request in requests:
                 self._requests.add(frame, request)
         except BaseException:
+            frame.drop()
             self._requests = RequestWriter()  # the old one counts on what was not sent
             raise
         self._connection.send(frame.chunks(EXECUTE, run.id))

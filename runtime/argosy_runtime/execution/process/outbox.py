@@ -9,8 +9,9 @@ from typing import Final
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.tensors import Data
 
+from .arena import Arena
 from .control import FromProcess, control_frame
-from .frames import CALL, RESPONSES, FrameWriter
+from .frames import CALL, RESPONSES, FrameWriter, release_frame
 from .requests import RequestWriter
 from .responses import FINAL, ResponseWriter
 
@@ -22,8 +23,10 @@ _MOST_PIECES: Final = 512
 class Outbox:
     """Writes frames. Plans must leave in the order in which they were numbered, so frames are made under the lock."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, arena: Arena | None = None) -> None:
         self._sock = sock
+        self._incoming = arena.incoming if arena is not None else None
+        self._outgoing = arena.outgoing if arena is not None else None
         self._lock = threading.Lock()
         self._responses = ResponseWriter()
         self._requests = RequestWriter()
@@ -37,11 +40,12 @@ class Outbox:
     def call(self, number: int, request: InferRequest, decoupled: bool) -> None:
         """A request of the model's own. Raises what making its bytes raises."""
         with self._lock:
-            frame = FrameWriter()
+            frame = FrameWriter(self._outgoing)
             frame.numbers.append(decoupled)
             try:
                 self._requests.add(frame, request)
             except BaseException:
+                frame.drop()
                 self._requests = RequestWriter()  # the old one counts on what was not sent
                 raise
             self._write(frame.chunks(CALL, number))
@@ -49,15 +53,22 @@ class Outbox:
     def responses(self, run: int, state: Sequence[int], responses: Sequence[tuple[int, InferResponse]]) -> None:
         """Responses to requests of a run, and how far that is."""
         with self._lock:
-            frame = FrameWriter()
+            frame = FrameWriter(self._outgoing)
             frame.numbers += state
             for index, response in responses:
                 frame.numbers.append(index | FINAL if response.final else index)
                 self._responses.add(frame, response)
             self._write(frame.chunks(RESPONSES, run))
 
+    def releases(self) -> None:
+        """What nobody here looks at any more of the server's tensors."""
+        with self._lock:
+            self._write([])
+
     def _write(self, chunks: list[Data]) -> None:
         """Where the server is gone there is nobody left to tell."""
+        if self._incoming is not None and self._incoming.any_gone:
+            chunks = release_frame(self._incoming) + chunks
         try:
             if sum([len(chunk) for chunk in chunks]) < _JOIN_BELOW:
                 self._sock.sendall(b"".join(chunks))

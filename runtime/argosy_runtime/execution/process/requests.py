@@ -37,8 +37,8 @@ class RequestWriter:
             frame.numbers.append(self._sent.add(plan) | NEW)
             frame.add_text(packed)
         frame.add_text(request.id.encode("utf-8", "surrogateescape") if request.id else b"")
-        for data in raw:
-            frame.add_tensor(data)
+        for spec, data in zip(plan.inputs, raw, strict=True):
+            frame.add_tensor(data, spec.size >= 0)
 
     def _plan(self, request: InferRequest) -> RequestPlan:
         """A plan for a request that has none: the same for requests alike."""
@@ -83,7 +83,7 @@ class RequestReader:
         name = frame.text()
         raw: list[Data] = []
         for spec in plan.inputs:
-            data = frame.tensor()
+            data = frame.tensor(spec.size >= 0)
             check_tensor(spec, data)
             raw.append(data)
         return plan.request(name.decode("utf-8", "surrogateescape") if name else "", raw)

@@ -54,8 +54,8 @@ class ResponseWriter:
             packed = pack_response([tensor.spec() for tensor in outputs], response.parameters)
             frame.numbers.append(self._sent.add(key) | NEW)
             frame.add_text(packed)
-        for data in raw:
-            frame.add_tensor(data)
+        for tensor, data in zip(outputs, raw, strict=True):
+            frame.add_tensor(data, tensor.datatype != "BYTES")
 
     def _add_error(self, frame: FrameWriter, error: ServingError) -> None:
         """An error instead of a response."""
@@ -84,7 +84,7 @@ class ResponseReader:
             raise FrameError(f"no plan has number {number}")
         raw: list[Data] = []
         for spec in plan.outputs:
-            data = frame.tensor()
+            data = frame.tensor(spec.size >= 0)
             check_tensor(spec, data)
             raw.append(data)
         return planned_response(plan, raw, final)

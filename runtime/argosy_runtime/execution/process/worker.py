@@ -1,10 +1,11 @@
-"""The process of one model instance: `python -m argosy_runtime.execution.process.worker FD`.
+"""The process of one model instance: `python -m argosy_runtime.execution.process.worker FD [MEMORY]`.
 
 Its main thread reads the socket, loads and runs the model: one read, one execute, one write a batch. When the server is
 gone (end of file), so is this process.
 """
 
 import gc
+import os
 import signal
 import socket
 import sys
@@ -18,6 +19,7 @@ from argosy_runtime.execution.executing import execute, load
 from argosy_runtime.execution.host import HostCalls
 from argosy_runtime.messages import InferRequest
 
+from .arena import Arena
 from .control import (
     UNANSWERED,
     CallChanged,
@@ -31,7 +33,7 @@ from .control import (
     ToProcess,
     read_to_process,
 )
-from .frames import ANSWER, CANCEL, CONTROL, EXECUTE, PAUSE, RESUME, Frame
+from .frames import ANSWER, CANCEL, CONTROL, EXECUTE, PAUSE, RELEASE, RESUME, Frame, read_release
 from .inbox import Inbox
 from .outbox import Outbox
 from .packing import ErrorBody
@@ -71,30 +73,37 @@ class SocketLine:
 class Worker:
     """The process. Frames are read in the order in which they come, on whatever thread; work is the main thread's."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._inbox = Inbox(sock, self._sort)
-        self._outbox = Outbox(sock)
+    def __init__(self, sock: socket.socket, arena: Arena | None = None) -> None:
+        self._arena = arena
+        self._outbox = Outbox(sock, arena)
+        incoming = arena.incoming if arena is not None else None
+        self._inbox = Inbox(sock, self._sort, incoming, self._outbox.releases)
         self._host = HostCalls(SocketLine(self._inbox, self._outbox))
         self._requests = RequestReader()
         self._answers = ResponseReader()
         self._work: deque[WorkerRun | ToProcess] = deque()
         self._runs: dict[int, WorkerRun] = {}
+        self._model: ModelInstance | None = None
         self._name = ""
         self._decoupled = False
 
     def main(self) -> None:
         """Serve until told to stop."""
-        model: ModelInstance | None = None
-        while not isinstance(work := self._next(), Stop):
-            if isinstance(work, WorkerRun):
-                if model is not None:
-                    work.end(*execute(model, self._name, work.requests, work))
-            elif isinstance(work, Load):
-                model = self._load(work.spec.spec())
-            elif isinstance(work, Complete):
-                self._complete(work.spec.spec())
-        if model is not None:
-            model.close()
+        while self._do(self._next()):
+            pass
+        if self._model is not None:
+            self._model.close()
+
+    def _do(self, work: WorkerRun | ToProcess) -> bool:
+        """Whether more is to follow. Nothing of a batch is kept while the next one is waited for."""
+        if isinstance(work, WorkerRun):
+            if self._model is not None:
+                work.end(*execute(self._model, self._name, work.requests, work))
+        elif isinstance(work, Load):
+            self._model = self._load(work.spec.spec())
+        elif isinstance(work, Complete):
+            self._complete(work.spec.spec())
+        return not isinstance(work, Stop)
 
     def _next(self) -> WorkerRun | ToProcess:
         if not self._work:
@@ -110,6 +119,8 @@ class Worker:
             self._work.append(self._read_run(frame))
         elif kind == ANSWER:
             self._host.respond(frame.subject, self._answers.read(frame, bool(frame.number())))
+        elif kind == RELEASE:
+            read_release(frame, self._arena)
         elif kind == CONTROL:
             message = read_to_process(frame)
             if isinstance(message, Reply):
@@ -167,9 +178,14 @@ def _change(run: WorkerRun, kind: int, index: int) -> None:
 
 
 def main() -> None:
-    """Entry point: the socket's file descriptor is the one argument."""
+    """Entry point: the arguments are the file descriptors of the socket and, if there is any, of the shared memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Worker(socket.socket(fileno=int(sys.argv[1]))).main()
+    arena = None
+    if len(sys.argv) > 2:
+        memory = int(sys.argv[2])
+        arena = Arena(memory, server=False)
+        os.close(memory)
+    Worker(socket.socket(fileno=int(sys.argv[1])), arena).main()
 
 
 if __name__ == "__main__":
