@@ -4,13 +4,13 @@ from typing import Any
 
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.messages import Array, InferRequest, InferResponse, Tensor
+from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE, too_long
+from argosy_runtime.protocol.http.response import encode_error, parameters_finite
+from argosy_runtime.protocol.json import data as json_data
+from argosy_runtime.protocol.json.parameters import custom
+from argosy_runtime.protocol.json.text import dumps, loads, typed
 from argosy_runtime.tensors import Data
 
-from . import json_data
-from .http_request import DEFAULT_MAX_INPUT_SIZE, too_long
-from .http_response import encode_error, parameters_finite
-from .json_parameters import custom
-from .json_text import dumps, loads, typed
 from .model_view import ModelView, TensorView
 from .tensors import InputBytes
 

@@ -13,7 +13,8 @@ from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import ErrorKind, ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
-from argosy_runtime.protocol import grpc_request, grpc_response
+from argosy_runtime.protocol.grpc import request as grpc_request
+from argosy_runtime.protocol.grpc import response as grpc_response
 from argosy_runtime.protocol.model_version import canonical
 from argosy_runtime.protocol.model_view import ModelView
 from argosy_runtime.protocol.tensors import DTYPES

@@ -10,10 +10,10 @@ from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferRequest, InferResponse, ResponsePlan, planned_response
-from argosy_runtime.protocol import grpc_response
-from argosy_runtime.protocol.grpc_plans import RequestDecoder
-from argosy_runtime.protocol.grpc_response import ResponseEncoder
-from argosy_runtime.protocol.grpc_wire import Cut, cut, varint
+from argosy_runtime.protocol.grpc import response as grpc_response
+from argosy_runtime.protocol.grpc.plans import RequestDecoder
+from argosy_runtime.protocol.grpc.response import ResponseEncoder
+from argosy_runtime.protocol.grpc.wire import Cut, cut, varint
 from argosy_runtime.tensors import Tensor, TensorSpec
 
 SIZES = {"FP32": 4, "INT64": 8, "UINT8": 1, "BOOL": 1, "FP16": 2}

@@ -15,7 +15,8 @@ from hypothesis.extra import numpy as hnp
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
-from argosy_runtime.protocol import http_request, http_response
+from argosy_runtime.protocol.http import request as http_request
+from argosy_runtime.protocol.http import response as http_response
 from argosy_runtime.protocol.model_view import ModelView, TensorView, no_labels
 from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.protocol.tensors import DTYPES

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tritonclient.grpc import model_config_pb2 as mc
 from tritonclient.grpc import service_pb2 as pb
 
-from argosy_runtime.protocol import json_forms
+from argosy_runtime.protocol.json import forms as json_forms
 
 
 def test_config_prints_defaults_and_numbers() -> None:

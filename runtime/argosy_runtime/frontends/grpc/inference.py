@@ -12,10 +12,11 @@ from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest, InferResponse, Submission
-from argosy_runtime.protocol import grpc_request, grpc_wire
-from argosy_runtime.protocol.grpc_plans import Decoded, RequestDecoder
-from argosy_runtime.protocol.grpc_request import GrpcOptions
-from argosy_runtime.protocol.grpc_response import ResponseEncoder
+from argosy_runtime.protocol.grpc import request as grpc_request
+from argosy_runtime.protocol.grpc import wire as grpc_wire
+from argosy_runtime.protocol.grpc.plans import Decoded, RequestDecoder
+from argosy_runtime.protocol.grpc.request import GrpcOptions
+from argosy_runtime.protocol.grpc.response import ResponseEncoder
 from argosy_runtime.protocol.model_view import ModelView
 from argosy_runtime.tensors import Data
 

@@ -8,9 +8,10 @@ from typing import Final
 from argosy_runtime.errors import ServingError
 from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest, InferResponse, Submission
-from argosy_runtime.protocol import grpc_response, grpc_wire
-from argosy_runtime.protocol.grpc_plans import Decoded
-from argosy_runtime.protocol.grpc_request import GrpcOptions
+from argosy_runtime.protocol.grpc import response as grpc_response
+from argosy_runtime.protocol.grpc import wire as grpc_wire
+from argosy_runtime.protocol.grpc.plans import Decoded
+from argosy_runtime.protocol.grpc.request import GrpcOptions
 from argosy_runtime.tensors import Data
 
 from .inference import Inference

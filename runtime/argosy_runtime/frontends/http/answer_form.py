@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy_runtime.messages import InferResponse, ResponsePlan
-from argosy_runtime.protocol import http_response
-from argosy_runtime.protocol.json_text import dumps
+from argosy_runtime.protocol.http import response as http_response
+from argosy_runtime.protocol.json.text import dumps
 from argosy_runtime.protocol.model_view import ModelView
 from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.tensors import Data, Tensor, TensorSpec

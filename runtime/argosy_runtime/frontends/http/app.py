@@ -7,7 +7,7 @@ from functools import partial
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api, Restrictions
 from argosy_runtime.frontends.sockets import bind
-from argosy_runtime.protocol.http_request import DEFAULT_MAX_INPUT_SIZE
+from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
 
 from .generating import Generating
 from .inference import Inference

@@ -11,7 +11,8 @@ from argosy_runtime.frontends.model_lookup import lazy_view
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import cannot_forward
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse
-from argosy_runtime.protocol import http_request, http_response
+from argosy_runtime.protocol.http import request as http_request
+from argosy_runtime.protocol.http import response as http_response
 from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.tensors import Data
 

@@ -9,8 +9,8 @@ from tritonclient.grpc import service_pb2 as pb
 from argosy_runtime.errors import ServingError, internal, invalid, not_found, unsupported
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.modelconfig import to_json
-from argosy_runtime.protocol import json_forms
-from argosy_runtime.protocol.json_text import dumps, loads, typed, unsigned
+from argosy_runtime.protocol.json import forms as json_forms
+from argosy_runtime.protocol.json.text import dumps, loads, typed, unsigned
 from argosy_runtime.telemetry.log_settings import KINDS, Setting
 
 from .wire.exchange import Exchange

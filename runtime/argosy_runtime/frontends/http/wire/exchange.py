@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol
 
 from argosy_runtime.errors import invalid
-from argosy_runtime.protocol.http_request import too_long
+from argosy_runtime.protocol.http.request import too_long
 from argosy_runtime.tensors import Data
 
 from .heads import Head

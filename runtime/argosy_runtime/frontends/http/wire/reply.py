@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from argosy_runtime.errors import ErrorKind, ServingError
-from argosy_runtime.protocol.http_response import JSON_TYPE, encode_error
+from argosy_runtime.protocol.http.response import JSON_TYPE, encode_error
 from argosy_runtime.tensors import Data
 
 STATUS: dict[ErrorKind, int] = {

@@ -6,13 +6,12 @@ from math import isfinite
 from typing import Any
 
 from argosy_runtime.messages import InferResponse
+from argosy_runtime.protocol.classification import classify
+from argosy_runtime.protocol.json import data as json_data
+from argosy_runtime.protocol.json.text import dumps
+from argosy_runtime.protocol.model_view import ModelView
+from argosy_runtime.protocol.output_encoding import OutputEncoding
 from argosy_runtime.tensors import Data
-
-from . import json_data
-from .classification import classify
-from .json_text import dumps
-from .model_view import ModelView
-from .output_encoding import OutputEncoding
 
 JSON_TYPE = "application/json"
 BINARY_TYPE = "application/octet-stream"

@@ -7,12 +7,12 @@ from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import invalid
 from argosy_runtime.messages import InferRequest, RequestPlan
+from argosy_runtime.protocol.model_version import canonical
 from argosy_runtime.tensors import Data
 
-from . import grpc_request
-from .grpc_request import GrpcOptions
-from .grpc_wire import Cut, cut
-from .model_version import canonical
+from . import request as grpc_request
+from .request import GrpcOptions
+from .wire import Cut, cut
 
 _REMEMBERED: Final = 1024
 _LARGEST_KEY: Final = 4096

@@ -6,7 +6,7 @@ from typing import Any
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.messages import InferRequest, Parameter
 
-from .json_text import typed, unsigned
+from .text import typed, unsigned
 
 
 def apply(parameters: Any, request: InferRequest) -> bool:

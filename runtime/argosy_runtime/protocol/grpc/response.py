@@ -6,11 +6,12 @@ from typing import Final
 from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.protocol.classification import classify
+from argosy_runtime.protocol.model_view import ModelView
 from argosy_runtime.tensors import Data
 
-from . import grpc_parameters, grpc_wire
-from .classification import classify
-from .model_view import ModelView
+from . import parameters as grpc_parameters
+from . import wire as grpc_wire
 
 _REMEMBERED: Final = 1024
 _LARGEST_HEAD: Final = 4096

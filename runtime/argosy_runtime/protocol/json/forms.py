@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.message import Message
 from tritonclient.grpc import service_pb2 as pb
 
-from .json_text import dumps
+from .text import dumps
 
 
 def message_document(message: Message, fill: bool = False) -> dict[str, Any]:

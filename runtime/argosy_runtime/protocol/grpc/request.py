@@ -8,10 +8,10 @@ from tritonclient.grpc import service_pb2 as pb
 
 from argosy_runtime.errors import invalid, unsupported
 from argosy_runtime.messages import Array, InferRequest, Tensor
+from argosy_runtime.protocol.http.request import NO_SHARED_MEMORY
+from argosy_runtime.protocol.tensors import DTYPES, InputBytes, element_count
 
-from . import grpc_parameters
-from .http_request import NO_SHARED_MEMORY
-from .tensors import DTYPES, InputBytes, element_count
+from . import parameters as grpc_parameters
 
 ENDPOINT = "ModelInfer RPC"
 """What messages call this endpoint."""

@@ -5,13 +5,13 @@ from typing import Any
 
 from argosy_runtime.errors import internal, invalid, unsupported
 from argosy_runtime.messages import InferRequest, Tensor
+from argosy_runtime.protocol.json import data as json_data
+from argosy_runtime.protocol.json import parameters as json_parameters
+from argosy_runtime.protocol.json.text import loads, member, missing, typed, unsigned, wrong_type
+from argosy_runtime.protocol.model_view import ModelView
+from argosy_runtime.protocol.output_encoding import OutputEncoding
+from argosy_runtime.protocol.tensors import DTYPES, InputBytes
 from argosy_runtime.tensors import Data
-
-from . import json_data, json_parameters
-from .json_text import loads, member, missing, typed, unsigned, wrong_type
-from .model_view import ModelView
-from .output_encoding import OutputEncoding
-from .tensors import DTYPES, InputBytes
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
 DEFAULT_MAX_INPUT_SIZE = 1 << 26

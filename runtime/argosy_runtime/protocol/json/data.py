@@ -6,10 +6,10 @@ import numpy as np
 
 from argosy_runtime.errors import internal, invalid
 from argosy_runtime.messages import Array, Tensor
+from argosy_runtime.protocol.tensors import DTYPES, InputBytes, element_count
 from argosy_runtime.tensors import string_elements
 
-from .json_text import MAX_NESTING, wrong_type
-from .tensors import DTYPES, InputBytes, element_count
+from .text import MAX_NESTING, wrong_type
 
 _ACCEPTED: dict[str, tuple[frozenset[type], str]] = {
     "b": (frozenset((bool,)), "boolean"),

@@ -1,0 +1,1 @@
+"""Inference over gRPC: ModelInfer messages, as protobuf has them and cut by hand."""

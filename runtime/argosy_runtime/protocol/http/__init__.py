@@ -1,0 +1,1 @@
+"""Inference over HTTP: V2 JSON with the binary tensor extension."""

@@ -1,0 +1,1 @@
+"""JSON as Triton reads and writes it: text, tensor data, parameters, NVIDIA's messages."""
