@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import resource
 import signal
 import sys
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from .repository.options import ControlMode
 _log = logging.getLogger("argosy.server")
 _Listener = HttpListener | GrpcListener
 _QUIET_POLL_S = 0.1
+_MOST_FILES = 1 << 20
 # Requests make hardly any cycles; at Python's own thresholds each few hundred of them would pay for a collection.
 _GC_THRESHOLDS = (50_000, 20, 20)
 
@@ -166,10 +168,18 @@ def _report(options: ServerOptions, failures: dict[str, ServingError]) -> int:
     return 0
 
 
+def _allow_many_clients() -> None:
+    """As many open files as this process may have: each connection is one, and the usual limit is for shells."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if most == resource.RLIM_INFINITY else min(most, _MOST_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     options.log.install(sys.stderr)
+    _allow_many_clients()
     for flag in options.without_effect:
         _log.warning("%s has no effect on this server", flag)
     return uvloop.run(run(options))

@@ -1,9 +1,11 @@
 """How `argosy serve` starts, or says why it does not: exit 1, the flag or the model named, nothing left running."""
 
 import json
+import resource
 import socket
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.serve.conftest import AddModel, Start
 from tests.serve.process import PATIENCE_S, wait_until
@@ -21,6 +23,18 @@ def test_a_port_in_use(serve: Start, add_model: AddModel, flag: str) -> None:
     assert f"--{flag.replace('_', '-')} {port} is in use" in server.text
     assert "Traceback" not in server.text
     assert server.left() == []
+
+
+def test_as_many_connections_as_the_machine_allows(serve: Start, add_model: AddModel) -> None:
+    add_model("echo")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1024, before[1]), before[1]))
+    try:
+        server = serve().wait_until_ready()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    soft, hard = psutil.Process(server.process.pid).rlimit(psutil.RLIMIT_NOFILE)
+    assert soft == (1 << 20 if hard == resource.RLIM_INFINITY else min(hard, 1 << 20))
 
 
 def test_an_unknown_flag(serve: Start, add_model: AddModel) -> None:
