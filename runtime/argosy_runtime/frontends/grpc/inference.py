@@ -24,6 +24,8 @@ from .rpc.calls import UnaryCall
 from .rpc.metadata import CallHead
 
 _log: Final = logging.getLogger("argosy.grpc")
+# A call and its stream know each other: without this a call's tensors would wait for the collector when it is over.
+_NO_REQUEST: Final = InferRequest("", {})
 
 
 class Inference:
@@ -116,6 +118,10 @@ class InferCall(UnaryCall):
 
     def _deliver(self, response: InferResponse) -> None:
         self._submission = None
+        self._answer_with(response)
+        self._request = _NO_REQUEST
+
+    def _answer_with(self, response: InferResponse) -> None:
         if response.error is not None:
             self.refuse(response.error)
             return
@@ -134,5 +140,6 @@ class InferCall(UnaryCall):
     def cancelled(self) -> None:
         """See `Call`."""
         submission, self._submission = self._submission, None
+        self._request = _NO_REQUEST
         if submission is not None:
             submission.cancel()

@@ -125,6 +125,7 @@ class UnaryCall(Call):
         self.stream.consumed(len(data))
         if not ended:
             return
+        self._reader = None  # What it holds goes with the message, not with the call.
         try:
             message = self._only(reader)
         except RpcError as error:
