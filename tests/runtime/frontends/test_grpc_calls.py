@@ -1,6 +1,7 @@
 """What gRPC asks of a server beyond answering: statuses, deadlines, compression, back-pressure, health, leaving."""
 
 import asyncio
+import gc
 import gzip
 import struct
 import threading
@@ -401,3 +402,21 @@ async def test_the_end_cancels_what_does_not_finish(
     await listener.stop(0.01)
     assert (await refused(call)).code() is CODE.UNAVAILABLE
     await until(plane.cancelled.is_set)
+
+
+async def test_a_call_that_is_over_keeps_no_request_for_the_collector(stub: Any, plane: Plane) -> None:
+    asked = pb.ModelInferRequest(model_name="echo")
+    asked.inputs.add(name="IN", datatype="UINT8", shape=[100_000])
+    asked.raw_input_contents.append(b"x" * 100_000)
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(type(one) is InferRequest for one in gc.get_objects())
+        for _ in range(20):
+            await stub.ModelInfer(asked)
+        assert len(plane.requests) == 20
+        plane.requests.clear()
+        # The last one may still be on the stack.
+        assert sum(type(one) is InferRequest for one in gc.get_objects()) <= before + 2
+    finally:
+        gc.enable()
