@@ -7,6 +7,7 @@
 # make gpu    the tests of a real GPU, which make test skips where there is none
 # make bench-gpu      BERT's shape on a GPU, beside a bare torch loop and Triton's Python backend
 # make bench-peers    Argosy beside MLServer, LitServe, BentoML and Ray Serve, each brought into an environment of its own
+# make bench-stages   what each stage of a request's way costs, in one process, compiled and not
 # make bench-scale    a server at rest, and with 1,000 models and 10,000 idle connections
 #
 # A test whose program cannot be had (Kubernetes, NVIDIA's Triton, Helm …) is skipped and says why and how it would run.
@@ -20,7 +21,7 @@ COMPILED_PATH := tests/runtime tests/differential
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup compile run test check programs e2e gpu bench-triton bench-peers bench-scale bench-gpu clean
+.PHONY: setup compile run test check programs e2e gpu bench-triton bench-peers bench-scale bench-stages bench-gpu clean
 
 setup: compile
 
@@ -68,6 +69,10 @@ bench-peers: setup
 
 bench-scale: setup
 	$(BIN)/python -m benchmarks.scale $(BENCH)
+
+bench-stages: setup
+	$(BIN)/python hatch_build.py pure
+	$(BIN)/python -m benchmarks.stages $(BENCH)
 
 gpu: setup
 	$(BIN)/python -m pytest tests/gpu

@@ -3,7 +3,8 @@
     make bench-triton BENCH='--json build/triton.json --plot docs/performance.svg'
     make bench-peers BENCH='--json build/peers.json'
     make bench-scale BENCH='--json build/scale.json'
-    python -m benchmarks.page build/triton.json build/peers.json build/scale.json
+    make bench-stages BENCH='--whole build/triton.json --json build/stages.json'
+    python -m benchmarks.page build/triton.json build/peers.json build/scale.json build/stages.json
 
 Each table stands between two comments that name it; a table whose file is not given stays as it is.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.peers import __main__ as peers
+from benchmarks.stages import results as stages
 from benchmarks.triton import results
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "performance.md"
@@ -73,9 +75,14 @@ def _scale(found: dict[str, float]) -> str:
     return markdown(("what", "measured"), [(name.replace("_", " "), f"{value:.4g}") for name, value in found.items()])
 
 
+def _stages(found: dict[str, Any]) -> str:
+    return markdown(stages.columns(found), stages.lines(found))
+
+
 TABLES: dict[str, dict[str, Callable[[Any], str]]] = {
     "triton": {"beside Triton": _beside_triton, "where it goes": _where_it_goes},
     "peers": {"beside others": _beside_peers},
+    "stages": {"stages": _stages},
     "scale": {"at rest and at scale": _scale},
 }
 """A file's name, and the tables that are made of it."""
