@@ -185,10 +185,10 @@ class DataPlane:
         records = self.registry.records
         return self._index.message(records, records.keys() | names, ready_only)
 
-    async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
-        """See the port."""
+    async def load(self, name: str, config: str | None, files: Mapping[str, bytes], for_model: bool = False) -> None:
+        """See the port; `for_model` as `Registry.load`."""
         self._require_explicit("load", name)
-        await self.registry.load(name, config, files)
+        await self.registry.load(name, config, files, for_model)
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
         """See the port."""

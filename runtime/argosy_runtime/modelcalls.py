@@ -24,7 +24,9 @@ class Server(Protocol):
 
     def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission: ...
 
-    async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None: ...
+    async def load(
+        self, name: str, config: str | None, files: Mapping[str, bytes], for_model: bool = False
+    ) -> None: ...
 
     async def unload(self, name: str, unload_dependents: bool) -> None: ...
 
@@ -62,7 +64,7 @@ class ModelCalls:
             case IsModelReady(name, version):
                 return self._is_ready(name, version)
             case LoadModel(name, config, files):
-                await self._server.load(name, config, files)
+                await self._server.load(name, config, files, for_model=True)
             case UnloadModel(name, unload_dependents):
                 await self._server.unload(name, unload_dependents)
         return None

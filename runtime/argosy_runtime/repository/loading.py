@@ -7,6 +7,7 @@ once; where one is not, none does, what had loaded is released, and what served 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 
@@ -24,8 +25,12 @@ _log = logging.getLogger("argosy.repository")
 NewVersion = Callable[[Prepared, int], LoadingVersion]
 
 
+Slots = AbstractAsyncContextManager[object]
+"""Held while a version is opened: so many are at a time."""
+
+
 class Loader:
-    """Loads models; `records` are all of the server's. At most `parallel` are opened at a time."""
+    """Loads models; `records` are all of the server's."""
 
     def __init__(
         self,
@@ -33,21 +38,19 @@ class Loader:
         preparer: Preparer,
         new_version: NewVersion,
         retirement: Retirement,
-        parallel: int,
     ) -> None:
         self._records = records
         self._preparer = preparer
         self._new_version = new_version
         self._retirement = retirement
-        self._slots = asyncio.Semaphore(parallel)
 
-    async def load(self, record: ModelRecord, folder: ModelFolder, override: str | None) -> None:
+    async def load(self, record: ModelRecord, folder: ModelFolder, override: str | None, slots: Slots) -> None:
         """Have the folder's model serve. Raises ServingError; the record tells of it."""
         polled = self._poll(record, folder, override)
         try:
             with record.loading(polled.versions):
-                prepared = await self._complete(polled)
-                fresh = await self._fresh(record, prepared, override)
+                prepared = await self._complete(polled, slots)
+                fresh = await self._fresh(record, prepared, override, slots)
         except _LoadError as failure:
             record.fail(failure.errors, polled.versions)
             raise invalid(failure.told) from failure
@@ -67,27 +70,27 @@ class Loader:
             text = f"failed to load '{folder.name}', failed to poll from model repository: {error.message}"
             raise internal(text) from cause
 
-    async def _complete(self, polled: Prepared) -> Prepared:
+    async def _complete(self, polled: Prepared, slots: Slots) -> Prepared:
         try:
-            async with self._slots:
+            async with slots:
                 return await self._preparer.complete(polled)
         except Exception as cause:
             raise _LoadError(polled.folder.name, dict.fromkeys(polled.versions, serving_error(cause))) from cause
 
     async def _fresh(
-        self, record: ModelRecord, prepared: Prepared, override: str | None
+        self, record: ModelRecord, prepared: Prepared, override: str | None, slots: Slots
     ) -> Mapping[int, ServedVersion]:
         """What is to take over: every version of an ensemble, of a model those that nothing unchanged serves."""
         if not prepared.is_ensemble:
             changed = [v for v in prepared.versions if not _is_current(record, v, prepared.key(v))]
-            return await self._started(record, prepared, changed)
+            return await self._started(record, prepared, changed, slots)
         if not record.serves:
             # Should its steps not be there yet, it serves once they are.
             _adopt(record, prepared, override)
         return {version: ensembles.compile_version(prepared, version, self._records) for version in prepared.versions}
 
     async def _started(
-        self, record: ModelRecord, prepared: Prepared, versions: Iterable[int]
+        self, record: ModelRecord, prepared: Prepared, versions: Iterable[int], slots: Slots
     ) -> dict[int, LoadingVersion]:
         started: dict[int, LoadingVersion] = {}
         errors: dict[int, ServingError] = {}
@@ -95,7 +98,7 @@ class Loader:
         async def start(version: int) -> None:
             _log.info("loading: %s:%d", record.name, version)
             try:
-                async with self._slots:
+                async with slots:
                     served = self._new_version(prepared, version)
                     await served.start()
             except Exception as cause:

@@ -6,6 +6,8 @@ Loads and unloads are the registry's own work: who asked for one may go, and it 
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from argosy_runtime.errors import ServingError, internal
@@ -16,7 +18,7 @@ from .folders import layout
 from .folders.catalog import Catalog
 from .folders.layout import ModelFolder
 from .folders.overrides import OverrideStore
-from .loading import Loader, NewVersion
+from .loading import Loader, NewVersion, Slots
 from .options import RepositoryOptions
 from .preparing import Preparer
 from .records import ModelRecord
@@ -25,6 +27,14 @@ from .serving.served import ServedVersion
 from .work import OwnedWork
 
 _log = logging.getLogger("argosy.repository")
+
+
+@dataclass(frozen=True, slots=True)
+class _Purpose:
+    """Who a load is for: ensembles that need it (a cycle ends there, and fails by its rule), or a model that waits."""
+
+    within: frozenset[str] = frozenset()
+    for_model: bool = False
 
 
 class Registry:
@@ -36,7 +46,8 @@ class Registry:
         self._records: dict[str, ModelRecord] = {}
         self._overrides = OverrideStore()
         self._retirement = Retirement(options.unload_grace, self._overrides)
-        self._loader = Loader(self._records, preparer, new_version, self._retirement, options.parallel_loads)
+        self._loader = Loader(self._records, preparer, new_version, self._retirement)
+        self._slots = asyncio.Semaphore(options.parallel_loads)
         self._work = OwnedWork()
 
     def scan(self) -> dict[str, ModelFolder]:
@@ -65,9 +76,12 @@ class Registry:
         """Load models, ensembles after their steps; the errors of those that failed."""
         return await self._work.run(self._load_many(list(folders)))
 
-    async def load(self, name: str, override: str | None, files: Mapping[str, bytes]) -> None:
-        """Load or reload one model, and an ensemble's steps before it. Raises ServingError."""
-        await self._work.run(self._load(name, override, files, frozenset()))
+    async def load(self, name: str, override: str | None, files: Mapping[str, bytes], for_model: bool = False) -> None:
+        """Load or reload one model, and an ensemble's steps before it. Raises ServingError.
+
+        `for_model`: a model asks, which may be on its way itself.
+        """
+        await self._work.run(self._load(name, override, files, _Purpose(for_model=for_model)))
 
     async def unload(self, name: str, unload_dependents: bool) -> None:
         """Take a model out of service; with `unload_dependents` also an ensemble's steps that nothing else uses, and
@@ -91,7 +105,7 @@ class Registry:
 
         async def load(folder: ModelFolder) -> None:
             try:
-                await self._load_folder(folder, None)
+                await self._load_folder(folder, None, _Purpose())
             except ServingError as error:
                 failures[folder.name] = error
 
@@ -105,26 +119,29 @@ class Registry:
             await load(by_name[name])
         return failures
 
-    async def _load(self, name: str, override: str | None, files: Mapping[str, bytes], within: frozenset[str]) -> None:
-        """`within` are the ensembles that this one is loaded for: a cycle ends there, and fails by its rule."""
+    async def _load(self, name: str, override: str | None, files: Mapping[str, bytes], purpose: _Purpose) -> None:
         if not files:
-            await self._load_with_steps(await self._folder(name), override, within)
+            await self._load_with_steps(await self._folder(name), override, purpose)
             return
         try:
             path = await self._overrides.write(name, override, files)
         except OSError as error:
             raise internal(f"failed to load '{name}', cannot keep its files: {error}") from error
         try:
-            await self._load_with_steps(await asyncio.to_thread(layout.read_folder, path), override, within)
+            await self._load_with_steps(await asyncio.to_thread(layout.read_folder, path), override, purpose)
         finally:
             self._overrides.release(path)
 
-    async def _load_with_steps(self, folder: ModelFolder, override: str | None, within: frozenset[str]) -> None:
-        outer = within | {folder.name}
+    async def _load_with_steps(self, folder: ModelFolder, override: str | None, purpose: _Purpose) -> None:
+        outer = replace(purpose, within=purpose.within | {folder.name})
         for step in ensembles.steps_of(folder, override):
-            if step not in outer and not self._is_loaded(step):
+            if step not in outer.within and not self._is_loaded(step):
                 await self._load(step, None, {}, outer)
-        await self._load_folder(folder, override, asked_for=not within)
+        await self._load_folder(folder, override, purpose)
+
+    def _slots_for(self, purpose: _Purpose) -> Slots:
+        """A model that is being opened holds a slot: what it waits for takes none, lest they wait for each other."""
+        return nullcontext() if purpose.for_model else self._slots
 
     def _is_loaded(self, name: str) -> bool:
         record = self._records.get(name)
@@ -147,15 +164,15 @@ class Registry:
             return folders[0]
         return layout.scan_all(self.options.paths, self.options.config_name)[name]
 
-    async def _load_folder(self, folder: ModelFolder, override: str | None, asked_for: bool = True) -> None:
+    async def _load_folder(self, folder: ModelFolder, override: str | None, purpose: _Purpose) -> None:
         record = self._records.setdefault(folder.name, ModelRecord(folder.name))
         async with record.lock:
             if override is None and record.folder == folder and record.prepared is not None:
                 override = record.override
             record.wanted = True
-            record.asked_for = record.asked_for or asked_for
+            record.asked_for = record.asked_for or not purpose.within
             try:
-                await self._loader.load(record, folder, override)
+                await self._loader.load(record, folder, override, self._slots_for(purpose))
             except ServingError as error:
                 _log.error("%s", error.message)
                 raise

@@ -218,3 +218,12 @@ async def test_a_model_that_dies_leaves_no_call_open(repository, serve, tmp_path
     open(seen, "w").close()  # noqa: ASYNC230
     while plane.statistics("streamer", "").model_stats[0].inference_stats.fail.count < 1:  # noqa: ASYNC110
         await asyncio.sleep(0.005)
+
+
+async def test_models_that_load_others_while_they_load_do_not_wait_for_each_other(repository, serve):
+    for name in ("one", "two"):
+        repository.add(name, initialize=f"pb_utils.load_model('under {name}')", config=FLOATS)
+        repository.add(f"under {name}", config=FLOATS)
+    plane = await serve(parallel_loads=1)
+    await asyncio.wait_for(asyncio.gather(plane.load("one", None, {}), plane.load("two", None, {})), 20)
+    assert [await value(plane, name, 2.0) for name in ("one", "two", "under one", "under two")] == [2.0] * 4
