@@ -21,8 +21,16 @@ from argosy_runtime.repository.serving.served import ServedModel
 
 
 def processes() -> list[psutil.Process]:
-    """Those that this one has started and that have not ended."""
-    return psutil.Process(os.getpid()).children(recursive=True)
+    """The models' processes that this one has started and that have not ended."""
+    started = psutil.Process(os.getpid()).children(recursive=True)
+    return [each for each in started if _is_a_models(each)]
+
+
+def _is_a_models(process: psutil.Process) -> bool:
+    try:
+        return "argosy_runtime.execution.process.worker" in process.cmdline()
+    except psutil.Error:
+        return False
 
 
 async def served(plane, name: str) -> None:
