@@ -49,6 +49,7 @@ from argosy.snapshot import FleetSnapshot, PoolSnapshot
 log = logging.getLogger(__name__)
 
 REFUSED_AGAIN_S = 15.0
+HELD_AGAIN_S = 2.0
 """How long until an object that was refused is tried again."""
 ELSEWHERE_AGAIN_S = 5.0
 """How long until a pool that still serves what another is to serve looks again whether that one does."""
@@ -167,7 +168,7 @@ class Reconciler:
         if not declared.every and not view.current:
             self._memory.pop(key, None)
             self._reservations.forget(key)
-        return self._clock() if again else _again(self._clock(), applied.refusals, moved, outcome.wake)
+        return self._clock() if again else _again(self._clock(), applied.refusals, moved, rendered.held, outcome.wake)
 
     def _decide(self, key: PoolKey, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
         """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
@@ -271,7 +272,7 @@ def _held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Ima
         ServerUpgrade(
             name=each.plan.name,
             outdated=each.plan.name in outdated,
-            ready=each.plan.name in reports and reports[each.plan.name].ready,
+            ready=each.plan.name in reports and reports[each.plan.name].ready and _is_reached(each, view.pods),
             settled=each.plan.name in reports and reports[each.plan.name].settled,
             relied_on=not each.routes.isdisjoint(draining),
         )
@@ -279,6 +280,15 @@ def _held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Ima
     ]
     allowed = may_upgrade(upgrades)
     return frozenset(each.name for each in upgrades if each.outdated and each.name not in allowed)
+
+
+def _is_reached(server: RenderedServer, pods: Iterable[PodView]) -> bool:
+    """Whether requests find their way to all that it serves: Services follow a Pod that is ready, by its labels.
+
+    Until then no other server may go, even if this one could answer.
+    """
+    mine = (pod for pod in pods if pod.server == server.plan.name and pod.ready and not pod.terminating)
+    return any(server.routes <= pod.routes for pod in mine)
 
 
 async def _all(*works: Iterable[Coroutine[Any, Any, None]], failure: Exception | None = None) -> None:
@@ -297,14 +307,20 @@ def _refused(refusals: Iterable[Refusal]) -> set[tuple[str, str]]:
 
 
 def _again(
-    now: datetime, refusals: Collection[Refusal], moved: Mapping[str, bool], wake: datetime | None
+    now: datetime,
+    refusals: Collection[Refusal],
+    moved: Mapping[str, bool],
+    held: Collection[str],
+    wake: datetime | None,
 ) -> datetime | None:
     """When to come back. Nobody tells when what stands in an object's way is gone, or a right is given; nor does a
-    pool hear of another's servers.
+    pool hear of another's servers, or of the labels that it writes itself, for which servers that are `held` wait.
     """
     due = [] if wake is None else [wake]
     if refusals:
         due.append(now + timedelta(seconds=REFUSED_AGAIN_S))
+    if held:
+        due.append(now + timedelta(seconds=HELD_AGAIN_S))
     if not all(moved.values()):
         due.append(now + timedelta(seconds=ELSEWHERE_AGAIN_S))
     return min(due, default=None)

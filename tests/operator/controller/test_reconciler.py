@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from tests.operator.controller.test_store import STATUS, model, pool, with_status
@@ -154,6 +155,27 @@ async def test_a_server_is_not_restarted_while_what_it_serves_drains_on_another(
     await rounds(writes, resources, observed(p=view)).reconcile(KEY)
     assert "Deployment n/p-0" in writes.keep
     view = replace(view, reports=one.reports, repositories=one.repositories, pods=one.pods)
+    await rounds(writes, resources, observed(p=view)).reconcile(KEY)
+    assert "Deployment n/p-0" in writes.objects
+
+
+@pytest.mark.parametrize("lacks", [{"ready": False}, {"routes": frozenset()}, {"terminating": True}], ids=str)
+async def test_a_server_is_not_restarted_before_requests_reach_another_that_was(lacks: dict[str, Any]) -> None:
+    resources, writes = Store(), FakeWriter()
+    for body in (pool(), model(minReplicas=2)):
+        resources.put(parsed_body(body))
+    one, other = serving("p-0"), serving("p-1")
+    view = PoolView(
+        (CurrentServer("p-0", "a", (), {"m": ()}), CurrentServer("p-1", "a", (), {"m": ()})),
+        (*one.reports, *other.reports),
+        (*one.repositories, *other.repositories),
+        pods=(*one.pods, replace(other.pods[0], **lacks)),
+        templates={"p-0": "older"},
+    )
+    wake = await rounds(writes, resources, observed(p=view)).reconcile(KEY)
+    assert "Deployment n/p-0" in writes.keep
+    assert wake is not None, "nobody tells of the labels that it writes itself"
+    view = replace(view, pods=(*one.pods, *other.pods))
     await rounds(writes, resources, observed(p=view)).reconcile(KEY)
     assert "Deployment n/p-0" in writes.objects
 
