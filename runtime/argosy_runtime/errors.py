@@ -43,9 +43,6 @@ class ServingError(Exception):
         self.message = message
         self.reason = reason
 
-    def __reduce__(self) -> tuple[type["ServingError"], tuple[ErrorKind, str, FailureReason | None]]:
-        return (ServingError, (self.kind, self.message, self.reason))
-
 
 class DecoupledModelError(ServingError):
     """Exactly one response was asked of a model that sends any number. The front ends put their own names before it."""

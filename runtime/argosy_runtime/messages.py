@@ -148,11 +148,6 @@ class InferRequest:
         self.plan = None
         self.raw = None
 
-    def __reduce__(self) -> tuple[object, ...]:
-        sequence = (self.sequence_id, self.sequence_start, self.sequence_end)
-        fields = (self.model_name, self.inputs, self.model_version, self.id, self.requested_outputs, self.parameters)
-        return (InferRequest, (*fields, *sequence, self.priority, self.timeout_us))
-
     @property
     def log_prefix(self) -> str:
         """How Triton begins the messages about a request."""
@@ -234,10 +229,6 @@ class InferResponse:
     def is_empty(self) -> bool:
         """A bare final flag: nothing a client that did not ask for it should see."""
         return self.error is None and not (self._outputs if self.plan is None else self.plan.outputs)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        fields = (self.model_name, self.model_version, self.id, self.outputs, self.parameters, self.error, self.final)
-        return (InferResponse, (*fields, self.repeated))
 
 
 def planned_response(plan: ResponsePlan, raw: Sequence[Data], final: bool = True) -> InferResponse:

@@ -13,22 +13,6 @@ Submit = Callable[[InferRequest, Deliver], Submission]
 HIGH_WATER = 64
 
 
-async def single_response(submit: Callable[..., Submission], request: InferRequest) -> InferResponse:
-    """The one response to a request. Raises ServingError where it may not enter; cancelled, it cancels the request."""
-    answer: asyncio.Future[InferResponse] = asyncio.get_running_loop().create_future()
-
-    def deliver(response: InferResponse) -> None:
-        if not answer.done():
-            answer.set_result(response)
-
-    submission = submit(request, deliver, single=True)
-    try:
-        return await answer
-    except asyncio.CancelledError:
-        submission.cancel()
-        raise
-
-
 class ResponseStream:
     """An asynchronous iterator over the responses to `request`. Leaving its `async with` cancels what is not over.
 

@@ -118,9 +118,6 @@ class Tensor:
         same = self.name == other.name and self.datatype == other.datatype and self.shape == other.shape
         return same and bool(np.array_equal(self.array, other.array))
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (Tensor, (self.name, self.datatype, self.array))
-
     def __repr__(self) -> str:
         return f"Tensor({self.name!r}, {self.datatype!r}, {self.array!r})"
 

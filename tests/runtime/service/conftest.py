@@ -11,7 +11,7 @@ import pytest
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
-from argosy_runtime.response_stream import ResponseStream, single_response
+from argosy_runtime.response_stream import ResponseStream
 
 CONFIG = """
 backend: "python"
@@ -131,9 +131,25 @@ def ask(name: str, *values: float, version: str = "", **fields: object) -> Infer
     return InferRequest(name, {"X": Tensor("X", "FP32", array)}, model_version=version, **fields)
 
 
+async def single_response(plane: DataPlane, request: InferRequest) -> InferResponse:
+    """The one response to a request. Raises ServingError where it may not enter; cancelled, it cancels the request."""
+    answer: asyncio.Future[InferResponse] = asyncio.get_running_loop().create_future()
+
+    def deliver(response: InferResponse) -> None:
+        if not answer.done():
+            answer.set_result(response)
+
+    submission = plane.submit(request, deliver, single=True)
+    try:
+        return await answer
+    except asyncio.CancelledError:
+        submission.cancel()
+        raise
+
+
 async def infer(plane: DataPlane, request: InferRequest) -> InferResponse:
     """The one response; its error is raised."""
-    response = await single_response(plane.submit, request)
+    response = await single_response(plane, request)
     if response.error is not None:
         raise response.error
     return response

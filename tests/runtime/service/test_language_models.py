@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 from tests.runtime.backends.test_transformers_backend import output, pbtxt, request, save_model
-from tests.runtime.service.conftest import Repository, Serve, infer, responses
+from tests.runtime.service.conftest import Repository, Serve, infer, responses, single_response
 
 from argosy_runtime.errors import DecoupledModelError
-from argosy_runtime.response_stream import single_response
 
 both = pytest.mark.parametrize("isolation", ["process", "thread"])
 
@@ -32,7 +31,7 @@ async def test_without_decoupling_each_request_has_one_answer(
     together = await asyncio.gather(*(infer(plane, request(number, new=3 + number)) for number in range(1, 5)))
     assert [len(output(response)) for response in alone] == [4, 5, 6, 7]
     assert [output(response) for response in together] == [output(response) for response in alone]
-    streamed = await single_response(plane.submit, request(1, streaming=True))
+    streamed = await single_response(plane, request(1, streaming=True))
     assert streamed.error is not None
     assert streamed.error.message == "Streaming is only supported in decoupled mode."
 
