@@ -5,6 +5,7 @@ perf_analyzer starts until it has ended, divided by the requests that the server
 """
 
 import json
+import resource
 import urllib.request
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ class Measured:
     """`rate` in requests/s, latencies in µs, `cpu_us` µs of CPU a request of the server's processes together.
 
     Of those, `server_us` are the server's own process' and the rest the models'; `kernel_us` are spent in the kernel.
+    `client_us` is what perf_analyzer itself spends on a request: the share of the machine that no server can save.
     """
 
     rate: float
@@ -32,6 +34,7 @@ class Measured:
     cpu_us: float
     server_us: float = 0.0
     kernel_us: float = 0.0
+    client_us: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,13 @@ class CpuTime:
 def measure(server: Server, load: Load, window_ms: int) -> Measured:
     """The load on one server, for three windows. Raises LoadError when it fails."""
     address = server.http if load.protocol == "http" else server.grpc
-    before, requests = cpu_time(server.process.pid), _requests(server, load.model)
+    before, requests, client = cpu_time(server.process.pid), _requests(server, load.model), _ended_children()
     arguments = [*load.arguments(), "-u", address, "-p", str(window_ms), *_WINDOWS]
     row = perf_analyzer(arguments, timeout_s=_LONGEST_SECONDS)[0]
-    after = cpu_time(server.process.pid)
+    after, client = cpu_time(server.process.pid), _ended_children() - client
     each = 1e6 / (_requests(server, load.model) - requests)
     total, own, kernel = after.total - before.total, after.own - before.own, after.kernel - before.kernel
-    return Measured(row.throughput, row.p50_us, row.p99_us, total * each, own * each, kernel * each)
+    return Measured(row.throughput, row.p50_us, row.p99_us, total * each, own * each, kernel * each, client * each)
 
 
 def cpu_time(pid: int) -> CpuTime:
@@ -66,6 +69,12 @@ def cpu_time(pid: int) -> CpuTime:
             continue
     total = sum(each.user + each.system for each in times)
     return CpuTime(total, times[0].user + times[0].system, sum(each.system for each in times))
+
+
+def _ended_children() -> float:
+    """Seconds of CPU time of the programs that this one has run and that have ended; servers run on."""
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return spent.ru_utime + spent.ru_stime
 
 
 def _requests(server: Server, model: str) -> int:

@@ -9,7 +9,7 @@ from rich.table import Table
 Row = Mapping[str, str | int | float]
 """model, protocol, concurrency, bytes; ratio, p99_ratio, cpu_ratio; and of each server the figures of `Measured`."""
 
-_FIGURES = ("rate", "p50_us", "p99_us", "cpu_us", "server_us", "kernel_us")
+_FIGURES = ("rate", "p50_us", "p99_us", "cpu_us", "server_us", "kernel_us", "client_us")
 COLUMNS = (
     "model",
     "protocol",
@@ -21,6 +21,7 @@ COLUMNS = (
     "p99",
     "CPU µs argosy",
     "triton",
+    "client",
 )
 
 
@@ -54,7 +55,7 @@ def cells(each: Row) -> list[str]:
     """A row's texts, in the columns' order."""
     whole = [f"{each[name]:.0f}" for name in ("argosy_rate", "triton_rate")]
     ratios = [f"{each[name]:.2f}" for name in ("ratio", "p99_ratio")]
-    cpu = [f"{each[name]:.0f}" for name in ("argosy_cpu_us", "triton_cpu_us")]
+    cpu = [f"{each[name]:.0f}" for name in ("argosy_cpu_us", "triton_cpu_us", "argosy_client_us")]
     return [*(str(each[name]) for name in ("model", "protocol", "concurrency", "bytes")), *whole, *ratios, *cpu]
 
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from argosy.api.engine.engine import Engine
 from argosy.api.model.batching import Batching
 from argosy.api.model.batchrules import BATCH_RULES
 from argosy.api.model.configfields import check_config
@@ -16,7 +17,6 @@ from argosy.api.model.declaredversions import (
     declared,
     declared_versions,
 )
-from argosy.api.model.engine import Engine
 from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
 from argosy.api.model.modelformat import ModelFormat

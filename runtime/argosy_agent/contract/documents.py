@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .fields import DocumentError, Fields, as_fields, file_name, number, unicode_text, uri
+from .fields import DocumentError, Fields, document, file_name, number, unicode_text, uri
 from .models import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 DESIRED_KEY = "repository.json"
@@ -65,7 +65,7 @@ def repository_text(repository: RenderedRepository) -> str:
 
 def parse_repository(text: str) -> RenderedRepository:
     """The repository in a text. Raises DocumentError, which names the field."""
-    return _repository(_document(text, DESIRED_KEY))
+    return _repository(document(text, DESIRED_KEY))
 
 
 def state_text(state: AgentState) -> str:
@@ -86,7 +86,7 @@ def state_text(state: AgentState) -> str:
 
 def parse_state(text: str) -> AgentState:
     """The state in a text. Raises DocumentError, which names the field."""
-    fields = _document(text, STATE_KEY)
+    fields = document(text, STATE_KEY)
     return AgentState(
         pod=fields.text("pod"),
         live=fields.flag("live"),
@@ -186,16 +186,6 @@ def _loaded(fields: Fields) -> LoadedModel:
         failure=FailureKind(fields.one_of("failure", FailureKind)) if failure else None,
         former=fields.flag("former", False),
     )
-
-
-def _document(text: str, name: str) -> Fields:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise DocumentError(f"{name} is not JSON: {error}") from error
-    except RecursionError as error:
-        raise DocumentError(f"{name} is nested too deeply") from error
-    return as_fields(value, name)
 
 
 def _text(value: Mapping[str, Any]) -> str:

@@ -1,8 +1,10 @@
 """Reading of JSON values that may be anything: each field is what it should be, or an error names it. Pure."""
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -39,10 +41,25 @@ class Fields:
         """A whole number that is not negative."""
         return number(self._value(key, default, int, "a whole number"), self.at(key))
 
+    def amount(self, key: str, default: float = _REQUIRED) -> float:
+        """A finite number."""
+        value = self.values.get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            self._value(key, default, float, "a finite number")
+            raise DocumentError(f"{self.at(key)} must be a finite number, not {value!r}")
+        return float(value)
+
     def numbers(self, key: str) -> tuple[int, ...]:
         """A list of whole numbers that are not negative; none where it is missing."""
         values = self._value(key, [], list, "a list")
         return tuple(number(value, f"{self.at(key)}[{index}]") for index, value in enumerate(values))
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        """A list of whole numbers, negative ones too; none where it is missing."""
+        values = self._value(key, [], list, "a list")
+        if any(isinstance(value, bool) or not isinstance(value, int) for value in values):
+            raise DocumentError(f"{self.at(key)} must be a list of whole numbers, not {values!r:.80}")
+        return tuple(values)
 
     def one_of(self, key: str, words: Iterable[str]) -> str:
         """One of these words."""
@@ -55,9 +72,9 @@ class Fields:
         """An object."""
         return as_fields(self._value(key, default, dict, "an object"), self.at(key))
 
-    def list(self, key: str) -> "tuple[Fields, ...]":
+    def list(self, key: str, default: "Sequence[Any]" = _REQUIRED) -> "tuple[Fields, ...]":
         """A list of objects."""
-        values = self._value(key, _REQUIRED, list, "a list")
+        values = self._value(key, default, list, "a list")
         return tuple(as_fields(value, f"{self.at(key)}[{index}]") for index, value in enumerate(values))
 
     def _value(self, key: str, default: Any, wanted: type, words: str) -> Any:
@@ -67,6 +84,17 @@ class Fields:
         if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
             raise DocumentError(f"{self.at(key)} must be {words}, not {value!r:.80}")
         return value
+
+
+def document(text: str, name: str) -> Fields:
+    """The JSON object in a text that is called `name`. Raises DocumentError where it is none."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise DocumentError(f"{name} is not JSON: {error}") from error
+    except RecursionError as error:
+        raise DocumentError(f"{name} is nested too deeply") from error
+    return as_fields(value, name)
 
 
 def as_fields(value: Any, path: str) -> Fields:

@@ -1,0 +1,224 @@
+"""What passes between the operator and a build: which engine is wanted, and how far it is. Pure.
+
+A build is named by all that it is asked (`BuildRequest.name`), its engine by what decides the engine's files
+(`engine_key`): two builds that ask for one engine, be it with other accuracy to show, share it.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class BuildState(StrEnum):
+    """Where a build is. READY and FAILED are final."""
+
+    PENDING = "Pending"
+    BUILDING = "Building"
+    VERIFYING = "Verifying"
+    READY = "Ready"
+    FAILED = "Failed"
+
+
+class BuildFailure(StrEnum):
+    """Why a build failed: a word that a condition's message begins with, and that people can look up."""
+
+    INVALID_OPTIONS = "InvalidOptions"
+    MODEL_UNAVAILABLE = "ModelUnavailable"
+    MODEL_INVALID = "ModelInvalid"
+    UNSUPPORTED_MODEL = "UnsupportedModel"
+    CALIBRATION_MISSING = "CalibrationMissing"
+    CALIBRATION_INVALID = "CalibrationInvalid"
+    BUILDER_MISSING = "BuilderMissing"
+    OUT_OF_MEMORY = "OutOfMemory"
+    OUT_OF_GPU_MEMORY = "OutOfGpuMemory"
+    DISK_FULL = "DiskFull"
+    DEADLINE_EXCEEDED = "DeadlineExceeded"
+    CRASHED = "Crashed"
+    IMAGE_UNAVAILABLE = "ImageUnavailable"
+    ENGINE_DIFFERS = "EngineDiffers"
+    ACCURACY_DATA_INVALID = "AccuracyDataInvalid"
+    ACCURACY_TOO_LOW = "AccuracyTooLow"
+    STORE_UNAVAILABLE = "StoreUnavailable"
+    STORE_FULL = "StoreFull"
+    BUILD_FAILED = "BuildFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class DataSource:
+    """Files of data, or a script; `secret` is the Secret with the credentials for them; empty: the pool's. Without a
+    `uri` there are none."""
+
+    uri: str = ""
+    digest: str = ""
+    secret: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """A tensor of the model: `data_type` as `TYPE_FP32`, `dims` without the batch, -1 where any size goes."""
+
+    name: str
+    data_type: str
+    dims: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the engine must show before it is published.
+
+    `metric` is empty where a `script` gives the number. `samples` 0 means all of the data.
+    """
+
+    data: DataSource
+    metric: str = ""
+    script: DataSource = DataSource()
+    minimum: float | None = None
+    maximum: float | None = None
+    baseline_precision: str = ""
+    samples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """One engine for one architecture.
+
+    `architecture` is a GPU's compute capability, as `9.0`, or a CPU's name, as `amd64`. `compiler` tells compilers
+    apart before one runs: the image. `store` is the URI below which engines are kept. `filename` is what a lone file of
+    the model is called. `precision` is empty for that of the files. `tensor` times `pipeline` GPUs run one copy.
+    `batch_sizes` are those to be fast at, besides `max_batch_size`. `skip` says why nothing is compared, where
+    something should be.
+    """
+
+    builder: str
+    architecture: str
+    compiler: str
+    store: str
+    model: DataSource
+    filename: str = ""
+    precision: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    inputs: tuple[TensorSpec, ...] = ()
+    outputs: tuple[TensorSpec, ...] = ()
+    max_batch_size: int = 0
+    batch_sizes: tuple[int, ...] = ()
+    tensor: int = 1
+    pipeline: int = 1
+    calibration: DataSource = DataSource()
+    calibration_samples: int = 0
+    gate: Gate | None = None
+    skip: str = ""
+
+    @property
+    def name(self) -> str:
+        """Twenty hexadecimal digits, the same for equal requests whatever order their mappings have."""
+        return digest_of(asdict(self))[:20]
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that the build takes; 0 for a CPU's architecture."""
+        return self.tensor * self.pipeline if self.architecture[:1].isdigit() else 0
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyReport:
+    """What the gate measured, of baseline and engine, over `samples` samples of the data with this digest.
+
+    `value` is what is held against the bounds: the metric's own number, or the script's. `baseline` and `engine` are
+    both sides' figures where the metric has one for each (perplexity, a task's score), and `delta` their difference.
+    `at` is RFC 3339.
+    """
+
+    metric: str
+    value: float
+    passed: bool
+    samples: int
+    data_digest: str
+    at: str
+    baseline: float | None = None
+    engine: float | None = None
+    delta: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    details: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """A transformer's sizes, as its `config.json` gives them; 0 where a model has none of it.
+
+    `parameters` counts all weights, `weight_bytes` what the engine's take; both 0 where nobody has counted.
+    """
+
+    layers: int
+    hidden_size: int
+    attention_heads: int
+    key_value_heads: int
+    head_size: int
+    intermediate_size: int = 0
+    vocabulary: int = 0
+    experts: int = 0
+    experts_per_token: int = 0
+    max_positions: int = 0
+    parameters: int = 0
+    weight_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BuildReport:
+    """What a build says of itself.
+
+    `pod` is the UID of the Pod that says it. `phase` is what it does now, `percent` of the whole, `line` the tool's
+    last words. READY has `key`, `uri` (where servers get the engine), `digest`, `size` in bytes; `cached`: the engine
+    was there already. `seconds` is how long it took. FAILED has `failure` and a `message` that a person can act on.
+    """
+
+    state: BuildState
+    pod: str = ""
+    phase: str = ""
+    percent: int = 0
+    line: str = ""
+    key: str = ""
+    uri: str = ""
+    digest: str = ""
+    size: int = 0
+    cached: bool = False
+    seconds: float = 0.0
+    compiler: str = ""
+    failure: BuildFailure | None = None
+    message: str = ""
+    accuracy: AccuracyReport | None = None
+    shape: ModelShape | None = None
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing more comes."""
+        return self.state in (BuildState.READY, BuildState.FAILED)
+
+
+def engine_key(request: BuildRequest, model: str, calibration: str, compiler: str) -> str:
+    """The engine's key: thirty-two hexadecimal digits of all that decides its files, and of nothing else.
+
+    `model` and `calibration` are the digests of the files that came, `compiler` the name and version of what compiles.
+    """
+    decides = {
+        "model": model,
+        "builder": request.builder,
+        "precision": request.precision,
+        "options": request.options,
+        "inputs": [asdict(each) for each in request.inputs],
+        "outputs": [asdict(each) for each in request.outputs],
+        "batch": [request.max_batch_size, *sorted(set(request.batch_sizes))],
+        "parallelism": [request.tensor, request.pipeline],
+        "calibration": [calibration, request.calibration_samples if calibration else 0],
+        "architecture": request.architecture,
+        "compiler": compiler,
+    }
+    return digest_of(decides)[:32]
+
+
+def digest_of(value: Any) -> str:
+    """The SHA-256 of a JSON value, whatever order its objects have."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
