@@ -1,0 +1,101 @@
+"""What a builder is: how the frame asks it for an engine, phase by phase, and what it raises.
+
+A builder is a sub-package with an object `BUILDER` of the form of `Builder`, and a row in `registry`. Everything here
+is called in the build's own process; work that may crash, hang or fill the memory goes into a child (`process`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from argosy_agent.contract.builds import BuildFailure, BuildRequest, ModelShape
+
+Array = NDArray[Any]
+Progress = Callable[[int, str], None]
+"""Told of (percent of the phase, the tool's last line); -1 percent where only the line is new."""
+
+
+class BuildError(Exception):
+    """The build failed. The message names the field and the way out.
+
+    `passes`: another try may succeed with nothing changed (a store that does not answer), so the Job tries again.
+    """
+
+    def __init__(self, failure: BuildFailure, message: str, *, passes: bool = False) -> None:
+        super().__init__(message)
+        self.failure, self.message, self.passes = failure, message, passes
+
+
+def _silent(percent: int, line: str) -> None:
+    """Progress that nobody follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildJob:
+    """One engine to build: what is asked, and the folders with the files that came for it.
+
+    `calibration` is None where the request names no data.
+    """
+
+    request: BuildRequest
+    model: Path
+    calibration: Path | None = None
+    progress: Progress = field(default=_silent, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """Where one phase works: `out` is its own folder, empty at first; `finished` are the earlier phases' by name."""
+
+    out: Path
+    finished: Mapping[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A step that is not repeated once it is finished, in this process or a later one.
+
+    `weight` is its share of the time, beside the other phases'. `run` leaves its output in `Workspace.out` and keeps
+    nothing elsewhere; the last phase's output is the engine. Raises BuildError.
+    """
+
+    name: str
+    weight: int
+    run: Callable[[Workspace], None]
+
+
+class Runner(Protocol):
+    """A model or an engine that answers: what the gate compares."""
+
+    def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """The outputs by name, of inputs by name with the batch as first axis (if the model has one). BuildError."""
+
+
+class Builder(Protocol):
+    """A compiler of engines."""
+
+    @property
+    def name(self) -> str:
+        """As `spec.engine.builder` says it."""
+
+    def compiler(self) -> str:
+        """Name and version of what decides the engine's files, as `onnxruntime 1.31.1`. BuildError: BUILDER_MISSING."""
+
+    def phases(self, job: BuildJob) -> Sequence[Phase]:
+        """The steps, in order. BuildError where the options or the model cannot lead to an engine."""
+
+    def check(self, job: BuildJob, folder: Path) -> None:
+        """Read back from the finished engine what was asked of it. BuildError: ENGINE_DIFFERS."""
+
+    def shape(self, job: BuildJob) -> ModelShape | None:
+        """A language model's sizes; None where the model tells none."""
+
+    def runner(self, folder: Path, request: BuildRequest) -> AbstractContextManager[Runner]:
+        """Opens the model's files or the engine's, whichever the folder holds. BuildError."""
+
+
+__all__ = ["Array", "BuildError", "BuildJob", "Builder", "Phase", "Progress", "Runner", "Workspace"]
