@@ -11,6 +11,10 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+FINAL_EXIT_CODE = 78
+"""What a builder exits with when trying again would change nothing (sysexits.h: EX_CONFIG). After any other that
+is not 0 its Job starts it again, and it goes on behind the last phase that was finished."""
+
 
 class BuildState(StrEnum):
     """Where a build is. READY and FAILED are final."""
