@@ -153,7 +153,8 @@ class AccuracyReport:
 class ModelShape:
     """A transformer's sizes, as its `config.json` gives them; 0 where a model has none of it.
 
-    `parameters` counts all weights, `weight_bytes` what the engine's take; both 0 where nobody has counted.
+    `parameters` counts all weights, `embedding_parameters` those of them in the embeddings and the output layer, which
+    stay at 16 bits when the others are quantized; `weight_bytes` is what the engine's take. 0 where nobody has counted.
     """
 
     layers: int
@@ -167,6 +168,7 @@ class ModelShape:
     experts_per_token: int = 0
     max_positions: int = 0
     parameters: int = 0
+    embedding_parameters: int = 0
     weight_bytes: int = 0
 
 
