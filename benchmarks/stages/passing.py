@@ -115,7 +115,7 @@ async def serving(trace: Trace) -> tuple[DataPlane, LocalInstance]:
         made.append(LocalInstance(trace, *arguments))
         return made[-1]
 
-    plane = DataPlane(RepositoryOptions((MODELS,), ControlMode.EXPLICIT, ("identity",)), [])
+    plane = DataPlane(RepositoryOptions((MODELS,), ControlMode.EXPLICIT, ("identity",)), {})
     with patch.object(served, "ProcessInstance", instance):
         failures = await plane.start()
     if failures:

@@ -42,12 +42,15 @@ _log = logging.getLogger("argosy.dataplane")
 
 
 class DataPlane:
-    """The server's whole service, without a protocol. All methods run on the event loop."""
+    """The server's whole service, without a protocol. All methods run on the event loop.
+
+    `gpus` are those it may use: ordinal to compute capability, such as "9.0".
+    """
 
     def __init__(
         self,
         options: RepositoryOptions,
-        gpus: Sequence[int],
+        gpus: Mapping[int, str],
         server_id: str = SERVER_NAME,
         strict_readiness: bool = True,
         log: LogSettings | None = None,

@@ -36,7 +36,7 @@ class Server:
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
-        gpus = [gpu.ordinal for gpu in visible_gpus()]
+        gpus = {gpu.ordinal: gpu.compute_capability for gpu in visible_gpus()}
         self.dataplane = DataPlane(
             options.repository, gpus, options.server_id, options.strict_readiness, log=options.log
         )

@@ -43,7 +43,7 @@ async def plane(repository: Repository) -> AsyncIterator[Callable[[], Awaitable[
     async def start() -> DataPlane:
         settings: dict[str, Any] = {"load_timeout": 120.0, "unload_grace": 5.0}
         paths: tuple[Path, ...] = (repository.path,)
-        gpus = [device.ordinal for device in visible_gpus()]
+        gpus = {device.ordinal: device.compute_capability for device in visible_gpus()}
         planes.append(DataPlane(RepositoryOptions(paths, ControlMode.EXPLICIT, **settings), gpus=gpus))
         await planes[-1].start()
         return planes[-1]

@@ -8,7 +8,7 @@ from pydantic import Field
 from argosy.api.engine.engine import Engine
 from argosy.api.model.batching import Batching
 from argosy.api.model.batchrules import BATCH_RULES
-from argosy.api.model.configfields import check_config
+from argosy.api.model.configfields import OWN_FILES, check_config, check_own_files
 from argosy.api.model.declaredversions import (
     BY_VERSION,
     MAX_VERSIONS,
@@ -118,6 +118,14 @@ def _builder_reads_format(spec: "InferenceModelSpec") -> Iterator[Fault]:
 
 def _config_fields(spec: "InferenceModelSpec") -> Iterator[Fault]:
     for fault in check_config(spec.config):
+        yield Fault(fault.message, ("config", *fault.path))
+
+
+def _own_files(spec: "InferenceModelSpec") -> Iterator[Fault]:
+    if spec.engine is not None and OWN_FILES in spec.config:
+        yield Fault("is decided by spec.engine; leave one of them out", ("config", OWN_FILES))
+        return
+    for fault in check_own_files(spec.config, spec.backend):
         yield Fault(fault.message, ("config", *fault.path))
 
 
@@ -268,6 +276,7 @@ class InferenceModelSpec(ApiModel):
         Rule(("inputs", "outputs", "model_format", "engine"), _shape_tensors_need_tensorrt),
         Rule(("model_format", "engine"), _builder_reads_format),
         Rule(("config",), _config_fields),
+        Rule(("config", "engine", "model_format"), _own_files),
     )
 
     @property

@@ -14,6 +14,7 @@ from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.completing import complete_in_thread
 from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.modelconfig import ConfigError, check, check_structure, normalize, parse_json, parse_text
+from argosy_runtime.modelconfig.modelfiles import first_gpu, for_device
 from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import require
 
@@ -59,11 +60,12 @@ class Prepared:
 
 
 class Preparer:
-    """Prepares models for one machine. `gpus` are the ordinals that may be used."""
+    """Prepares models for one machine. `gpus` are those that may be used: ordinal to compute capability."""
 
-    def __init__(self, options: RepositoryOptions, gpus: Sequence[int], calls: ServerCalls) -> None:
+    def __init__(self, options: RepositoryOptions, gpus: Mapping[int, str], calls: ServerCalls) -> None:
         self._options = options
         self._gpus = gpus
+        self._ordinals = tuple(gpus)
         self._calls = calls
 
     def poll(self, folder: ModelFolder, override: str | None = None) -> Prepared:
@@ -83,14 +85,26 @@ class Preparer:
         folder, config = polled.folder, polled.config
         try:
             if not polled.is_ensemble:
-                config = await self._autofill(folder, config, polled.versions[0])
-            config = normalize(config, folder.name, folder.first_files, self._gpus)
+                config = await self._autofilled(folder, config, polled.versions[0])
+            config = normalize(config, folder.name, folder.first_files, self._ordinals)
         except ConfigError as error:
             raise invalid(str(error)) from error
-        _raise_if_any([*check(config, folder.name), *check_placement(config, self._gpus)])
+        _raise_if_any([*check(config, folder.name), *check_placement(config, self._ordinals)])
         unsupported.refuse(config)
         labels = await asyncio.to_thread(_read_labels, folder.path, config)
         return replace(polled, config=config, labels=labels)
+
+    async def _autofilled(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
+        """Completed from the file that the model's first GPU opens; the default file's name stays as it was."""
+        gpu = first_gpu(config, self._gpus)
+        own = for_device(config, None if gpu is None else self._gpus[gpu])
+        found = await self._autofill(folder, own, version)
+        if own is config:
+            return found
+        completed = ModelConfig()
+        completed.CopyFrom(found)
+        completed.default_model_filename = config.default_model_filename
+        return completed
 
     async def _autofill(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
         """Let the backend add what the model file knows, where the model's own code may run: not in this process."""

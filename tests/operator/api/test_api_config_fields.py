@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy.api.model.configfields import GOVERNED, check_config
+from argosy.api.model.configfields import GOVERNED, check_config, check_own_files
 from argosy.api.problems import field_path
 
 
@@ -74,3 +74,35 @@ def test_what_the_schema_does_not_allow_is_named(config: dict[str, Any], path: s
     assert len(problems) == 1
     assert problems[0][0] == path
     assert said in problems[0][1]
+
+
+def own_files(backend: str = "tensorrt", **files: Any) -> list[tuple[str, str]]:
+    found = check_own_files({"cc_model_filenames": {key.strip("_"): name for key, name in files.items()}}, backend)
+    return [(field_path(fault.path), fault.message) for fault in found]
+
+
+def test_a_file_for_each_compute_capability_passes() -> None:
+    assert check_config({"cc_model_filenames": {"8.0": "a.plan", "12.0": "b/c.plan"}}) == []
+    for backend in ("tensorrt", "onnxruntime", "pytorch"):
+        assert own_files(backend, **{"8.0": "a.plan", "12.0": "b/c.plan"}) == []
+
+
+@pytest.mark.parametrize("key", ["90", "sm_90", "9", "9.0a", "09.0", "H100", "8.10"])
+def test_a_key_that_no_gpu_has_is_refused(key: str) -> None:
+    ((path, message),) = own_files(**{key: "a.plan"})
+    assert key in path
+    assert path.startswith("cc_model_filenames")
+    assert message == "is no compute capability; write major.minor, such as 8.0 or 12.0"
+
+
+@pytest.mark.parametrize("name", ["", " ", "/etc/model.plan", "../2/model.plan", "a/../../b"])
+def test_a_file_outside_the_version_is_refused(name: str) -> None:
+    ((path, message),) = own_files(**{"9.0": name})
+    assert "9.0" in path
+    assert message == f"expected a file of the version's folder; found {name!r}"
+
+
+def test_a_backend_that_reads_no_such_files_is_told() -> None:
+    assert own_files("python", **{"9.0": "a.py"}) == [
+        ("cc_model_filenames", "backend python opens one file on every GPU; leave it out")
+    ]

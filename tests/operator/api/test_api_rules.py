@@ -299,6 +299,16 @@ MODEL: list[Case] = [
         "already queries[0]",
     ),
     ({"config": {"max_batch_size": 4}}, "spec.config.max_batch_size", "is decided by spec.maxBatchSize"),
+    (
+        {"config": {"cc_model_filenames": {"9.0": "h100.plan"}}},
+        "spec.config.cc_model_filenames",
+        "is decided by spec.engine; leave one of them out",
+    ),
+    (
+        {"config": {"cc_model_filenames": {"sm_90": "h100.plan"}}, "engine": ...},
+        "spec.config.cc_model_filenames.sm_90",
+        "is no compute capability; write major.minor",
+    ),
     ({"config": {"optimisation": {}}}, "spec.config.optimisation", "did you mean 'optimization'?"),
 ]
 ENSEMBLE: list[Case] = [

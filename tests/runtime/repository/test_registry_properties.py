@@ -111,7 +111,7 @@ class World:
             self.write(name, 0)
         options = RepositoryOptions((path,), ControlMode.EXPLICIT, autocomplete=False, parallel_loads=2)
         self.registry = Registry(
-            options, Preparer(options, [], None), lambda prepared, version: FakeVersion(self, prepared, version)
+            options, Preparer(options, {}, None), lambda prepared, version: FakeVersion(self, prepared, version)
         )
 
     def write(self, name: str, choice: int) -> None:

@@ -81,7 +81,7 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
 
     async def start(mode: ControlMode = ControlMode.EXPLICIT, **options: object) -> DataPlane:
         settings = {"load_timeout": 30.0, "unload_grace": 5.0, **options}
-        plane = DataPlane(RepositoryOptions((repository.path,), mode, **settings), gpus=[])
+        plane = DataPlane(RepositoryOptions((repository.path,), mode, **settings), gpus={})
         planes.append(plane)
         await plane.start()
         return plane

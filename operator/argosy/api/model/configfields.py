@@ -4,14 +4,16 @@ Values take the JSON form that `config.pbtxt` fields have in Triton's own APIs: 
 by name, lists for repeated fields, maps for maps.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from tritonclient.grpc.model_config_pb2 import DESCRIPTOR
 
 from argosy.api.values.base import Fault
 from argosy.api.values.nearest import did_you_mean
+from argosy_runtime.modelconfig.modelfiles import BY_COMPUTE_CAPABILITY
 
 GOVERNED = {
     "name": "metadata.name",
@@ -25,7 +27,6 @@ GOVERNED = {
     "sequence_batching": "spec.sequence",
     "ensemble_scheduling": "an Ensemble's spec.steps",
     "instance_group": "spec.instances or spec.instanceGroups, spec.footprint and spec.parallelism",
-    "cc_model_filenames": "spec.engine",
 }
 """ModelConfig's fields that a field of the spec already decides."""
 
@@ -57,7 +58,11 @@ ENSEMBLE_GOVERNED = {
 }
 """The same of an ensemble, which also has nothing of what says how a model is executed."""
 
+OWN_FILES: Final = "cc_model_filenames"
+"""The field that names a file for each compute capability, where no engine is built."""
+
 Path = tuple[str | int, ...]
+_CAPABILITY = re.compile(r"[1-9][0-9]*\.[0-9]")
 _INTEGERS = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
@@ -76,6 +81,24 @@ def check_config(config: dict[str, Any], decided: Mapping[str, str] = GOVERNED) 
     ]
     free = {name: value for name, value in config.items() if name not in decided}
     return [*governed, *_message(model_config, free, ())]
+
+
+def check_own_files(config: dict[str, Any], backend: str) -> Iterator[Fault]:
+    """What is wrong with `cc_model_filenames`: a key that no GPU has would be without effect and unnoticed."""
+    files = config.get(OWN_FILES)
+    if not isinstance(files, dict):
+        return
+    if files and backend not in BY_COMPUTE_CAPABILITY:
+        yield Fault(f"backend {backend} opens one file on every GPU; leave it out", (OWN_FILES,))
+    for key, name in files.items():
+        if not _CAPABILITY.fullmatch(str(key)):
+            yield Fault("is no compute capability; write major.minor, such as 8.0 or 12.0", (OWN_FILES, str(key)))
+        elif isinstance(name, str) and not _is_below_the_version(name):
+            yield Fault(f"expected a file of the version's folder; found {name!r}", (OWN_FILES, str(key)))
+
+
+def _is_below_the_version(name: str) -> bool:
+    return bool(name.strip()) and not name.startswith("/") and ".." not in name.split("/")
 
 
 def _message(schema: Descriptor, value: Any, path: Path) -> Iterator[Fault]:

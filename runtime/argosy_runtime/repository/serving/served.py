@@ -19,6 +19,7 @@ from argosy_runtime.execution.process.instance import ProcessInstance
 from argosy_runtime.execution.thread import ThreadInstance
 from argosy_runtime.messages import Deliver, InferRequest, Submission
 from argosy_runtime.modelconfig import InstancePlacement, instances
+from argosy_runtime.modelconfig.modelfiles import for_device
 from argosy_runtime.repository.options import RepositoryOptions
 from argosy_runtime.repository.preparing import Prepared, load_timeout
 from argosy_runtime.scheduling.admission import Admission
@@ -78,7 +79,7 @@ class ServedModel:
         self,
         prepared: Prepared,
         version: int,
-        gpus: Sequence[int],
+        gpus: Mapping[int, str],
         calls: ServerCalls,
         options: RepositoryOptions,
     ):
@@ -95,7 +96,8 @@ class ServedModel:
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()
-        placements = [place for place in instances(self.config, gpus) if not place.passive]
+        self._gpus = gpus
+        placements = [place for place in instances(self.config, tuple(gpus)) if not place.passive]
         makers = [self._maker(place) for place in placements]
         rules = BatchingRules.of(self.config)
         self._dispatcher = Dispatcher(
@@ -109,8 +111,9 @@ class ServedModel:
         )
 
     def _maker(self, place: InstancePlacement) -> NewInstance:
+        capability = self._gpus.get(place.device_id) if place.kind == "KIND_GPU" else None
         spec = InstanceSpec(
-            config=self.config,
+            config=for_device(self.config, capability),
             version=self.version,
             model_dir=self._folder.path,
             version_dir=self._folder.version_path(self.version),
