@@ -29,6 +29,13 @@ class BuildError(Exception):
         super().__init__(message)
         self.failure, self.message, self.passes = failure, message, passes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _build_error, (self.failure, self.message, self.passes)
+
+
+def _build_error(failure: BuildFailure, message: str, passes: bool) -> BuildError:
+    return BuildError(failure, message, passes=passes)
+
 
 def _silent(percent: int, line: str) -> None:
     """Progress that nobody follows."""

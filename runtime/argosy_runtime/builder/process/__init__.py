@@ -1,0 +1,12 @@
+"""Work that may crash, hang, or fill the memory or the disk, in processes of their own.
+
+`tool` runs a command, `call` a Python function, `isolated` a builder's runner. What became of a process is told by
+`causes` (*pure*), whether it still does anything by `liveness` (*pure*).
+"""
+
+from .calls import call
+from .causes import Cause
+from .runners import isolated
+from .tools import Limits, tool
+
+__all__ = ["Cause", "Limits", "call", "isolated", "tool"]
