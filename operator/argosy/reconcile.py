@@ -12,6 +12,7 @@ from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.fleet.builds.planned import PlannedBuild
 from argosy.fleet.demand.members import Members
 from argosy.fleet.demand.pool_facts import LoadedVersions, pool_facts
 from argosy.fleet.facts import CurrentServer, Node, PoolFacts
@@ -37,7 +38,7 @@ class Outcome:
     """What there should be: the plan, the next step of each pool's servers, every resource's status.
 
     `facts` are what the plan was made from. `valid` is the form of each resource that is acted upon, by identity.
-    `wake` is when to ask again though nothing changes.
+    `builds` are those that each pool's models ask for. `wake` is when to ask again though nothing changes.
     """
 
     plan: FleetPlan
@@ -47,6 +48,7 @@ class Outcome:
     problems: tuple[Problem, ...] = ()
     valid: Mapping[str, Resource] = field(default_factory=dict)
     wake: datetime | None = None
+    builds: Mapping[PoolKey, tuple[PlannedBuild, ...]] = field(default_factory=dict)
 
     def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
         """The servers there should be in a pool, those that drain too."""

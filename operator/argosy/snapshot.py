@@ -7,6 +7,7 @@ from datetime import datetime
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.values.identity import PoolKey
+from argosy.fleet.builds.observed import ObservedBuild
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.status.statuses import Status
@@ -20,7 +21,7 @@ class PoolSnapshot:
     `servers`: where each sits, as it was last decided. `reports`: what each says of itself. `repositories`: what each
     last loaded; `served`: what it had ready when it was last heard of. `drain_since`: from when what drains is not
     routed to. `elsewhere`: names that a pool which takes no part here is to serve by now, and whether requests reach
-    them there.
+    them there. `builds`: what is known of the pool's builds, by `BuildRequest.name`.
     """
 
     servers: tuple[CurrentServer, ...] = ()
@@ -29,6 +30,7 @@ class PoolSnapshot:
     served: tuple[RenderedRepository, ...] = ()
     drain_since: Mapping[Binding, datetime] = field(default_factory=dict)
     elsewhere: Mapping[str, bool] = field(default_factory=dict)
+    builds: Mapping[str, ObservedBuild] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,8 @@ class FleetSnapshot:
 
     By identity: `statuses` as they were last written, `valid` the form of each resource that was acted upon before,
     `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `refusals` are
-    what could not be applied last time. `claimed` are GPUs that pools which take no part here ask for.
+    what could not be applied last time. `claimed` are GPUs that pools which take no part here ask for. `build_image` is
+    the image that builds engines where a model names none.
     """
 
     resources: tuple[Resource, ...]
@@ -56,6 +59,7 @@ class FleetSnapshot:
     grpc_addresses: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
     claimed: frozenset[Device] = frozenset()
+    build_image: str = ""
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
         """What stands of a pool's servers."""

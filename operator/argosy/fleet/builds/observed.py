@@ -1,0 +1,56 @@
+"""What is known of a build: its Job, and what it says of itself."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildState
+
+
+class JobState(StrEnum):
+    """What became of a build's Job (of its process, on a laptop)."""
+
+    ABSENT = "Absent"
+    ACTIVE = "Active"
+    COMPLETE = "Complete"
+    FAILED = "Failed"
+
+
+_OF_JOBS = {
+    JobState.ABSENT: BuildState.PENDING,
+    JobState.ACTIVE: BuildState.BUILDING,
+    JobState.COMPLETE: BuildState.PENDING,
+    JobState.FAILED: BuildState.FAILED,
+}
+"""How a build stands of which the Job alone tells. One that is complete and left no report is made anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedBuild:
+    """One build, by `BuildRequest.name`. A `report` that is final is the last word, whatever the Job does.
+
+    `node` is where it runs or is to run; `gpus` are those of the node that it holds and that the snapshot's nodes do
+    not show as withheld: none where its Pod is counted among those that hold GPUs already. `trouble` says in words why
+    it does not run. `failure` and `trouble` say why its Job FAILED, where the build itself could not.
+    """
+
+    name: str
+    report: BuildReport | None = None
+    job: JobState = JobState.ABSENT
+    node: str = ""
+    gpus: tuple[int, ...] = ()
+    trouble: str = ""
+    failure: BuildFailure | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.state in (BuildState.READY, BuildState.FAILED)
+
+    @property
+    def state(self) -> BuildState:
+        """Where it is, by its report and its Job together."""
+        if self.report is not None and self.report.is_final:
+            return self.report.state
+        if self.job is JobState.ACTIVE and self.report is not None and self.report.state is BuildState.VERIFYING:
+            return BuildState.VERIFYING
+        return _OF_JOBS[self.job]

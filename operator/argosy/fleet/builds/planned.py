@@ -1,0 +1,37 @@
+"""What is decided of a build: whether it runs now, where, and on which GPUs."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from argosy_agent.contract.builds import BuildRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBuild:
+    """One build that a model asks for; what nobody asks for any more is not planned.
+
+    `start`: its Job is to stand now, on `node` with the GPUs of these indexes (in a cluster their number counts). A
+    build for a CPU has no GPUs, and no node where any of the pool's of its architecture will do. One that is over does
+    not start, and neither does one that `waits`, which says in words for what. `timeout` is how long it may take,
+    `memory` what it asks for in bytes, 0 for no request. `owners` are the identities of the models that ask for it.
+    """
+
+    request: BuildRequest
+    owners: tuple[str, ...]
+    timeout: timedelta
+    memory: int = 0
+    start: bool = False
+    node: str = ""
+    gpus: tuple[int, ...] = ()
+    waits: str = ""
+    is_over: bool = False
+
+    @property
+    def name(self) -> str:
+        """What names its Job and its report."""
+        return self.request.name
+
+    @property
+    def image(self) -> str:
+        """The image that it runs in."""
+        return self.request.compiler
