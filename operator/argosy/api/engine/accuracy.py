@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from argosy.api.values.base import ApiModel, Fault, Number, Rule
+from argosy.api.values.base import ApiModel, Fault, Int, Number, Rule
 from argosy.api.values.bounds import in_order
 from argosy.api.values.storage import StorageUri
 
@@ -18,9 +18,12 @@ class Metric(StrEnum):
     """How an engine's answers are compared with the baseline's."""
 
     MAX_ABSOLUTE_ERROR = "max_absolute_error"
+    MEAN_ABSOLUTE_ERROR = "mean_absolute_error"
     MEAN_SQUARED_ERROR = "mean_squared_error"
     COSINE_SIMILARITY = "cosine_similarity"
     TOP1_AGREEMENT = "top1_agreement"
+    ACCURACY_DROP = "accuracy_drop"
+    F1_DROP = "f1_drop"
     PERPLEXITY_RATIO = "perplexity_ratio"
 
     @property
@@ -67,7 +70,7 @@ def _bound(accuracy: "Accuracy") -> str:
     return "min" if accuracy.compared_by.higher_is_better else "max"
 
 
-_COMPARED = ("metric", "min", "max", "data_uri", "script")
+_COMPARED = ("metric", "min", "max", "data_uri", "samples", "script")
 
 
 class Accuracy(ApiModel):
@@ -84,12 +87,17 @@ class Accuracy(ApiModel):
     )
     data_uri: StorageUri | None = Field(
         default=None,
-        description="The inputs to compare on, by the same schemes as storageUri. Required unless skipped.",
+        description="What to compare on, by the same schemes as storageUri: .npz, .npy or .jsonl files, by input; "
+        "`labels` for the metrics that end in _drop, `text` for perplexity. Required unless skipped.",
+    )
+    samples: Int | None = Field(
+        default=None, ge=1, le=2**31 - 1, description="How many samples of the data are compared. Default: all."
     )
     script: StorageUri | None = Field(
         default=None,
-        description="A Python file with `score(baseline, engine)`, which gives a number of both answers, in place "
-        "of a metric. Default: none.",
+        description="A Python file with `score(baseline, engine)` or `score(baseline, engine, data)`, which gives a "
+        "number of both answers, in place of a metric; each is a mapping of arrays by tensor, samples first. "
+        "Default: none.",
     )
     baseline_precision: Precision = Field(
         default=Precision.FP16, description="The precision of the baseline. Default: fp16."
@@ -106,7 +114,7 @@ class Accuracy(ApiModel):
             (*_COMPARED, "skip"),
             _skipped_or_shown,
             cel="has(self.skip) ? !has(self.metric) && !has(self.min) && !has(self.max) && !has(self.dataUri) && "
-            "!has(self.script) : has(self.dataUri) && (has(self.min) || has(self.max))",
+            "!has(self.samples) && !has(self.script) : has(self.dataUri) && (has(self.min) || has(self.max))",
             says="set dataUri and min or max, or skip alone, with the reason",
         ),
         Rule(

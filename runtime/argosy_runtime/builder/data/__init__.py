@@ -1,0 +1,9 @@
+"""Data to calibrate with and to compare on: files become samples, whatever asks for them.
+
+`samples`: what a sample is and how a folder is read. `arrays`: .npz and .npy. `lines`: .jsonl. Nothing here knows a
+builder or a metric.
+"""
+
+from .samples import Purpose, Samples, read_samples
+
+__all__ = ["Purpose", "Samples", "read_samples"]
