@@ -12,7 +12,7 @@ from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.builds.planned import PlannedBuild
+from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.demand.members import Members
 from argosy.fleet.demand.pool_facts import LoadedVersions, pool_facts
 from argosy.fleet.facts import CurrentServer, Node, PoolFacts

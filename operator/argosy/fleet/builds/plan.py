@@ -1,7 +1,6 @@
 """What is decided of a build: whether it runs now, where, and on which GPUs."""
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 from argosy_agent.contract.builds import BuildRequest
 
@@ -12,14 +11,15 @@ class PlannedBuild:
 
     `start`: its Job is to stand now, on `node` with the GPUs of these indexes (in a cluster their number counts). A
     build for a CPU has no GPUs, and no node where any of the pool's of its architecture will do. One that is over does
-    not start, and neither does one that `waits`, which says in words for what. `timeout` is how long it may take,
-    `memory` what it asks for in bytes, 0 for no request. `owners` are the identities of the models that ask for it.
+    not start, and neither does one that `waits`, which says in words for what. `timeout` is how long it may take, in
+    milliseconds, `memory` what it asks for in bytes, if anything. `owners` are the identities of the models that ask
+    for it.
     """
 
     request: BuildRequest
     owners: tuple[str, ...]
-    timeout: timedelta
-    memory: int = 0
+    timeout: int
+    memory: int | None = None
     start: bool = False
     node: str = ""
     gpus: tuple[int, ...] = ()
