@@ -31,7 +31,7 @@ _Value = TypeVar("_Value")
 
 def request_text(request: BuildRequest) -> str:
     """A request as JSON, indented for people."""
-    return _text(asdict(request))
+    return text_of(asdict(request))
 
 
 def parse_request(text: str) -> BuildRequest:
@@ -42,7 +42,7 @@ def parse_request(text: str) -> BuildRequest:
         architecture=fields.text("architecture"),
         compiler=fields.text("compiler"),
         store=uri(fields.text("store"), fields.at("store")),
-        model=_data(fields.mapping("model")),
+        model=to_data(fields.mapping("model")),
         filename=_file_name(fields, "filename"),
         precision=fields.text("precision", ""),
         options=fields.mapping("options", {}).values,
@@ -52,7 +52,7 @@ def parse_request(text: str) -> BuildRequest:
         batch_sizes=fields.numbers("batch_sizes"),
         tensor=fields.number("tensor", 1),
         pipeline=fields.number("pipeline", 1),
-        calibration=_data(fields.mapping("calibration", {})),
+        calibration=to_data(fields.mapping("calibration", {})),
         calibration_samples=fields.number("calibration_samples", 0),
         gate=_optional(fields, "gate", _gate),
         skip=fields.text("skip", ""),
@@ -61,7 +61,7 @@ def parse_request(text: str) -> BuildRequest:
 
 def report_text(report: BuildReport) -> str:
     """A report as JSON, indented for people."""
-    return _text(asdict(report))
+    return text_of(asdict(report))
 
 
 def parse_report(text: str) -> BuildReport:
@@ -84,7 +84,7 @@ def parse_report(text: str) -> BuildReport:
         failure=BuildFailure(fields.one_of("failure", BuildFailure)) if failure else None,
         message=fields.text("message", ""),
         accuracy=_optional(fields, "accuracy", to_accuracy),
-        shape=_optional(fields, "shape", _shape),
+        shape=_optional(fields, "shape", to_shape),
     )
 
 
@@ -106,7 +106,8 @@ def to_accuracy(fields: Fields) -> AccuracyReport:
 _BOTH_SIDES = ("baseline", "engine", "delta", "minimum", "maximum")
 
 
-def _data(fields: Fields) -> DataSource:
+def to_data(fields: Fields) -> DataSource:
+    """The source that `asdict` made these of. Raises DocumentError."""
     return DataSource(
         uri(fields.text("uri", ""), fields.at("uri")), fields.text("digest", ""), _file_name(fields, "secret")
     )
@@ -118,9 +119,9 @@ def _tensor(fields: Fields) -> TensorSpec:
 
 def _gate(fields: Fields) -> Gate:
     return Gate(
-        data=_data(fields.mapping("data")),
+        data=to_data(fields.mapping("data")),
         metric=fields.text("metric", ""),
-        script=_data(fields.mapping("script", {})),
+        script=to_data(fields.mapping("script", {})),
         minimum=fields.amount("minimum") if fields.values.get("minimum") is not None else None,
         maximum=fields.amount("maximum") if fields.values.get("maximum") is not None else None,
         baseline_precision=fields.text("baseline_precision", ""),
@@ -128,7 +129,8 @@ def _gate(fields: Fields) -> Gate:
     )
 
 
-def _shape(fields: Fields) -> ModelShape:
+def to_shape(fields: Fields) -> ModelShape:
+    """The shape that `asdict` made these of. Raises DocumentError."""
     return ModelShape(**{name: fields.number(name, 0) for name in ModelShape.__dataclass_fields__})
 
 
@@ -140,7 +142,8 @@ def _optional(fields: Fields, key: str, read: Callable[[Fields], _Value]) -> _Va
     return read(fields.mapping(key)) if fields.values.get(key) is not None else None
 
 
-def _text(value: Mapping[str, Any]) -> str:
+def text_of(value: Mapping[str, Any]) -> str:
+    """What `asdict` made, as JSON that is indented for people; what is empty is left out."""
     return json.dumps(_set(value), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -18,10 +18,16 @@ NOTED = 16 * 2**20
 
 
 class Download:
-    """The files of one source on their way into `folder`. Raises StorageError, OSError."""
+    """The files of one source on their way into `folder`. Raises StorageError, OSError.
 
-    def __init__(self, source: Source, folder: Path, journal: Journal, flow: Flow, part: int) -> None:
+    `links`: a file may be made the same file as its source's, which nobody writes into.
+    """
+
+    def __init__(
+        self, source: Source, folder: Path, journal: Journal, flow: Flow, part: int, links: bool = True
+    ) -> None:
         self._source, self._folder, self._journal, self._flow, self._part = source, folder, journal, flow, part
+        self._links = links
 
     def run(self, files: Sequence[StoredFile]) -> None:
         """Have every file whole in the folder. What an interrupted run brought is used if it is of the same files."""
@@ -48,7 +54,7 @@ class Download:
 
     def _link(self, file: StoredFile) -> bool:
         self._flow.check()
-        if not self._source.link(file, self._path(file)):
+        if not self._links or not self._source.link(file, self._path(file)):
             return False
         self._journal.here(file, 0, file.size or 0)
         self._flow.arrived(file.size or 0)

@@ -3,6 +3,7 @@
 StorageError
 ├── UnusableError         the files came whole and are of no use: the same would come again
 │   └── DigestMismatchError   they are not those that were declared
+├── FullError             the place to write to takes no more
 ├── StorageStoppedError   `Storage.stop` was called
 ├── UnauthorizedError     the server wants other credentials, or newer ones
 ├── TransientError        another try may bring it: a cut connection, an overloaded server
@@ -25,6 +26,10 @@ class UnusableError(StorageError):
 
 class DigestMismatchError(UnusableError):
     """The files are not those that were declared; the message names both digests."""
+
+
+class FullError(StorageError):
+    """A disk, a claim or a bucket takes no more."""
 
 
 class StorageStoppedError(StorageError):

@@ -2,9 +2,9 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
 SKIPPED = frozenset({"__pycache__", ".DS_Store"})
@@ -48,10 +48,15 @@ def digest_of(folder: Path) -> str:
 
     Else of the lines that `sha256sum` prints, sorted by name.
     """
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    if len(files) == 1 and files[0].parent == folder:
-        return digest_of_file(files[0])
-    lines = (f"{_hex(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return digest_of_hexes({path.relative_to(folder).as_posix(): _hex(path) for path in files})
+
+
+def digest_of_hexes(files: Mapping[str, str]) -> str:
+    """What `digest_of` gives for a folder with these files: each one's SHA-256, in hexadecimal digits, by name."""
+    if len(files) == 1 and "/" not in (name := next(iter(files))):
+        return f"{ALGORITHM}:{files[name]}"
+    lines = (f"{files[name]}  {name}\n" for name in sorted(files, key=PurePosixPath))
     return f"{ALGORITHM}:{hashlib.sha256(''.join(lines).encode()).hexdigest()}"
 
 

@@ -1,6 +1,8 @@
 """What a server's answer means, and what to do about it."""
 
 import http
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from argosy_agent.transfer.errors import StorageError, TransientError, UnauthorizedError, shown
 
@@ -22,7 +24,18 @@ RIGHTS["https"], RIGHTS["abfss"] = RIGHTS["http"], RIGHTS["az"]
 MISSING = "correct spec.storageUri, or put the files there"
 
 
-def answered(uri: str, status: int, said: str = "", after: float = 0.0) -> StorageError:
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What was wanted of a server: who needs which right for it, by scheme, and what to do where nothing is there."""
+
+    rights: Mapping[str, str]
+    missing: str
+
+
+READING = Purpose(RIGHTS, MISSING)
+
+
+def answered(uri: str, status: int, said: str = "", after: float = 0.0, purpose: Purpose = READING) -> StorageError:
     """The error for a server that answered `status` (and `said` something) where files of `uri` were asked for."""
     scheme = uri.partition(":")[0]
     words = f"{shown(uri)}: the server answered {status} {_phrase(status)}" + (f" ({said})" if said else "")
@@ -30,9 +43,9 @@ def answered(uri: str, status: int, said: str = "", after: float = 0.0) -> Stora
         return TransientError(words, after)
     if status in (401, 403):
         kind = UnauthorizedError if status == 401 else StorageError
-        return kind(f"{words}: {RIGHTS.get(scheme, 'it may not be read')}")
+        return kind(f"{words}: {purpose.rights.get(scheme, 'it may not be read')}")
     if status in (404, 410):
-        return StorageError(f"{words}: nothing is there; {MISSING}")
+        return StorageError(f"{words}: nothing is there; {purpose.missing}")
     return StorageError(words)
 
 

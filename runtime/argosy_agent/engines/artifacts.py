@@ -1,0 +1,234 @@
+"""One artifact in a store: its files first, its manifest last; found, checked, fetched, removed.
+
+A place is the artifact's folder, below the store's URI. Whoever writes there has an attempt's folder of its own, so
+that two never write into one, and the manifest, which one alone can write, says whose is the artifact.
+
+A store that cannot write "only where there is none" (some S3 clones ignore the condition, some file systems have no
+hard links) is told by trying it. There the manifest is written where none was just now; of two that do so in the same
+instant the later one stands, and neither removes its files: somebody may have been told of them. They go with `gc`.
+"""
+
+import hashlib
+import logging
+import secrets
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from argosy_agent.contract.fields import DocumentError
+from argosy_agent.transfer.archives import SUFFIXES
+from argosy_agent.transfer.errors import StorageError, TransientError, UnusableError, reason, shown
+from argosy_agent.transfer.flow import Flow, Progress
+from argosy_agent.transfer.localfiles import LocalFile, digest_of_hexes, local_files
+from argosy_agent.transfer.sinks.sink import Sink, Stored, UnconditionalError
+
+from .manifest import EngineFile, Manifest, manifest_text, parse_manifest
+
+MANIFEST = "manifest.json"
+log = logging.getLogger(__name__)
+FlowOf = Callable[[Progress], Flow]
+
+
+class BrokenArtifactError(UnusableError):
+    """A manifest names files that are not there, or others. `attempt` is whose; empty where it cannot be read."""
+
+    def __init__(self, message: str, place: str, attempt: str = "") -> None:
+        super().__init__(message)
+        self.place, self.attempt = place, attempt
+
+
+class Artifacts:
+    """The artifacts below one URI. Any thread may call it. Raises StorageError."""
+
+    def __init__(self, uri: str, sink: Sink, flow: FlowOf) -> None:
+        self._uri, self._sink, self._flow = uri.rstrip("/"), sink, flow
+
+    def uri(self, place: str) -> str:
+        """Where a place is."""
+        return f"{self._uri}/{place}"
+
+    def read(self, place: str) -> Manifest | None:
+        """The manifest there, whose files nobody looked at. Raises BrokenArtifactError where it is none."""
+        name = f"{place}/{MANIFEST}"
+        body = self._flow(_untold).persist(lambda: self._sink.read(name))
+        if body is None:
+            return None
+        try:
+            return parse_manifest(body.decode(), self.uri(place))
+        except (DocumentError, UnicodeDecodeError) as error:
+            raise self._broken(place, f"{MANIFEST} cannot be read: {error}") from error
+
+    def lookup(self, place: str) -> Manifest | None:
+        """The artifact there, with every file it names; None where there is none.
+
+        A file that changed since it was written is read, and held against its digest. Raises BrokenArtifactError.
+        """
+        manifest = self.read(place)
+        if manifest is not None:
+            self._check(place, manifest)
+        return manifest
+
+    def publish(self, place: str, folder: Path, manifest: Manifest, progress: Progress) -> Manifest:
+        """Make the files of `folder` the artifact there, unless there is one. The artifact that there is then."""
+        if found := self.lookup(place):
+            return found
+        files = _to_publish(folder)
+        attempt = secrets.token_hex(8)
+        try:
+            mine = self._write(place, files, replace(manifest, attempt=attempt), progress)
+            return self._win(place, mine)
+        except BaseException:
+            self._leave(f"{place}/{attempt}")
+            raise
+
+    def remove(self, place: str, attempt: str | None = None) -> None:
+        """Remove the artifact there; with `attempt` only where it is that one's. Its manifest goes first.
+
+        What others are just writing there stays.
+        """
+        try:
+            manifest = self.read(place)
+            whose = manifest.attempt if manifest else ""
+        except BrokenArtifactError:
+            whose = ""
+        if attempt is not None and whose != attempt:
+            return
+        flow = self._flow(_untold)
+        for name in (MANIFEST, whose):
+            if name:
+                flow.persist(lambda name=name: self._sink.remove(f"{place}/{name}"))  # type: ignore[misc]
+
+    def _write(self, place: str, files: list[LocalFile], manifest: Manifest, progress: Progress) -> Manifest:
+        """The files, written, and what of them stands there now."""
+        prefix, flow = f"{place}/{manifest.attempt}", self._flow(progress)
+        flow.begin(0, sum(file.size for file in files))
+        with ThreadPoolExecutor(min(self._sink.writers, len(files)), "publish") as pool:
+            hexes = dict(pool.map(lambda file: self._send(prefix, file, flow), files))
+        stored = {each.name: each for each in flow.persist(lambda: self._sink.files(prefix))}
+        sizes = {file.name: file.size for file in files}
+        if sizes != {name: each.size for name, each in stored.items()}:
+            raise StorageError(f"{self.uri(prefix)}: what was written is not what stands there; does another write?")
+        written = tuple(EngineFile(name, sizes[name], hexes[name], stored[name].mark) for name in sorted(sizes))
+        return replace(manifest, files=written, digest=digest_of_hexes(hexes), uri=self.uri(prefix))
+
+    def _send(self, prefix: str, file: LocalFile, flow: Flow) -> tuple[str, str]:
+        """Write one file, again where it was cut. Its name, and the digest of the bytes that went."""
+        try:
+            return file.name, flow.persist(lambda: _Sending(flow).write(self._sink, f"{prefix}/{file.name}", file))
+        except BaseException:
+            flow.fail()  # the others have lost their purpose
+            raise
+
+    def _win(self, place: str, mine: Manifest) -> Manifest:
+        """Write the manifest, unless another has. The one that stands."""
+        name, body = f"{place}/{MANIFEST}", manifest_text(mine).encode()
+        flow = self._flow(_untold)
+        if not flow.persist(lambda: self._sink.is_conditional(f"{place}/{mine.attempt}/.conditional")):
+            return self._win_unconditionally(place, mine, body)
+
+        def settle() -> Manifest:
+            created = self._sink.create(name, body)
+            standing = self.read(place)
+            if standing is None:
+                raise TransientError(f"{self.uri(name)} is being written by another")
+            if created and standing.attempt != mine.attempt:
+                raise UnconditionalError(f"{self.uri(name)} was written by two")
+            return standing
+
+        standing = flow.persist(settle)
+        if standing.attempt != mine.attempt:
+            self._leave(f"{place}/{mine.attempt}")
+        return standing
+
+    def _win_unconditionally(self, place: str, mine: Manifest, body: bytes) -> Manifest:
+        log.warning(
+            "%s cannot write a file only where there is none: two builds of one engine at once leave files of one of "
+            "them behind, which argosy engines gc removes",
+            shown(self._uri),
+        )
+        flow = self._flow(_untold)
+        if self.read(place) is None:
+            flow.persist(lambda: self._sink.replace(f"{place}/{MANIFEST}", body))
+        return self.read(place) or mine
+
+    def _leave(self, prefix: str) -> None:
+        """Remove what nobody was told of; where that fails `gc` finds it."""
+        try:
+            self._sink.remove(prefix)
+        except StorageError as error:
+            log.warning("%s is left behind: %s", self.uri(prefix), error)
+
+    def _check(self, place: str, manifest: Manifest) -> None:
+        prefix = f"{place}/{manifest.attempt}"
+        stored = {each.name: each for each in self._flow(_untold).persist(lambda: self._sink.files(prefix))}
+        named = {file.name: file for file in manifest.files}
+        for what in _differences(named, stored):
+            raise self._broken(place, what, manifest.attempt)
+        for file in manifest.files:
+            if file.mark != stored[file.name].mark and self._sha256(f"{prefix}/{file.name}") != file.sha256:
+                raise self._broken(place, f"{file.name} holds other bytes than were published", manifest.attempt)
+
+    def _sha256(self, name: str) -> str:
+        def read() -> str:
+            digest = hashlib.sha256()
+            for chunk in self._sink.chunks(name):
+                digest.update(chunk)
+            return digest.hexdigest()
+
+        return self._flow(_untold).persist(read)
+
+    def _broken(self, place: str, what: str, attempt: str = "") -> BrokenArtifactError:
+        words = f"{shown(self.uri(place))} holds a broken engine: {what}; it is of no use and may be removed"
+        return BrokenArtifactError(words, place, attempt)
+
+
+class _Sending:
+    """One try to write a file: hashes what goes, and takes back what it told of where it fails."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow, self._digest, self._sent = flow, hashlib.sha256(), 0
+
+    def write(self, sink: Sink, name: str, file: LocalFile) -> str:
+        """The SHA-256 of what was written."""
+        try:
+            sink.write(name, file.path, self._going)
+        except TransientError:
+            self._flow.arrived(-self._sent)
+            raise
+        return self._digest.hexdigest()
+
+    def _going(self, chunk: bytes) -> None:
+        self._digest.update(chunk)
+        self._sent += len(chunk)
+        self._flow.arrived(len(chunk))
+
+
+def _to_publish(folder: Path) -> list[LocalFile]:
+    """The files of a folder as an agent would list them. Raises StorageError where they would not come back alike."""
+    try:
+        files = local_files(folder)
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be read: {reason(error)} ({error.filename or folder})") from error
+    if not folder.is_dir() or not files:
+        raise StorageError(f"{folder} holds no files that could be published")
+    if len(files) == 1 and files[0].name.endswith(SUFFIXES):
+        raise StorageError(f"{folder} holds an archive alone, {files[0].name}, which would be unpacked when fetched")
+    for file in files:
+        if not file.name.isprintable():
+            raise StorageError(f"{folder} holds {file.name!r:.120}: not every store can keep such a name")
+    return files
+
+
+def _differences(named: dict[str, EngineFile], stored: dict[str, Stored]) -> Iterable[str]:
+    for name in sorted(named.keys() - stored.keys()):
+        yield f"{name} is missing"
+    for name in sorted(stored.keys() - named.keys()):
+        yield f"{name} is there and belongs to nothing"
+    for name, file in named.items():
+        if name in stored and stored[name].size != file.size:
+            yield f"{name} has {stored[name].size} bytes in place of {file.size}"
+
+
+def _untold(done: int, total: int) -> None:
+    """Progress that nobody follows."""

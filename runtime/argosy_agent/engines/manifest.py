@@ -1,0 +1,124 @@
+"""An artifact's manifest: what the engine is, and which files it consists of. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from argosy_agent.contract.builddocuments import text_of, to_accuracy, to_data, to_shape
+from argosy_agent.contract.builds import AccuracyReport, BuildRequest, DataSource, ModelShape
+from argosy_agent.contract.fields import DocumentError, Fields, document
+from argosy_agent.transfer.errors import shown
+
+FORMAT = 1
+"""Of the manifest's text. One of a higher number may mean what is not known here."""
+HEXES = frozenset("0123456789abcdef")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFile:
+    """One file: its path below the engine's folder, its bytes, its SHA-256 in hexadecimal digits.
+
+    `mark` is what its store said of it when it was written, and changes with its content.
+    """
+
+    name: str
+    size: int
+    sha256: str
+    mark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """An engine that is kept, or one that is to be, which has no `attempt`, `digest`, `files` and `uri` yet.
+
+    `digest` is the one that agents check when they fetch `uri`, the folder of the files. `compiler` is the name and
+    version of what compiled, `created` RFC 3339, `accuracy` what the gate measured before the engine was published.
+    """
+
+    key: str
+    builder: str = ""
+    precision: str = ""
+    architecture: str = ""
+    compiler: str = ""
+    model: DataSource = field(default_factory=DataSource)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    created: str = ""
+    accuracy: AccuracyReport | None = None
+    shape: ModelShape | None = None
+    attempt: str = ""
+    digest: str = ""
+    files: tuple[EngineFile, ...] = ()
+    uri: str = ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+def manifest_of(
+    key: str,
+    request: BuildRequest,
+    model_digest: str,
+    compiler: str,
+    created: str,
+    accuracy: AccuracyReport | None = None,
+    shape: ModelShape | None = None,
+) -> Manifest:
+    """What is known of an engine before it is published. No credentials of a URI stand in it."""
+    return Manifest(
+        key=key,
+        builder=request.builder,
+        precision=request.precision,
+        architecture=request.architecture,
+        compiler=compiler,
+        model=DataSource(shown(request.model.uri), model_digest),
+        options=request.options,
+        created=created,
+        accuracy=accuracy,
+        shape=shape,
+    )
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """A manifest as JSON, indented for people. Where it lies it does not say: a store may be copied elsewhere."""
+    values = asdict(replace(manifest, uri=""))
+    return text_of({"format": FORMAT, **values, "files": [asdict(each) for each in manifest.files]})
+
+
+def parse_manifest(text: str, uri: str, name: str = "manifest.json") -> Manifest:
+    """The manifest in a text; `uri` is the folder in which it lies. Raises DocumentError, which names the field."""
+    fields = document(text, name)
+    if fields.number("format") > FORMAT:
+        raise DocumentError(f"{fields.at('format')} is {fields.number('format')}: a newer release wrote it")
+    attempt = _hexadecimal(fields, "attempt")
+    return Manifest(
+        key=fields.text("key"),
+        builder=fields.text("builder", ""),
+        precision=fields.text("precision", ""),
+        architecture=fields.text("architecture", ""),
+        compiler=fields.text("compiler", ""),
+        model=to_data(fields.mapping("model", {})),
+        options=fields.mapping("options", {}).values,
+        created=fields.text("created", ""),
+        accuracy=to_accuracy(fields.mapping("accuracy")) if "accuracy" in fields.values else None,
+        shape=to_shape(fields.mapping("shape")) if "shape" in fields.values else None,
+        attempt=attempt,
+        digest=fields.text("digest"),
+        files=tuple(map(_file, fields.list("files"))),
+        uri=f"{uri.rstrip('/')}/{attempt}",
+    )
+
+
+def _file(fields: Fields) -> EngineFile:
+    name = fields.text("name")
+    if not name or name.startswith("/") or ".." in name.split("/"):
+        raise DocumentError(f"{fields.at('name')}: {name!r:.80} is no path below a folder")
+    return EngineFile(name, fields.number("size"), _hexadecimal(fields, "sha256"), fields.text("mark", ""))
+
+
+def _hexadecimal(fields: Fields, key: str) -> str:
+    text = fields.text(key)
+    if not text or not HEXES.issuperset(text):
+        raise DocumentError(f"{fields.at(key)}: {text!r:.80} is no hexadecimal number")
+    return text

@@ -1,0 +1,204 @@
+"""All engines of one store."""
+
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from argosy_agent.contract.builddocuments import parse_request, request_text, text_of, to_accuracy
+from argosy_agent.contract.builds import AccuracyReport, BuildRequest, digest_of
+from argosy_agent.contract.fields import DocumentError, document
+from argosy_agent.transfer.download import Download
+from argosy_agent.transfer.errors import ChangedError, StorageError, TransientError, reason, shown
+from argosy_agent.transfer.flow import Flow, Progress, Retry
+from argosy_agent.transfer.journal import Journal
+from argosy_agent.transfer.localfiles import digest_of as digest_of_folder
+from argosy_agent.transfer.sinks.opening import sink_of
+from argosy_agent.transfer.sinks.sink import Sink
+from argosy_agent.transfer.stores.schemes import source_of
+from argosy_agent.transfer.stores.settings import Settings
+
+from .artifacts import Artifacts, BrokenArtifactError
+from .manifest import Manifest
+
+KEY = re.compile(r"[0-9a-f]{32}")
+"""What `engine_key` makes: whatever else lies in a store is somebody else's, and is left alone."""
+PHASE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+
+
+def open_store(uri: str, settings: Settings, pvc_root: Path, retry: Retry = Retry()) -> "EngineStore":  # noqa: B008
+    """The store at `uri` (spec.storage.engineCache.storageUri). Raises StorageError where none can be there."""
+    return EngineStore(uri, sink_of(uri, settings, pvc_root), settings, pvc_root, retry)
+
+
+class EngineStore:
+    """The engines below `uri`. Its methods block, and any thread may call them.
+
+    Raises StorageError with what a person can do, FullError where no more goes in. What may pass is tried again.
+    """
+
+    def __init__(self, uri: str, sink: Sink, settings: Settings, pvc_root: Path, retry: Retry) -> None:
+        self.uri = uri.rstrip("/")
+        self._sink, self._settings, self._pvc_root, self._retry = sink, settings, pvc_root, retry
+        self._stopped = threading.Event()
+        self._artifacts = Artifacts(self.uri, sink, self._flow)
+
+    def lookup(self, key: str) -> Manifest | None:
+        """The engine of this key, all there; None where there is none. Raises BrokenArtifactError."""
+        return self._artifacts.lookup(_key(key))
+
+    def publish(
+        self, key: str, folder: Path, manifest: Manifest, progress: Progress = lambda done, total: None
+    ) -> Manifest:
+        """Keep the files of `folder` as the engine of this key. The engine that is kept: where another was first, his.
+
+        Raises BrokenArtifactError where a broken one stands there: `remove` it.
+        """
+        return self._artifacts.publish(_key(key), folder, manifest, progress)
+
+    def fetch(self, key: str, folder: Path, progress: Progress = lambda done, total: None) -> Manifest:
+        """Bring an engine's files into `folder`, which is empty or not there. Raises BrokenArtifactError."""
+        return self._fetch(_key(key), folder, progress)
+
+    def remove(self, key: str, attempt: str | None = None) -> None:
+        """Remove an engine with all that is kept beside it; with `attempt`, only where it is that one's.
+
+        What running builds of the same key have written stays.
+        """
+        self._artifacts.remove(_key(key), attempt)
+        if attempt is None:
+            for beside in ("accuracy", "requests"):
+                self._persist_remove(f"{key}/{beside}")
+
+    def save_phase(self, key: str, phase: str, folder: Path) -> None:
+        """Keep what a finished phase left, for a build of the same key that goes on from there."""
+        place = _phase(key, phase)
+        try:
+            self._artifacts.publish(place, folder, Manifest(key), lambda done, total: None)
+        except BrokenArtifactError as broken:
+            self._artifacts.remove(place, broken.attempt)
+            self._artifacts.publish(place, folder, Manifest(key), lambda done, total: None)
+
+    def load_phase(self, key: str, phase: str, folder: Path) -> bool:
+        """Bring what a finished phase left into `folder`; False where nothing of use is kept."""
+        place = _phase(key, phase)
+        try:
+            if self._artifacts.read(place) is None:
+                return False
+            self._fetch(place, folder, lambda done, total: None)
+        except BrokenArtifactError as broken:
+            self._artifacts.remove(place, broken.attempt)
+            return False
+        return True
+
+    def drop_phases(self, key: str) -> None:
+        """The engine is published: what its phases left has had its day."""
+        self._persist_remove(f"{_key(key)}/phases")
+
+    def add_accuracy(self, key: str, report: AccuracyReport) -> None:
+        """Keep what was measured of the engine of this key beside it."""
+        self._keep(f"{_key(key)}/accuracy/{digest_of(asdict(report))[:20]}.json", text_of(asdict(report)))
+
+    def accuracies(self, key: str) -> tuple[AccuracyReport, ...]:
+        """What was measured of an engine, before it was published and later, by time. What cannot be read is left."""
+        found = []
+        if (manifest := self._artifacts.read(_key(key))) and manifest.accuracy:
+            found.append(manifest.accuracy)
+        for name, text in self._texts(f"{key}/accuracy"):
+            try:
+                found.append(to_accuracy(document(text, name)))
+            except DocumentError:
+                continue
+        return tuple(sorted(found, key=lambda each: each.at))
+
+    def add_request(self, key: str, request: BuildRequest) -> None:
+        """Keep beside the engine of this key that a build asked for it, and when: it counts as used."""
+        self._keep(f"{_key(key)}/requests/{request.name}.json", request_text(request))
+
+    def requests(self, key: str) -> tuple[BuildRequest, ...]:
+        """The builds that asked for an engine. What cannot be read is left."""
+        found = []
+        for _, text in self._texts(f"{_key(key)}/requests"):
+            try:
+                found.append(parse_request(text))
+            except DocumentError:
+                continue
+        return tuple(found)
+
+    def keys(self) -> list[str]:
+        """Every key under which something is kept, be it half; what else lies in the store is passed over."""
+        return [name for name in self._flow().persist(self._sink.folders) if KEY.fullmatch(name)]
+
+    def list(self) -> Iterator[Manifest]:
+        """Every engine that has a manifest which can be read; its files are not looked at."""
+        for key in self.keys():
+            try:
+                manifest = self._artifacts.read(key)
+            except BrokenArtifactError:
+                continue
+            if manifest is not None:
+                yield manifest
+
+    def _fetch(self, place: str, folder: Path, progress: Progress) -> Manifest:
+        manifest = self._artifacts.lookup(place)
+        if manifest is None:
+            raise StorageError(f"{shown(self._artifacts.uri(place))}: there is no engine")
+        try:
+            self._download(manifest, folder, progress)
+            digest = digest_of_folder(folder)
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be written: {reason(error)}") from error
+        if digest != manifest.digest:
+            words = f"{manifest.uri} holds a broken engine: its digest is {digest}, not {manifest.digest}"
+            raise BrokenArtifactError(words, place, manifest.attempt)
+        return manifest
+
+    def _download(self, manifest: Manifest, folder: Path, progress: Progress) -> None:
+        flow = self._flow(progress)
+        folder.mkdir(parents=True, exist_ok=True)
+        note = folder.with_name(f".{folder.name}.journal")
+        note.unlink(missing_ok=True)
+        journal = Journal(note)
+
+        def bring() -> None:
+            with source_of(manifest.uri, self._pvc_root, self._settings) as source:
+                files = flow.persist(source.files)
+                try:
+                    Download(source, folder, journal, flow, source.part, links=False).run(files)
+                except ChangedError as error:
+                    raise TransientError(str(error)) from error
+
+        try:
+            flow.persist(bring)
+        finally:
+            journal.close()
+            note.unlink(missing_ok=True)
+
+    def _texts(self, prefix: str) -> Iterator[tuple[str, str]]:
+        for each in self._flow().persist(lambda: self._sink.files(prefix)):
+            name = f"{prefix}/{each.name}"
+            body = self._flow().persist(lambda name=name: self._sink.read(name))  # type: ignore[misc]
+            if body is not None:
+                yield name, body.decode(errors="replace")
+
+    def _keep(self, name: str, text: str) -> None:
+        self._flow().persist(lambda: self._sink.replace(name, text.encode()))
+
+    def _persist_remove(self, prefix: str) -> None:
+        self._flow().persist(lambda: self._sink.remove(prefix))
+
+    def _flow(self, progress: Progress = lambda done, total: None) -> Flow:
+        return Flow(progress, self._stopped, self._retry)
+
+
+def _key(key: str) -> str:
+    if not KEY.fullmatch(key):
+        raise ValueError(f"{key!r} is no engine's key: engine_key makes them")
+    return key
+
+
+def _phase(key: str, phase: str) -> str:
+    if not PHASE.fullmatch(phase):
+        raise ValueError(f"{phase!r} is no phase's name: small letters, digits, - and _")
+    return f"{_key(key)}/phases/{phase}"

@@ -1,0 +1,169 @@
+"""How a bucket is opened, through obstore, by which credentials, and what its refusals mean.
+
+Credentials are obstore's own: environment variables (those of the storage Secret), the service account of a Pod
+(web identity, Pod identity, workload identity), the machine's. For S3 also a profile of the shared file, as the
+AWS tools keep it on a laptop. A model's own Secret stands alone: what it says is handed over, and the environment's
+credentials for the same storage do not count. obstore's retries are off: `flow` retries everything alike.
+"""
+
+import configparser
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from argosy_agent.transfer.errors import StorageError, TransientError
+
+from .answers import READING, Purpose, answered
+from .settings import Settings
+
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig, S3Credential
+
+Bucket = S3Store | GCSStore | AzureStore
+SILENCE = timedelta(seconds=30)
+"""A connection on which no byte comes for so long counts as cut."""
+STATUS = re.compile(r"status code: (\d{3})")
+SAID = re.compile(r"<Code>(?P<code>[^<]*)</Code>.*?<Message>(?P<message>[^<]*)</Message>", re.DOTALL)
+METADATA = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What is told to every client."""
+
+    silence: timedelta
+    again: "RetryConfig | None"
+
+
+def bucket(uri: str, settings: Settings, silence: timedelta = SILENCE, again: "RetryConfig | None" = None) -> Bucket:
+    """The bucket that `uri` names; `again` is how often obstore itself tries, which is once.
+
+    Raises StorageError where the bucket, or who asks, cannot be told.
+    """
+    parts = urlsplit(uri)
+    try:
+        return _STORES[parts.scheme](parts, settings, _How(silence, again))
+    except (BaseError, ValueError, OSError) as error:
+        raise StorageError(f"{uri}: {first_line(error)}") from error
+
+
+def root_in_bucket(uri: str) -> str:
+    """The prefix that `uri` names, without slashes at its ends."""
+    return unquote(urlsplit(uri).path).strip("/")
+
+
+def translated(uri: str, error: BaseException, purpose: Purpose = READING) -> StorageError:
+    """What obstore's error means for who asked for `uri`."""
+    text = str(error)
+    if METADATA.search(text):
+        rights = purpose.rights[uri.partition(":")[0]]
+        return StorageError(f"{uri}: no credentials are set and this machine offers none: {rights}")
+    if "incorrectly configured region" in text:
+        return StorageError(f"{uri}: the bucket is in another region; set AWS_REGION in the storage Secret")
+    status = STATUS.search(text)
+    if status is None:
+        return TransientError(f"{uri}: {first_line(error)}")
+    said = SAID.search(text)
+    words = f"{said['code']}: {said['message']}" if said else ""
+    return answered(uri, int(status[1]), words, purpose=purpose)
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without what is for programmers."""
+    return str(error).split("\n", 1)[0].split("Debug source", 1)[0].strip() or type(error).__name__
+
+
+def _s3(parts: SplitResult, settings: Settings, how: _How) -> S3Store:
+    endpoint = settings.first("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL").rstrip("/")
+    given = _s3_alone(settings) if settings.alone else dict(_profile())
+    if endpoint:
+        given["endpoint"] = endpoint
+    return S3Store(parts.netloc, **_client(endpoint, how), **given)
+
+
+def _s3_alone(settings: Settings) -> dict[str, Any]:
+    region = settings.first("AWS_REGION", "AWS_DEFAULT_REGION") or "us-east-1"
+    keys: S3Credential = {
+        "access_key_id": settings.first("AWS_ACCESS_KEY_ID"),
+        "secret_access_key": settings.first("AWS_SECRET_ACCESS_KEY"),
+        "token": settings.first("AWS_SESSION_TOKEN") or None,
+        "expires_at": None,
+    }
+    given: dict[str, Any] = {"region": region, "endpoint": f"https://s3.{region}.amazonaws.com"}
+    given["skip_signature"] = settings.first("AWS_SKIP_SIGNATURE").lower() == "true"
+    return {**given, "credential_provider": lambda: keys} if keys["access_key_id"] else given
+
+
+def _gcs(parts: SplitResult, settings: Settings, how: _How) -> GCSStore:
+    endpoint = settings.first("GOOGLE_BASE_URL", "STORAGE_EMULATOR_HOST").rstrip("/")
+    given: dict[str, Any] = {"base_url": endpoint} if endpoint else {}
+    if settings.alone:
+        given["skip_signature"] = settings.first("GOOGLE_SKIP_SIGNATURE").lower() == "true"
+        if account := settings.file("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"):
+            given["service_account"] = account
+    return GCSStore(parts.netloc, **_client(endpoint, how), **given)
+
+
+def _azure(parts: SplitResult, settings: Settings, how: _How) -> AzureStore:
+    container, _, host = parts.netloc.rpartition("@")
+    account = host.partition(".")[0] if container else settings.first("AZURE_STORAGE_ACCOUNT_NAME")
+    if not account:
+        raise ValueError(
+            "no storage account is named: set AZURE_STORAGE_ACCOUNT_NAME in the storage Secret, "
+            "or write abfss://container@account.dfs.core.windows.net/path"
+        )
+    endpoint = settings.first("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT").rstrip("/")
+    given: dict[str, Any] = {"account_name": account, **({"endpoint": endpoint} if endpoint else {})}
+    if settings.alone:
+        given |= _azure_alone(settings)
+    return AzureStore(container or host, **_client(endpoint, how), **given)
+
+
+def _azure_alone(settings: Settings) -> dict[str, Any]:
+    given: dict[str, Any] = {"skip_signature": settings.first("AZURE_SKIP_SIGNATURE").lower() == "true"}
+    if key := settings.first("AZURE_STORAGE_ACCOUNT_KEY"):
+        given["credential_provider"] = lambda: {"access_key": key, "expires_at": None}
+    elif token := settings.first("AZURE_STORAGE_SAS_TOKEN", "AZURE_STORAGE_SAS_KEY"):
+        given["credential_provider"] = lambda: {"sas_token": token, "expires_at": None}
+    names = {"AZURE_TENANT_ID": "tenant_id", "AZURE_CLIENT_ID": "client_id", "AZURE_CLIENT_SECRET": "client_secret"}
+    return {**given, **{key: value for name, key in names.items() if (value := settings.first(name))}}
+
+
+_STORES: dict[str, Callable[[SplitResult, Settings, _How], Bucket]] = {
+    "s3": _s3,
+    "gs": _gcs,
+    "az": _azure,
+    "abfss": _azure,
+}
+
+
+def _client(endpoint: str, how: _How) -> dict[str, Any]:
+    """A read that stands still ends; a long one does not. Plain HTTP is for endpoints that say so."""
+    plain = endpoint.startswith("http://")
+    options = {
+        "timeout": timedelta(days=1),
+        "read_timeout": how.silence,
+        **({"allow_http": True} if plain else {}),
+    }
+    return {"client_options": options, "retry_config": how.again or {"max_retries": 0}}
+
+
+def _profile() -> dict[str, str]:
+    """Keys of the AWS tools' shared file, where the environment has none."""
+    if any(name in os.environ for name in ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_SKIP_SIGNATURE")):
+        return {}
+    parser = configparser.RawConfigParser()
+    parser.read(os.environ.get("AWS_SHARED_CREDENTIALS_FILE", Path.home() / ".aws" / "credentials"))
+    profile = os.environ.get("AWS_PROFILE", "default")
+    found = dict(parser[profile]) if parser.has_section(profile) else {}
+    names = {"aws_access_key_id": "access_key_id", "aws_secret_access_key": "secret_access_key"}
+    names["aws_session_token"] = "session_token"
+    return {name: found[key] for key, name in names.items() if key in found}
