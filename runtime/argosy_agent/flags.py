@@ -80,8 +80,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--folder", type=Path, required=True, help="a folder that the server shares; its repository/ is the server's")
     add("--cache", type=Path, help="where copies of model files are kept; on --folder's disk they take no space twice")
     add("--cache-size", type=quantity, help="how large the cache may get, as 200Gi; what is served is never dropped")
-    add("--configmap", type=_configmap, metavar="NAMESPACE/NAME", help="the ConfigMap with the desired repository")
-    add("--state", type=_configmap, metavar="NAMESPACE/NAME", help="the ConfigMap that gets the state")
+    add("--configmap", type=configmap, metavar="NAMESPACE/NAME", help="the ConfigMap with the desired repository")
+    add("--state", type=configmap, metavar="NAMESPACE/NAME", help="the ConfigMap that gets the state")
     add("--credentials", type=Path, default=SERVICE_ACCOUNT, help="the folder with the API server's token and ca.crt")
     add("--desired", type=Path, metavar="FILE", help="the desired repository, instead of --configmap")
     add("--state-file", type=Path, metavar="FILE", help="what gets the state, instead of --state")
@@ -123,7 +123,8 @@ def _url(words: str) -> str:
     return words.rstrip("/")
 
 
-def _configmap(words: str) -> ConfigMapName:
+def configmap(words: str) -> ConfigMapName:
+    """A namespace and a name, as NAMESPACE/NAME."""
     namespace, _, name = words.partition("/")
     try:
         return ConfigMapName(file_name(namespace, "namespace"), file_name(name, "name"))

@@ -77,15 +77,15 @@ class ConfigMapSource:
 
 
 class ConfigMapSink:
-    """The text under `state.json` of one ConfigMap, which the operator makes: a merge patch creates nothing."""
+    """The text under `key` of one ConfigMap, which the operator makes: a merge patch creates nothing."""
 
-    def __init__(self, api: ApiServer, name: ConfigMapName) -> None:
-        self._api, self._name = api, name
+    def __init__(self, api: ApiServer, name: ConfigMapName, key: str = STATE_KEY) -> None:
+        self._api, self._name, self._key = api, name, key
 
     async def write(self, text: str) -> None:
         """Replace the text. Raises PublishError."""
         try:
-            await self._write({"data": {STATE_KEY: text}})
+            await self._write({"data": {self._key: text}})
         except (ApiServerError, httpx.HTTPError) as error:
             raise PublishError(_words(error)) from error
 

@@ -1,0 +1,73 @@
+"""What a request names, brought here: the model's files, the data, a script."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from argosy_agent.contract.builds import BuildFailure, DataSource
+from argosy_agent.transfer.errors import FULL, StorageError, UnusableError, shown
+from argosy_agent.transfer.flow import Progress as Bytes
+
+from .contract import BuildError, Progress
+
+MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is brought: what people call it, the field that names it, and how a build fails without it."""
+
+    name: str
+    field: str
+    unavailable: BuildFailure
+    invalid: BuildFailure
+
+
+MODEL = Kind("model", "spec.storageUri", BuildFailure.MODEL_UNAVAILABLE, BuildFailure.MODEL_INVALID)
+CALIBRATION = Kind(
+    "calibration data",
+    "spec.engine.calibration.dataUri",
+    BuildFailure.CALIBRATION_INVALID,
+    BuildFailure.CALIBRATION_INVALID,
+)
+DATA = Kind(
+    "accuracy data",
+    "spec.engine.accuracy.dataUri",
+    BuildFailure.ACCURACY_DATA_INVALID,
+    BuildFailure.ACCURACY_DATA_INVALID,
+)
+SCRIPT = Kind(
+    "accuracy script",
+    "spec.engine.accuracy.script",
+    BuildFailure.ACCURACY_DATA_INVALID,
+    BuildFailure.ACCURACY_DATA_INVALID,
+)
+
+
+class Fetcher(Protocol):
+    """What brings copies here: `argosy_agent.cache.storage.Storage`."""
+
+    def fetch(self, uri: str, digest: str = "", progress: Bytes = ..., secret: str = "") -> Path:
+        """The folder with the files of `uri`. Raises StorageError."""
+
+
+def brought(fetcher: Fetcher, kind: Kind, source: DataSource, progress: Progress) -> Path:
+    """The folder with the files of a source, which nobody may write to. Raises BuildError."""
+
+    def told(done: int, total: int) -> None:
+        of = f" of {total // MIB}" if total else ""
+        progress(100 * done // total if total else -1, f"{kind.name}: {done // MIB}{of} MiB of {shown(source.uri)}")
+
+    try:
+        return fetcher.fetch(source.uri, source.digest, told, source.secret)
+    except StorageError as error:
+        raise _explained(kind, error) from error
+
+
+def _explained(kind: Kind, error: StorageError) -> BuildError:
+    message = f"{kind.field}: {str(error).replace(MODEL.field, kind.field)}"
+    if isinstance(error, UnusableError):
+        return BuildError(kind.invalid, message)
+    if getattr(error.__cause__, "errno", None) in FULL:
+        return BuildError(BuildFailure.DISK_FULL, f"{message}; give the build a larger disk")
+    return BuildError(kind.unavailable, message, passes=True)

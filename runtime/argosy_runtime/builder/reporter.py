@@ -1,0 +1,68 @@
+"""Writes a build's reports: the newest now and then while it goes on, and the last one always."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from argosy_agent.contract.builddocuments import report_text
+from argosy_agent.contract.builds import BuildReport
+from argosy_agent.exchange.ports import PublishError
+
+LOG = logging.getLogger(__name__)
+EVERY_S = 2.0
+"""The least time between two reports."""
+PAUSE_S = 1.0
+"""Between two tries of the last one."""
+JOIN_S = 30.0
+
+
+class Reporter:
+    """Writes on a thread of its own, so that a place that hangs holds up no build.
+
+    `write` takes a report's text and raises PublishError. What cannot be written is said once in the log.
+    """
+
+    def __init__(self, write: Callable[[str], None], every_s: float = EVERY_S) -> None:
+        self._write, self._every_s = write, every_s
+        self._newest: BuildReport | None = None
+        self._changed, self._closed = threading.Event(), threading.Event()
+        self._said = ""
+        self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
+        self._thread.start()
+
+    def offer(self, report: BuildReport) -> None:
+        """This is how far it is now."""
+        self._newest = report
+        self._changed.set()
+
+    def close(self, last: BuildReport, within_s: float) -> bool:
+        """Write the last report, trying for so long. Whether it was written; nothing is reported after it."""
+        self._closed.set()
+        self._changed.set()
+        self._thread.join(JOIN_S)
+        until = time.monotonic() + within_s
+        while not self._wrote(last):
+            if time.monotonic() >= until:
+                return False
+            time.sleep(PAUSE_S)
+        return True
+
+    def _run(self) -> None:
+        while not self._closed.is_set():
+            self._changed.wait()
+            self._changed.clear()
+            if self._newest is not None and not self._closed.is_set():
+                self._wrote(self._newest)
+                self._closed.wait(self._every_s)
+
+    def _wrote(self, report: BuildReport) -> bool:
+        try:
+            self._write(report_text(report))
+        except PublishError as error:
+            if str(error) != self._said:
+                self._said = str(error)
+                LOG.warning("the report cannot be written, and is tried again: %s", error)
+            return False
+        self._said = ""
+        return True

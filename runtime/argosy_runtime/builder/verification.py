@@ -1,0 +1,88 @@
+"""Whether an engine is good enough for who asks: measured now, or known from an earlier measurement."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildRequest, Gate
+
+from .accuracy import judge
+from .contract import BuildError, Progress
+from .data import Purpose, Samples, read_samples
+from .process import isolated
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a gate asks for, brought here: samples, and the script that measures (None: the metric does)."""
+
+    gate: Gate
+    samples: Samples
+    script: Path | None = None
+
+    @classmethod
+    def read(cls, request: BuildRequest, gate: Gate, data: Path, script: Path | None) -> "Evidence":
+        """From the folders of the data and of the script. Raises BuildError: ACCURACY_DATA_INVALID."""
+        samples = read_samples(data, request.inputs, gate.samples, Purpose.ACCURACY)
+        return cls(gate, samples, None if script is None else _script(script))
+
+    def earlier(self, reports: Iterable[AccuracyReport]) -> AccuracyReport | None:
+        """An earlier report of the same measurement, held against this gate's bounds; a script's is made anew."""
+        if self.script is not None:
+            return None
+        asked = (self.gate.metric, self.samples.digest, len(self.samples))
+        for report in reports:
+            if (report.metric, report.data_digest, report.samples) == asked:
+                return held(report, self.gate)
+        return None
+
+    def measured(
+        self, request: BuildRequest, baseline: Path, engine: Path, now: str, progress: Progress
+    ) -> AccuracyReport:
+        """Both folders' models answer the samples. Raises BuildError."""
+        count = len(self.samples)
+        with (
+            isolated(request.builder, baseline, request, "the baseline") as before,
+            isolated(request.builder, engine, request, "the engine") as after,
+        ):
+            return judge(
+                self.gate,
+                self.samples,
+                before,
+                after,
+                now,
+                script=self.script,
+                batch=request.max_batch_size,
+                told=lambda at: progress(100 * at // count, f"{at} of {count} samples compared"),
+            )
+
+
+def held(report: AccuracyReport, gate: Gate) -> AccuracyReport:
+    """The same figures against a gate's bounds."""
+    low = gate.minimum is None or report.value >= gate.minimum
+    high = gate.maximum is None or report.value <= gate.maximum
+    return replace(report, minimum=gate.minimum, maximum=gate.maximum, passed=low and high)
+
+
+def too_low(report: AccuracyReport) -> BuildError:
+    """The error of an engine that is not good enough, with both figures."""
+    sides = f" (baseline {report.baseline:g}, engine {report.engine:g})" if report.baseline is not None else ""
+    below = report.minimum is not None and report.value < report.minimum
+    bound, wanted = ("min", report.minimum) if below else ("max", report.maximum)
+    return BuildError(
+        BuildFailure.ACCURACY_TOO_LOW,
+        f"spec.engine.accuracy: {report.metric} is {report.value:.6g} over {report.samples} samples{sides}, where "
+        f"{bound} is {wanted:g}: calibrate with more or better data, keep sensitive layers out by engine.options, "
+        f"choose a finer engine.precision, or change {bound}",
+    )
+
+
+def _script(folder: Path) -> Path:
+    files = sorted(folder.rglob("*.py"))
+    if len(files) != 1:
+        there = ", ".join(path.name for path in files) or "none"
+        raise BuildError(
+            BuildFailure.ACCURACY_DATA_INVALID,
+            f"spec.engine.accuracy.script: must be one Python file, and there is {there}",
+        )
+    return files[0]
