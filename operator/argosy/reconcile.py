@@ -26,6 +26,7 @@ from argosy.fleet.nodes.selection import closed
 from argosy.fleet.packing.pools import pack_fleet
 from argosy.fleet.plan import FleetPlan, PoolPlan
 from argosy.fleet.status.statuses import Situation, Status, statuses
+from argosy.fleet.topology.deployment import Machine
 from argosy.fleet.validation.accept import Accepted, accept
 from argosy.render.configrules import check_together
 from argosy.render.forms import RenderedKeys, forms_by_server
@@ -103,7 +104,9 @@ def _members(snapshot: FleetSnapshot, accepted: Accepted) -> dict[PoolKey, Membe
     """What each valid pool is to serve."""
     broken = (*accepted.out, *snapshot.faulty)
     pools = (each.key for each in accepted.valid if isinstance(each, ServingPool))
-    return {key: Members.of(key, accepted.valid, broken, snapshot.pool(key).elsewhere) for key in pools}
+    return {
+        key: Members.of(key, accepted.valid, broken, snapshot.pool(key).elsewhere, snapshot.shapes) for key in pools
+    }
 
 
 def _facts(
@@ -151,6 +154,7 @@ def _state(
         observed=observed,
         current={each.name: each for each in facts.current},
         nodes={node.name: node for node in nodes if node.ready},
+        machine=Machine.best_of(facts.nodes, facts.headroom),
         targets={each.name: target_forms(each, members, places, observed, keys) for each in plan.servers},
     )
 

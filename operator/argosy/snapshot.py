@@ -12,6 +12,7 @@ from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerRepor
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.status.statuses import Status
 from argosy_agent.contract import RenderedRepository
+from argosy_agent.contract.builds import ModelShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ class FleetSnapshot:
     served, and its status says what is wrong. One among `faulty` has no valid form; it only gets a status.
 
     By identity: `statuses` as they were last written, `valid` the form of each resource that was acted upon before,
-    `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `refusals` are
+    `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `shapes` those of models
+    whose files tell before they are served. `refusals` are
     what could not be applied last time. `claimed` are GPUs that pools which take no part here ask for. `build_image` is
     the image that builds engines where a model names none.
     """
@@ -60,6 +62,7 @@ class FleetSnapshot:
     selectors: Mapping[str, str] = field(default_factory=dict)
     claimed: frozenset[Device] = frozenset()
     build_image: str = ""
+    shapes: Mapping[str, ModelShape] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
         """What stands of a pool's servers."""

@@ -57,6 +57,7 @@ class Reason(StrEnum):
     STEP_INVALID = "StepInvalid"
     UNSUPPORTED_FORMAT = "UnsupportedFormat"
     SETTING_WITHOUT_EFFECT = "SettingWithoutEffect"
+    TOPOLOGY_ADVICE = "TopologyAdvice"
     # Placed
     PLACED = "Placed"
     PENDING = "Pending"

@@ -24,6 +24,7 @@ from argosy.api.model.rollout import Rollout
 from argosy.api.model.scale import fewest_of, most_of, replicas_in_order
 from argosy.api.model.sequence import Sequence
 from argosy.api.model.slo import Slo
+from argosy.api.model.traffic import Traffic
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.base import ApiModel, Fault, Int, Rule
 from argosy.api.values.meta import ModelName, PoolMember, PoolReference, RevisionHistoryLimit
@@ -196,6 +197,11 @@ class InferenceModelSpec(ApiModel):
     )
     parallelism: Parallelism = Field(
         default_factory=Parallelism, description="How one copy is split over whole GPUs. Default: not at all."
+    )
+    traffic: Traffic | None = Field(
+        default=None,
+        description="What a language model's requests are like; a split that does not suit them is said in the status. "
+        "Default: not known.",
     )
     instances: Int | None = Field(
         default=None,

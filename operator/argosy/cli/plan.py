@@ -12,11 +12,14 @@ import typer
 import yaml
 from rich.console import Console
 
+from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.plandocument import plan_document
 from argosy.cli.plantable import plan_table
+from argosy.fleet.topology.refusals import refusals
 from argosy.local.manifests import read_manifests
-from argosy.reconcile import reconcile
+from argosy.local.shapes import local_shapes
+from argosy.reconcile import Outcome, reconcile
 from argosy.render.configrules import check_together
 from argosy.snapshot import FleetSnapshot
 
@@ -52,23 +55,35 @@ def plan(
     problems: list[str] = []
     manifests = read_manifests(filename)
     problems += map(str, manifests.problems)
+    shapes = local_shapes(manifests.resources)
     problems += map(str, () if manifests.problems else check_together(manifests.resources))
+    problems += map(str, () if manifests.problems else refusals(manifests.resources, shapes, manifests.sources))
     try:
         machines = read_nodes(nodes)
     except NodesError as error:
         problems += error.problems
     if problems:
         _refuse(problems)
-    outcome = reconcile(FleetSnapshot(tuple(manifests.resources), tuple(machines)), datetime.now(UTC))
-    fleet, facts = outcome.plan, outcome.facts
+    outcome = reconcile(FleetSnapshot(tuple(manifests.resources), tuple(machines), shapes=shapes), datetime.now(UTC))
+    fleet, facts, advised = outcome.plan, outcome.facts, _advised(outcome)
     if output is Output.TABLE:
-        _console().print(plan_table(fleet, facts))
+        _console().print(plan_table(fleet, facts, advised))
     else:
-        document = plan_document(fleet, facts)
+        document = plan_document(fleet, facts, advised)
         text = json.dumps(document, indent=2) if output is Output.JSON else yaml.safe_dump(document, sort_keys=False)
         sys.stdout.write(text.rstrip("\n") + "\n")
     if any(pool.unplaced for pool in fleet.pools):
         raise typer.Exit(UNPLACED)
+
+
+def _advised(outcome: Outcome) -> dict[str, str]:
+    """What is said of how models are split, by the model's identity."""
+    valid = {identity: status.condition(ConditionType.VALID) for identity, status in outcome.statuses.items()}
+    return {
+        identity: condition.message
+        for identity, condition in valid.items()
+        if condition is not None and condition.reason == Reason.TOPOLOGY_ADVICE
+    }
 
 
 def _console() -> Console:

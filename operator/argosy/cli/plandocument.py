@@ -1,6 +1,6 @@
 """A plan as a document of plain values, for JSON and YAML."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from argosy.fleet.facts import PoolFacts
@@ -11,9 +11,9 @@ from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 Document = dict[str, Any]
 
 
-def plan_document(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Document:
-    """The whole plan: totals, then pools, then what fits nowhere. Memory is in bytes, compute in thousandths
-    of a GPU.
+def plan_document(plan: FleetPlan, facts: Sequence[PoolFacts], advice: Mapping[str, str] | None = None) -> Document:
+    """The whole plan: totals, then pools, then what fits nowhere, then advice, by resource. Memory is in bytes, compute
+    in thousandths of a GPU.
     """
     total, withheld = gpus_total(facts), gpus_withheld(facts)
     return {
@@ -35,6 +35,7 @@ def plan_document(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Document:
             for pool in plan.pools
             for each in pool.unplaced
         ],
+        **({"advice": [{"resource": name, "message": said} for name, said in advice.items()]} if advice else {}),
     }
 
 

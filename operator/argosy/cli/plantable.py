@@ -1,6 +1,6 @@
 """A plan as a person reads it: what sits on which GPU, how full each is, what is left, and what fits nowhere."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -16,11 +16,12 @@ from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 _BAR = 10
 
 
-def plan_table(plan: FleetPlan, facts: Sequence[PoolFacts]) -> RenderableType:
-    """A table for each pool, the totals, and what fits nowhere."""
+def plan_table(plan: FleetPlan, facts: Sequence[PoolFacts], advice: Mapping[str, str] | None = None) -> RenderableType:
+    """A table for each pool, the totals, what fits nowhere, and the advice for each resource."""
     by_pool = {each.pool: each for each in facts}
     tables = [_pool_table(pool, by_pool[pool.pool]) for pool in plan.pools]
-    return Group(*tables, _totals(plan, facts), *_unplaced(plan))
+    said = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())
+    return Group(*tables, _totals(plan, facts), *_unplaced(plan), *said)
 
 
 def bar(used: int, whole: int) -> str:

@@ -17,9 +17,11 @@ from argosy.api.problems import Problem
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.status.statuses import Status, failed_status
+from argosy.fleet.topology.refusals import refusals
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.configrules import check_together
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
+from argosy_agent.contract.builds import ModelShape
 
 from .fleet import LocalFleet
 from .manifests import (
@@ -31,6 +33,7 @@ from .manifests import (
     without_effect,
 )
 from .rates import Meter, reading
+from .shapes import local_shapes
 from .snapshot import all_ready, any_stalled, documents, remembered, rows, stamped
 from .state import StateFolder
 from .view import View
@@ -202,7 +205,9 @@ class Supervisor:
         Else say what is not, and go on with those from before.
         """
         self._edited = False
-        manifests = checked(read_manifests(self._path))
+        manifests = read_manifests(self._path)
+        shapes = local_shapes(manifests.resources)
+        manifests = checked(manifests, shapes)
         if manifests.problems and first:
             raise InvalidManifestsError(manifests.problems)
         if manifests.problems or self._problems:
@@ -214,6 +219,7 @@ class Supervisor:
             for line in without_effect(manifests.resources):
                 self._view.note(line)
             self._resources = stamped(manifests.resources, self._resources, datetime.now(UTC))
+            self._snapshot = replace(self._snapshot, shapes=shapes)
 
     async def _watch(self) -> None:
         is_folder = self._path.is_dir()
@@ -255,8 +261,10 @@ def faulty(manifests: Manifests, known: Collection[str]) -> list[Resource]:
     return list({each.identity: each for each in manifests.resources if each.identity in wrong}.values())
 
 
-def checked(manifests: Manifests) -> Manifests:
-    """The manifests with the problems between their resources."""
+def checked(manifests: Manifests, shapes: Mapping[str, ModelShape] | None = None) -> Manifests:
+    """The manifests with the problems between their resources, and with the shapes of their models, by identity."""
     if manifests.problems:
         return manifests
-    return replace(manifests, problems=tuple(check_together(manifests.resources, manifests.sources)))
+    between = check_together(manifests.resources, manifests.sources)
+    contradictions = refusals(manifests.resources, shapes or {}, manifests.sources)
+    return replace(manifests, problems=(*between, *contradictions))

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from shutil import copytree
+from shutil import copy, copytree
 
 import pytest
 import typer
@@ -140,3 +140,35 @@ def test_a_folder_without_resources_is_a_problem(tmp_path: Path) -> None:
 def test_the_manifests_may_hold_the_nodes_and_other_kinds(example: Path) -> None:
     (example / "other.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n")
     assert planned(example, "-o", "json").stdout == planned(EXAMPLE, "-o", "json").stdout
+
+
+def language_model(folder: Path, spec: str) -> Path:
+    """A manifest of a pool and of a language model whose config.json, of Llama 3 8B, lies beside it."""
+    weights = folder / "llama"
+    weights.mkdir()
+    copy(ROOT / "tests" / "data" / "shapes" / "llama-3-8b.json", weights / "config.json")
+    manifest = folder / "models.yaml"
+    manifest.write_text(
+        "apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {name: chat}\n"
+        "spec: {runtime: {name: triton}, tolerations: [{operator: Exists}]}\n---\n"
+        "apiVersion: argosy.dev/v1alpha1\nkind: InferenceModel\nmetadata: {name: llama}\nspec:\n"
+        "  {poolRef: {name: chat}, modelFormat: {name: vllm}, version: 1, storageUri: 'file:llama', " + spec + "}\n"
+    )
+    return manifest
+
+
+def test_a_split_that_contradicts_the_models_files_is_refused(tmp_path: Path) -> None:
+    manifest = language_model(tmp_path, "parallelism: {tensor: 3}")
+    found = run("-f", manifest, "--nodes", EXAMPLE / "nodes.yaml")
+    assert found.exit_code == 1
+    assert "InferenceModel default/llama: spec: parallelism.tensor 3 does not divide the model's 32" in found.output
+
+
+def test_advice_on_the_split_is_shown(tmp_path: Path) -> None:
+    spec = "parallelism: {tensor: 4}, traffic: {promptTokens: 10, outputTokens: 90}"
+    manifest = language_model(tmp_path, spec)
+    table = run("-f", manifest, "--nodes", EXAMPLE / "nodes.yaml")
+    assert "InferenceModel default/llama: DecodeHeavy: decode-heavy traffic" in " ".join(table.output.split())
+    document = json.loads(run("-f", manifest, "--nodes", EXAMPLE / "nodes.yaml", "-o", "json").output)
+    (advice,) = document["advice"]
+    assert advice["resource"] == "InferenceModel default/llama"

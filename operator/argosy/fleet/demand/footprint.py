@@ -7,12 +7,17 @@ from argosy.api.model import footprint as api
 from argosy.api.model.instancegroups import per_gpu
 from argosy.api.values.versions import retained
 from argosy.fleet.facts import Footprint
+from argosy.fleet.topology.deployment import Deployment
+from argosy.fleet.topology.memory import budget, is_counted
+from argosy_agent.contract.builds import ModelShape
 
 
-def footprint_of(model: InferenceModel, versions: int = 1, has_gpus: bool = True) -> Footprint:
+def footprint_of(
+    model: InferenceModel, versions: int = 1, has_gpus: bool = True, shape: ModelShape | None = None
+) -> Footprint:
     """The footprint of one replica with all its instances, of so many versions that stay loaded.
 
-    `has_gpus`: whether the pool has GPUs.
+    `has_gpus`: whether the pool has GPUs. `shape`: the model's, where it is known.
 
     - Whole GPUs: `footprint.gpus`, or else `parallelism.tensor x pipeline` where that is more than one. Each
       has `gpuMemory` for every instance; the share of compute means nothing, because nobody else is there.
@@ -20,18 +25,30 @@ def footprint_of(model: InferenceModel, versions: int = 1, has_gpus: bool = True
       nothing: a model with `gpuMemory` alone is never kept from a GPU because of compute.
     - `device: CPU`, or the format `python` with nothing declared: the CPU.
     - Nothing declared of any other: a GPU of its own where there are GPUs. It is not put on the CPU without being told.
+    - Whole GPUs without `gpuMemory`, and a GPU of its own: of the memory that its shape's arithmetic gives.
 
     Each version has memory of its own; the compute is shared, as a request goes to one of them.
     """
     spec, declared = model.spec, model.spec.footprint or api.Footprint()
     if spec.device is api.Device.CPU:
         return Footprint()
-    memory = (declared.gpu_memory or 0) * instances_of(model) * versions
+    one = declared.gpu_memory if declared.gpu_memory is not None else memory_by_shape(model, shape)
+    memory = one * instances_of(model) * versions
     if spec.gpus:
         return Footprint(memory=memory, gpus=spec.gpus)
     if declared.gpu_memory is None:
-        return Footprint(gpus=1, assumed=True) if has_gpus else Footprint()
+        return Footprint(memory=memory, gpus=1, assumed=True) if has_gpus else Footprint()
     return Footprint(memory=memory, compute=(declared.compute or 0) * instances_of(model))
+
+
+def memory_by_shape(model: InferenceModel, shape: ModelShape | None) -> int:
+    """Bytes of each GPU that a model of this shape needs at least, split as declared.
+
+    0 where nobody counted its weights.
+    """
+    if shape is None or not is_counted(shape):
+        return 0
+    return budget(shape, Deployment.of(model, shape).split, 0).needed
 
 
 def instances_of(model: InferenceModel) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from argosy.api import Ensemble, InferenceModel
 from argosy.fleet.demand.footprint import footprint_of, instances_of, versions_kept
 from argosy.fleet.facts import Demand, Group
+from argosy_agent.contract.builds import ModelShape
 
 Loaded = Mapping[str, Sequence[Collection[int]]]
 """The versions of each model that each server has loaded."""
@@ -15,12 +16,13 @@ def groups_of(
     ensembles: Sequence[Ensemble],
     loaded: Loaded | None = None,
     has_gpus: bool = True,
+    shapes: Mapping[str, ModelShape] | None = None,
 ) -> tuple[Group, ...]:
     """The groups of one pool, by name; models in the order of the steps that use them.
 
     A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
     after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
-    `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs.
+    `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the models' that are known, by name.
     """
     by_name = {model.name: model for model in models}
     members = _members(by_name, ensembles)
@@ -32,9 +34,10 @@ def groups_of(
     for name in _in_step_order(by_name, members):
         together.setdefault(_find(root, name), []).append(name)
     users = _users(ensembles, members)
-    versions = loaded or {}
+    versions, known = loaded or {}, shapes or {}
     demands = {
-        each.name: _demand(each, users.get(each.name, ()), versions.get(each.name, ()), has_gpus) for each in models
+        each.name: _demand(each, users.get(each.name, ()), versions.get(each.name, ()), has_gpus, known.get(each.name))
+        for each in models
     }
     groups = [_group([demands[name] for name in names], users) for names in together.values()]
     return tuple(sorted(groups, key=lambda group: group.name))
@@ -99,14 +102,18 @@ def _group(demands: Sequence[Demand], users: dict[str, list[Ensemble]]) -> Group
 
 
 def _demand(
-    model: InferenceModel, users: Sequence[Ensemble], loaded: Sequence[Collection[int]], has_gpus: bool
+    model: InferenceModel,
+    users: Sequence[Ensemble],
+    loaded: Sequence[Collection[int]],
+    has_gpus: bool,
+    shape: ModelShape | None,
 ) -> Demand:
     steps = (step for each in users for step in each.spec.steps if step.model == model.name)
     versions = versions_kept(model, {step.version for step in steps if step.version is not None}, loaded)
     return Demand(
         model=model.name,
         version=model.spec.default_version,
-        footprint=footprint_of(model, versions, has_gpus),
+        footprint=footprint_of(model, versions, has_gpus, shape),
         replicas=_replicas(model, users),
         instances=instances_of(model),
         versions=versions,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.demand.grouping import runs_of
+from argosy_agent.contract.builds import ModelShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,7 @@ class Members:
     `broken`: names that are declared and have no valid form, so that what serves under them is left as it is.
     `runs`: the models of each ensemble. `elsewhere`: names that another pool is to serve by now, and whether requests
     reach them there. `served_names`: what clients call each member that they know by another name than its own.
+    `shapes`: those of the models of which one is known.
     """
 
     models: Mapping[str, InferenceModel] = field(default_factory=dict)
@@ -23,6 +25,7 @@ class Members:
     runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     elsewhere: Mapping[str, bool] = field(default_factory=dict)
     served_names: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, ModelShape] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -31,8 +34,9 @@ class Members:
         valid: Iterable[Resource],
         broken: Iterable[Resource] = (),
         elsewhere: Mapping[str, bool] | None = None,
+        shapes: Mapping[str, ModelShape] | None = None,
     ) -> "Members":
-        """What of these asks for the pool of this key; `broken` has no valid form."""
+        """What of these asks for the pool of this key; `broken` has no valid form, `shapes` are by identity."""
         mine = [each for each in valid if not isinstance(each, ServingPool) and each.pool_key == pool]
         ensembles = {each.name: each for each in mine if isinstance(each, Ensemble)}
         return cls(
@@ -42,6 +46,7 @@ class Members:
             runs_of(ensembles.values()),
             elsewhere or {},
             {each.name: each.served_name for each in mine if each.served_name != each.name},
+            {each.name: shape for each in mine if (shape := (shapes or {}).get(each.identity)) is not None},
         )
 
     def declares(self, name: str) -> bool:

@@ -10,6 +10,7 @@ from argosy.fleet.facts import CurrentServer, Node
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.plan import PoolPlan, ServerPlan
+from argosy.fleet.topology.deployment import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """`current` are the pool's servers as they are, `nodes` those that are up, both by name.
+    """`current` are the pool's servers as they are, `nodes` those that are up, both by name. `machine`: the node of the
+    pool that suits large models best.
 
     `targets`: by planned server and name, what it would hold next if there were room for all of it.
     """
@@ -58,6 +60,7 @@ class PoolState:
     current: Mapping[str, CurrentServer]
     nodes: Mapping[str, Node]
     targets: Mapping[str, Mapping[str, Form]] = field(default_factory=dict)
+    machine: Machine | None = None
 
     @classmethod
     def without_plan(cls, pool: PoolKey, members: Members) -> "PoolState":

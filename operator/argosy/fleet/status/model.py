@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelStatus, Reason, ServingPool
+from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelStatus, Reason
 from argosy.api.model.footprint import Footprint
 from argosy.api.status import FootprintStatus, PlacementStatus
 from argosy.fleet.demand.footprint import footprint_of
@@ -14,6 +14,7 @@ from argosy.fleet.status.loading import Loading
 from argosy.fleet.status.placed import first_places, place, placed_finding, placement_on
 from argosy.fleet.status.progress import PoolProgress
 from argosy.fleet.status.scaling import scaling, scaling_status
+from argosy.fleet.status.topology import topology_advice, unused_traffic
 from argosy.fleet.status.unsupported import unused_model_settings
 
 UNMEASURED = (
@@ -56,7 +57,7 @@ def _findings(
     model: InferenceModel, progress: PoolProgress, places: Sequence[PlacementStatus], loading: Loading
 ) -> list[Finding]:
     parts = [
-        _valid(model, progress.pool),
+        _valid(model, progress),
         _placed(model, progress, places),
         *_engine(model),
         loading.finding(),
@@ -67,13 +68,13 @@ def _findings(
     return [*verdict(parts, loading.serving(), rolling), *parts]
 
 
-def _valid(model: InferenceModel, pool: ServingPool) -> Finding:
-    unused = unused_model_settings(model, pool)
-    if unused:
-        return Finding(
-            ConditionType.VALID, True, Reason.SETTING_WITHOUT_EFFECT, f"without effect in this release: {unused}"
-        )
-    return Finding(ConditionType.VALID, True, Reason.VALID)
+def _valid(model: InferenceModel, progress: PoolProgress) -> Finding:
+    settings = (unused_model_settings(model, progress.pool), unused_traffic(model, progress))
+    unused, advised = "; ".join(filter(None, settings)), topology_advice(model, progress)
+    said = [advised] if advised else []
+    said += [f"without effect in this release: {unused}"] if unused else []
+    reason = Reason.TOPOLOGY_ADVICE if advised else Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID
+    return Finding(ConditionType.VALID, True, reason, "; ".join(said))
 
 
 def _placed(model: InferenceModel, progress: PoolProgress, places: Sequence[PlacementStatus]) -> Finding:

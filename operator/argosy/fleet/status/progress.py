@@ -9,6 +9,7 @@ from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.migration.state import Note, Places, PoolState
 from argosy.fleet.plan import PoolPlan, ServerPlan, Unplaced
 from argosy.fleet.status.loading import Loading
+from argosy.fleet.topology.deployment import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,7 @@ class PoolProgress:
     servers: Mapping[str, ServerPlan]
     pinned: Mapping[str, frozenset[int]]
     unplaced: Mapping[str, tuple[Unplaced, ...]]
+    machine: Machine | None = None
 
     @classmethod
     def of(cls, pool: ServingPool, state: PoolState, notes: Mapping[Binding, Note]) -> "PoolProgress":
@@ -48,6 +50,7 @@ class PoolProgress:
             {server.name: server for server in plan.servers},
             {model: frozenset(versions) for model, versions in pinned.items()},
             {model: tuple(found) for model, found in unplaced.items()},
+            state.machine,
         )
 
     def servers_with(self, name: str) -> tuple[ServerPlan, ...]:
