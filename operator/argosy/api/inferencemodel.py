@@ -6,6 +6,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from argosy.api.engine.engine import Engine
+from argosy.api.engine.options.asked import Split
+from argosy.api.engine.options.checks import split_faults
 from argosy.api.model.batching import Batching
 from argosy.api.model.batchrules import BATCH_RULES
 from argosy.api.model.configfields import OWN_FILES, check_config, check_own_files
@@ -115,6 +117,14 @@ def _builder_reads_format(spec: "InferenceModelSpec") -> Iterator[Fault]:
             f"and modelFormat.name is {spec.model_format.name!r}; change one of them",
             ("engine", "builder"),
         )
+
+
+def _options_fit_the_split(spec: "InferenceModelSpec") -> Iterator[Fault]:
+    if spec.engine is None:
+        return
+    split = Split(spec.parallelism.tensor, spec.parallelism.pipeline, spec.max_batch_size or 0)
+    for fault in split_faults(spec.engine.builder, spec.engine.options, split):
+        yield Fault(fault.message, ("engine", *fault.path))
 
 
 def _config_fields(spec: "InferenceModelSpec") -> Iterator[Fault]:
@@ -281,6 +291,7 @@ class InferenceModelSpec(ApiModel):
         unique_names("outputs", "outputs"),
         Rule(("inputs", "outputs", "model_format", "engine"), _shape_tensors_need_tensorrt),
         Rule(("model_format", "engine"), _builder_reads_format),
+        Rule(("engine", "parallelism", "max_batch_size"), _options_fit_the_split),
         Rule(("config",), _config_fields),
         Rule(("config", "engine", "model_format"), _own_files),
     )

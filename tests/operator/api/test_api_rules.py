@@ -239,7 +239,11 @@ MODEL: list[Case] = [
         "spec.engine.accuracy.baselinePrecision",
         "coarser",
     ),
-    ({"engine.builder": "tensorrt_llm"}, "spec.engine.builder", "compiles models of format 'huggingface'"),
+    (
+        {"engine.builder": "tensorrt_llm", "engine.options": {}},
+        "spec.engine.builder",
+        "compiles models of format 'huggingface'",
+    ),
     ({"engine.timeout": "2 hours"}, "spec.engine.timeout", "30s, 5m or 1h30m"),
     ({"engine.calibration": {}}, "spec.engine.calibration.dataUri", "is required"),
     ({"engine.accuracy.dataUri": ...}, "spec.engine.accuracy.dataUri", 'as skip: "measured elsewhere"'),

@@ -11,6 +11,7 @@ from argosy.api.values.quantity import Duration, Quantity
 from argosy.api.values.storage import StorageUri
 
 from .accuracy import Accuracy
+from .options.checks import option_faults
 from .precision import BITS, QUANTIZED, Precision
 
 
@@ -73,6 +74,10 @@ def _baseline_is_finer(engine: "Engine") -> Iterator[Fault]:
         )
 
 
+def _options(engine: "Engine") -> Iterator[Fault]:
+    yield from option_faults(engine.builder, engine.precision, engine.options, engine.calibration is not None)
+
+
 _GATED = " || ".join(f"self.precision == '{precision}'" for precision in QUANTIZED)
 
 
@@ -86,7 +91,7 @@ class Engine(ApiModel):
     )
     options: dict[str, Any] = Field(
         default_factory=dict,
-        description="The builder's own options, by its own names.",
+        description="The builder's own options, by its own names; docs/engines.md lists them. Default: its own.",
         json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
     )
     calibration: Calibration | None = Field(
@@ -118,4 +123,5 @@ class Engine(ApiModel):
             says="a precision below 16 bits needs accuracy {dataUri, min}, or {skip: why not}",
         ),
         Rule(("precision", "accuracy"), _baseline_is_finer),
+        Rule(("builder", "precision", "options", "calibration"), _options),
     )

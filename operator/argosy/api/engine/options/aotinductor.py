@@ -1,0 +1,11 @@
+"""AOTInductor's options: settings of `torch._inductor.config`, and of `torch.export`."""
+
+from .option import Option, flag
+
+AOTINDUCTOR: dict[str, Option] = {
+    "max_autotune": flag("Kernels are chosen by their time, where there are several.", default="false"),
+    "freezing": flag("Weights are constants of the graph, and folded.", default="false"),
+    "coordinate_descent_tuning": flag("Kernels are tuned step by step.", default="false"),
+    "epilogue_fusion": flag("What follows a product is joined with it.", default="true"),
+    "strict": flag("torch.export follows Python bytecode, not one run of the model.", default="false"),
+}
