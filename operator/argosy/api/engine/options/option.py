@@ -12,6 +12,8 @@ from argosy.api.values.nearest import did_you_mean
 from argosy.api.values.quantity import parse_bytes
 
 _SHOWN = 80
+MOST = 2**31 - 1
+"""The largest of the whole numbers that builders hold in 32 bits."""
 
 
 class Kind(StrEnum):
@@ -61,11 +63,12 @@ class Option:
             return f"list of: {self.items.values()}"
         if self.kind is Kind.MAP:
             return f"map of {', '.join(self.fields)}" if self.fields else "map"
-        bounds = [f"{sign} {_number(each)}" for sign, each in (("≥", self.least), ("≤", self.most)) if each is not None]
+        most = None if self.most in (MOST, 2**53 - 1) else self.most
+        bounds = [f"{sign} {_number(each)}" for sign, each in (("≥", self.least), ("≤", most)) if each is not None]
         return " ".join([self.kind, ", ".join(bounds)]).strip()
 
 
-def whole(says: str, least: int = 1, most: int = 2**31 - 1, **more: Any) -> Option:
+def whole(says: str, least: int = 1, most: int = MOST, **more: Any) -> Option:
     """An option that is a whole number."""
     return Option(Kind.WHOLE, says, least=least, most=most, **more)
 

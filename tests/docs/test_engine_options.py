@@ -1,0 +1,41 @@
+"""The options in docs/engines.md are those of the tables, each with its values and what holds without it."""
+
+from pathlib import Path
+
+import pytest
+
+from argosy.api.engine.options.checks import TABLES
+from argosy.api.engine.options.option import Kind, Option
+from argosy.api.engine.options.precisions import PRECISIONS
+
+PAGE = Path(__file__).parents[2] / "docs/engines.md"
+
+
+def row(name: str, option: Option) -> str:
+    """An option's line in the page."""
+    values = option.values() + (", null" if option.nullable else "")
+    return f"| `{name}` | {values} | {option.default or 'unset'} | {option.says} |"
+
+
+def rows(table: dict[str, Option]) -> list[str]:
+    """The lines of a table; a map's own fields follow it."""
+    lines = []
+    for name, option in table.items():
+        lines.append(row(name, option))
+        if option.kind is Kind.MAP:
+            lines += [row(f"{name}.{inner}", each) for inner, each in option.fields.items()]
+    return lines
+
+
+@pytest.mark.parametrize("builder", TABLES)
+def test_every_option_of_a_builder_stands_in_the_page(builder: str) -> None:
+    _, _, section = PAGE.read_text(encoding="utf-8").partition(f"\n### `{builder}`\n")
+    lines = [line for line in section.partition("\n#")[0].splitlines() if line.startswith("| `")]
+    expected = rows(dict(TABLES[builder]))
+    assert lines == expected, "write:\n" + "\n".join(expected)
+
+
+def test_the_page_says_which_builder_makes_which_precision() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for builder, precisions in PRECISIONS.items():
+        assert f"| `{builder}` | {', '.join(precisions)} |" in text
