@@ -9,7 +9,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildRequest, BuildState, Gate, engine_key
+from argosy_agent.contract.builds import (
+    AccuracyReport,
+    BuildFailure,
+    BuildReport,
+    BuildRequest,
+    BuildState,
+    Gate,
+    engine_key,
+)
 from argosy_agent.engines.artifacts import BrokenArtifactError
 from argosy_agent.engines.manifest import Manifest, manifest_of
 from argosy_agent.engines.store import EngineStore
@@ -84,8 +92,15 @@ class Build:
         asked = (gate.metric, gate.data.digest, gate.samples)
         for report in self._around.store.accuracies(found.key):
             if (report.metric, report.data_digest, report.samples) == asked:
-                return self._ready(found, held(report, gate), cached=True)
+                return self._passed(found, held(report, gate))
         return None
+
+    def _passed(self, found: Manifest, report: AccuracyReport) -> BuildReport:
+        """The report of an engine of the store, where it is good enough. Raises BuildError."""
+        self._course.known(accuracy=report)
+        if not report.passed:
+            raise too_low(report)
+        return self._ready(found, report, cached=True)
 
     def _as_it_came(self) -> BuildReport:
         """The engine by the digests of the files that came."""
@@ -125,10 +140,7 @@ class Build:
             report = evidence.measured(self._request, job.model, folder, self._around.now(), progress)
             store.add_accuracy(found.key, report)
             shutil.rmtree(folder, ignore_errors=True)
-        self._course.known(accuracy=report)
-        if not report.passed:
-            raise too_low(report)
-        return self._ready(found, report, cached=True)
+        return self._passed(found, report)
 
     def _built(self, job: BuildJob, phases: Phases, digest: str, evidence: Evidence | None) -> BuildReport:
         steps = self._builder.phases(self._reporting(job))

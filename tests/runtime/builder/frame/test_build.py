@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy_agent.contract.builds import BuildFailure, BuildState, DataSource, engine_key
+from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildState, DataSource, Gate, engine_key
 from argosy_agent.engines.store import EngineStore
 from argosy_agent.transfer.errors import FullError, StorageError
 from argosy_agent.transfer.localfiles import digest_of
@@ -65,6 +65,24 @@ def test_a_declared_digest_spares_the_fetch(frame: Frame) -> None:
     shutil.rmtree(frame.model)
 
     assert frame.run(model=source).cached
+
+
+@pytest.mark.parametrize(("least", "passes"), [(0.8, True), (0.9, False)])
+def test_an_engine_that_was_measured_before_is_held_against_the_bounds_of_now(
+    frame: Frame, least: float, passes: bool
+) -> None:
+    built = frame.run()
+    frame.store.add_accuracy(built.key, AccuracyReport("cosine_similarity", 0.85, True, 7, "sha256:d", "2026-01-01"))
+    model = DataSource(frame.request.model.uri, digest_of(frame.model))
+    gate = Gate(DataSource("file:///nothing", "sha256:d"), "cosine_similarity", minimum=least, samples=7)
+    if passes:
+        report = frame.run(model=model, gate=gate)
+        assert report.accuracy is not None
+        assert (report.state, report.accuracy.minimum) == (BuildState.READY, least)
+        return
+    with pytest.raises(BuildError, match=r"cosine_similarity is 0\.85 .* where min is 0\.9") as caught:
+        frame.run(model=model, gate=gate)
+    assert caught.value.failure is BuildFailure.ACCURACY_TOO_LOW
 
 
 def test_models_of_equal_files_share_an_engine(frame: Frame, tmp_path: Path) -> None:
