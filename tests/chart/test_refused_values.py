@@ -22,6 +22,11 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "no quantity": ({"resources": {"limits": {"memory": "much"}}}, "/resources/limits/memory", "does not match"),
     "a truth value as text": ({"crds": {"keep": "yes"}}, "/crds/keep", "want boolean"),
     "a long name": ({"fullnameOverride": "a" * 51}, "/fullnameOverride", "maxLength"),
+    "no name of a PriorityClass": (
+        {"builds": {"priorityClass": {"name": "Low Priority"}}},
+        "/builds/priorityClass/name",
+        "does not match",
+    ),
     "a toleration's misspelt field": (
         {"tolerations": [{"efect": "NoSchedule"}]},
         "/tolerations/0",

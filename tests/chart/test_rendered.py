@@ -49,6 +49,7 @@ DRESSED = {
 }
 BARE = {
     "rbac": {"create": False},
+    "builds": {"priorityClass": {"create": False}},
     "serviceAccount": {"create": False},
     "podDisruptionBudget": {"enabled": False},
     "metrics": {"service": {"enabled": False}},
@@ -75,7 +76,7 @@ def test_the_objects_are_those_that_the_values_ask_for(release: Release) -> None
     assert kinds == sorted(
         ["Deployment", "PodDisruptionBudget", "Service", "ServiceAccount", "Role", "RoleBinding"]
         + ["ClusterRole"] * 3
-        + ["ClusterRoleBinding"]
+        + ["ClusterRoleBinding", "PriorityClass"]
     )
     assert [body["kind"] for body in release.upgrade(WITHOUT_CRDS | BARE)] == ["Deployment"]
 
@@ -236,6 +237,28 @@ def test_two_releases_stand_side_by_side(releases: Releases) -> None:
 
 def _names(objects: list[dict[str, Any]]) -> set[tuple[str, ...]]:
     return {(body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"]) for body in objects}
+
+
+@pytest.mark.parametrize(
+    ("given", "made", "named"),
+    [
+        ({}, "argosy-{namespace}-builds", "argosy-{namespace}-builds"),
+        ({"name": "cheap"}, "cheap", "cheap"),
+        ({"create": False, "name": "system-cluster-critical"}, "", "system-cluster-critical"),
+        ({"create": False}, "", ""),
+    ],
+)
+def test_builds_have_the_priority_class_that_the_values_name(
+    release: Release, given: dict[str, Any], made: str, named: str
+) -> None:
+    objects = release.install({**WITHOUT_CRDS, "builds": {"priorityClass": given}}, check_fields=True)
+    classes = [body for body in objects if body["kind"] == "PriorityClass"]
+    assert [body["metadata"]["name"] for body in classes] == [made.format(namespace=release.namespace)] * bool(made)
+    assert all(body["value"] < 0 and body["preemptionPolicy"] == "Never" for body in classes)
+    (container,) = _pod(objects)["containers"]
+    flags = [flag for flag in container["args"] if flag.startswith("--build-priority-class")]
+    assert flags == [f"--build-priority-class={named.format(namespace=release.namespace)}"] * bool(named)
+    assert {flag.split("=")[0] for flag in flags} <= _options()
 
 
 def test_names_that_read_as_something_else_stay_texts(releases: Releases, cluster: Cluster) -> None:

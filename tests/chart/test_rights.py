@@ -26,6 +26,7 @@ IN_A_NAMESPACE = (
     _rights("argosy.dev", KINDS, READ)
     | _rights("argosy.dev", tuple(f"{kind}/status" for kind in KINDS), ("patch",))
     | _rights("apps", ("deployments", "controllerrevisions"), OWN)
+    | _rights("batch", ("jobs",), OWN)
     | _rights("", ("services", "serviceaccounts"), OWN)
     | _rights("", ("configmaps",), (*OWN, "update"))
     | _rights("rbac.authorization.k8s.io", ("roles", "rolebindings"), OWN)
@@ -151,6 +152,8 @@ FORBIDDEN = (
     ("create", "pods/exec"),
     ("create", "serviceaccounts/token"),
     ("create", "statefulsets.apps"),
+    ("update", "jobs.batch"),
+    ("create", "cronjobs.batch"),
     ("patch", "nodes"),
     ("create", "customresourcedefinitions.apiextensions.k8s.io"),
     ("escalate", "roles.rbac.authorization.k8s.io"),

@@ -28,6 +28,17 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The PriorityClass of engine builds: one that the release makes, one that is there, or none. */}}
+{{- define "argosy.buildPriorityClass" -}}
+{{- with .Values.builds.priorityClass -}}
+{{- if .name -}}
+{{- .name -}}
+{{- else if .create -}}
+{{- printf "%s-%s-builds" (include "argosy.fullname" $) $.Release.Namespace -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "argosy.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "argosy.name" . | quote }}
 app.kubernetes.io/instance: {{ .Release.Name | quote }}

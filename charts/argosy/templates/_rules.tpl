@@ -9,6 +9,10 @@
 - apiGroups: [apps]
   resources: [deployments, controllerrevisions]
   verbs: [get, list, watch, create, patch, delete]
+# Engines are built in Jobs; their Pods are the Jobs' own.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
   resources: [services, serviceaccounts]
   verbs: [get, list, watch, create, patch, delete]

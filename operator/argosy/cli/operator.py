@@ -30,6 +30,9 @@ def operator(
     ] = TRITON_TRTLLM_IMAGE,
     agent_image: Annotated[str, typer.Option(help="The agent's image. Default: the bundled server's.")] = "",
     pull_policy: Annotated[str, typer.Option(help="When those images are pulled.")] = "IfNotPresent",
+    build_priority_class: Annotated[
+        str, typer.Option(help="The PriorityClass of engine builds' Pods. Default: the cluster's default.")
+    ] = "",
     resync: Annotated[float, typer.Option(help="Seconds after which every pool is looked at again.", min=1)] = 300.0,
     kubeconfig: Annotated[Path | None, typer.Option(help="Outside a cluster: how to reach it.", exists=True)] = None,
 ) -> None:
@@ -55,7 +58,8 @@ def operator(
     images = Images(
         argosy_image, triton_image, agent_image or argosy_image, pull_policy, triton_vllm_image, triton_trtllm_image
     )
-    options = Options(images, tuple(namespace or ()), (space, name), host, port, resync, kubeconfig)
+    namespaces = tuple(namespace or ())
+    options = Options(images, namespaces, (space, name), host, port, resync, kubeconfig, build_priority_class)
     try:
         code = asyncio.run(Operator(options, KopfFeed).run())
     except (CredentialsError, StartError) as error:

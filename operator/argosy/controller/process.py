@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,10 @@ class StartError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says. `namespaces`: empty for all. `port` 0 takes a free one."""
+    """What the command line says. `namespaces`: empty for all. `port` 0 takes a free one.
+
+    `build_priority_class`: the PriorityClass of builds' Pods; empty: the cluster's default.
+    """
 
     images: Images
     namespaces: tuple[str, ...] = ()
@@ -49,6 +52,7 @@ class Options:
     port: int = 8080
     resync_s: float = 300.0
     kubeconfig: Path | None = None
+    build_priority_class: str = ""
 
 
 class Operator:
@@ -125,7 +129,8 @@ class Operator:
         log.info("leading")
 
     async def _act(self, connection: Connection) -> None:
-        cluster = await answered(lambda: offered(connection), "what the API server offers")
+        found = await answered(lambda: offered(connection), "what the API server offers")
+        cluster = replace(found, build_priority_class=self._options.build_priority_class)
         cache = self._cache = ClusterCache(connection, cluster, self._options.namespaces, self._mark)
         feed = self._feed = self._make_feed(self, connection, self._options.namespaces, self._listen_to_signals)
         announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)

@@ -16,6 +16,7 @@ from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
+from argosy.controller.builds import BuildRenderer
 from argosy.controller.moved import elsewhere, services_elsewhere
 from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.reservations import Reservations
@@ -82,13 +83,14 @@ class Around:
 class Rendered:
     """A pool's objects, whom each belongs to, and those that stay as they are for now (`keep`).
 
-    `held`: the servers of which nothing is applied yet.
+    `held`: the servers of which nothing is applied yet. `wake`: when builds are to be looked at again.
     """
 
     objects: tuple[KubernetesObject, ...] = ()
     owners: Mapping[str, str] = field(default_factory=dict)
     keep: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
+    wake: datetime | None = None
 
 
 class Reconciler:
@@ -155,7 +157,7 @@ class Reconciler:
             await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
             return None
         steps = outcome.steps.get(key, ())
-        rendered = self._render(declared, outcome, steps, view)
+        rendered = self._render(key, declared, outcome, view)
         self._reservations.held_back(key, rendered.held)
         applied = await self._writer.apply(key, rendered.objects, rendered.owners, rendered.keep)
         if applied.failure is None:
@@ -168,7 +170,8 @@ class Reconciler:
         if not declared.every and not view.current:
             self._memory.pop(key, None)
             self._reservations.forget(key)
-        return self._clock() if again else _again(self._clock(), applied.refusals, moved, rendered.held, outcome.wake)
+        wakes = (outcome.wake, rendered.wake)
+        return self._clock() if again else _again(self._clock(), applied.refusals, moved, rendered.held, wakes)
 
     def _decide(self, key: PoolKey, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
         """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
@@ -179,6 +182,7 @@ class Reconciler:
             served=view.served,
             drain_since=view.drain_since,
             elsewhere=around.moved,
+            builds={name: build.observed for name, build in view.builds.items()},
         )
         snapshot = FleetSnapshot(
             resources=declared.resources,
@@ -193,6 +197,7 @@ class Reconciler:
             grpc_addresses=_grpc_addresses(declared),
             selectors=_selectors(declared),
             claimed=around.claimed,
+            build_image=self._images.argosy,
         )
         return reconcile(snapshot, self._clock())
 
@@ -206,10 +211,8 @@ class Reconciler:
         found = check_names([*declared.members, *self._store.namesakes(key)])
         return [problem for problem in found if problem.resource in mine]
 
-    def _render(
-        self, declared: Declared, outcome: Outcome, steps: Sequence[RenderedServer], view: PoolView
-    ) -> Rendered:
-        pool = declared.pool
+    def _render(self, key: PoolKey, declared: Declared, outcome: Outcome, view: PoolView) -> Rendered:
+        pool, steps = declared.pool, outcome.steps.get(key, ())
         history = revisions(declared, outcome, self._cache.revisions(), self._form_names)
         others = services_elsewhere(declared) | history.kept
         if pool is None:
@@ -217,7 +220,9 @@ class Reconciler:
         members = [each for each in declared.members if not each.metadata.deletion_timestamp]
         models = [each for each in outcome.valid.values() if isinstance(each, InferenceModel)]
         images = self._images.serving(pool, models)
-        objects = (*history.written, *pool_objects(pool, steps, members, images, self._cluster))
+        renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
+        builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
+        objects = (*history.written, *pool_objects(pool, steps, members, images, self._cluster), *builds.objects)
         held = _held_back(pool, steps, images, view)
         stay = frozenset(
             Identity.of(kind, pool.namespace, object_name(name))
@@ -225,7 +230,8 @@ class Reconciler:
             for kind in ("ConfigMap", "Deployment")
         )
         wanted = tuple(each for each in objects if object_identity(each) not in stay)
-        return Rendered(wanted, owners(wanted), stay | others, held)
+        told = owners(wanted) | builds.owners
+        return Rendered(wanted, told, stay | others | builds.keep, held, builds.wake)
 
     def _routes(
         self, key: PoolKey, steps: Sequence[RenderedServer], view: PoolView, held: frozenset[str]
@@ -311,12 +317,12 @@ def _again(
     refusals: Collection[Refusal],
     moved: Mapping[str, bool],
     held: Collection[str],
-    wake: datetime | None,
+    wakes: Iterable[datetime | None],
 ) -> datetime | None:
     """When to come back. Nobody tells when what stands in an object's way is gone, or a right is given; nor does a
     pool hear of another's servers, or of the labels that it writes itself, for which servers that are `held` wait.
     """
-    due = [] if wake is None else [wake]
+    due = [wake for wake in wakes if wake is not None]
     if refusals:
         due.append(now + timedelta(seconds=REFUSED_AGAIN_S))
     if held:

@@ -14,6 +14,8 @@ _DIGEST_END = re.compile(rf".*-[0-9a-f]{{{_DIGITS}}}")
 _DNS_1035 = re.compile(rf"[a-z]([-a-z0-9]{{0,{LONGEST - 2}}}[a-z0-9])?")
 _POOL = "-pool"
 _STATE = "-state"
+_BUILD, _REPORT = "-build-", "-report"
+_REQUEST = 20
 
 
 def label(name: str) -> str:
@@ -34,6 +36,25 @@ def object_name(name: str) -> str:
 def state_name(server: str) -> str:
     """The ConfigMap in which a server's agent writes what it has; never the name of another server's object."""
     return object_name(server) + _STATE
+
+
+def build_name(pool: str, request: str) -> str:
+    """What an engine's build is called, by its pool and the name of its request (20 characters): a DNS subdomain.
+
+    Short enough that the names of its Job's Pods and of its report, which have more behind it, have 63 at most, too.
+    """
+    most = LONGEST - len(_REPORT) - len(_BUILD) - _REQUEST
+    return f"{pool if len(pool) < most else _with_digest(pool, pool, most)}{_BUILD}{request}"
+
+
+def report_name(build: str) -> str:
+    """The ConfigMap in which a build says how far it is."""
+    return build + _REPORT
+
+
+def builds_policy_name(pool: str) -> str:
+    """The NetworkPolicy of a pool's builds; never that of another pool, which is called like it."""
+    return _with_digest(f"{pool}-builds", pool, LONGEST)
 
 
 def revision_name(name: str, digest: str) -> str:

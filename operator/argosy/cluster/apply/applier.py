@@ -26,7 +26,7 @@ from argosy.cluster.client.errors import ApiError, ConflictError, InvalidError, 
 from argosy.cluster.client.kinds import Key, Kind, key_of, kind_of
 from argosy.fleet.facts import Refusal
 from argosy.fleet.status.statuses import Status
-from argosy.render.workloads import SERVER_LABEL, KubernetesObject, object_identity
+from argosy.render.workloads import BUILD_LABEL, SERVER_LABEL, KubernetesObject, object_identity
 
 from .lookup import Lookup, Place
 from .refusals import NoNeedError, RefusedError, judged
@@ -38,6 +38,8 @@ MANAGER, ROUTES_MANAGER = "argosy", "argosy-routes"
 ATTEMPTS = 5
 AGAIN_S = 0.05
 """The first pause after a conflict; each is twice the one before."""
+_STARTED = (kinds.DEPLOYMENT.name, kinds.JOB.name)
+"""Kinds whose Pods need what else belongs to their server or build."""
 _UID = re.compile(r"\buid\b", re.IGNORECASE)
 
 
@@ -67,9 +69,10 @@ class _Wanted:
         return self.kind, self.key
 
     @property
-    def server(self) -> str:
-        """The server that it belongs to, by its label; empty for what is the whole pool's."""
-        return str((self.body["metadata"].get("labels") or {}).get(SERVER_LABEL, ""))
+    def group(self) -> str:
+        """The server or the build that it belongs to, by its label; empty for what is the whole pool's."""
+        labels = self.body["metadata"].get("labels") or {}
+        return str(labels.get(SERVER_LABEL) or labels.get(BUILD_LABEL) or "")
 
 
 @dataclass(slots=True)
@@ -83,7 +86,7 @@ class _Round:
     failures: list[ApiError] = field(default_factory=list)
     stuck: set[str] = field(default_factory=set)
 
-    async def settle(self, identity: str, server: str, work: Coroutine[Any, Any, None]) -> None:
+    async def settle(self, identity: str, group: str, work: Coroutine[Any, Any, None]) -> None:
         """Do the work, and keep what went wrong with it."""
         try:
             await work
@@ -91,10 +94,10 @@ class _Round:
             return
         except RefusedError as error:
             self.refusals.append(Refusal(self.owners.get(identity, f"ServingPool {self.pool}"), identity, str(error)))
-            self.stuck.add(server)
+            self.stuck.add(group)
         except ApiError as error:
             self.failures.append(error)
-            self.stuck.add(server)
+            self.stuck.add(group)
 
 
 class Applier:
@@ -115,15 +118,15 @@ class Applier:
         """Make a pool's objects, by its key, be just these; those in `keep` (identities) stay as they are.
 
         `owners` says, by object identity, which resource tells of a refusal. What cannot be done holds up nothing
-        else, but that a server is not started while one of its objects is missing.
+        else, but that a server or a build is not started while one of its objects is missing.
         """
         wanted = [_wanted(body) for body in objects]
         changed = [each for each in wanted if not self._indexer(each).is_as_applied(each.key, each.digest)]
         unknown = [each.place for each in changed if self._indexer(each).get(each.key) is None]
         round_ = _Round(pool, owners, await self._lookup.many(unknown))
-        await self._put(round_, [each for each in changed if each.kind.name != kinds.DEPLOYMENT.name])
-        servers = [each for each in changed if each.kind.name == kinds.DEPLOYMENT.name]
-        await self._put(round_, [each for each in servers if each.server not in round_.stuck])
+        await self._put(round_, [each for each in changed if each.kind.name not in _STARTED])
+        started = [each for each in changed if each.kind.name in _STARTED]
+        await self._put(round_, [each for each in started if each.group not in round_.stuck])
         await self._prune(round_, {each.identity for each in wanted}.union(keep))
         refusals = sorted(round_.refusals, key=lambda refusal: refusal.object)
         return Applied(tuple(refusals), next(iter(round_.failures), None))
@@ -163,7 +166,7 @@ class Applier:
         return self._cache.indexer(wanted.kind.name)
 
     async def _put(self, round_: _Round, wanted: Iterable[_Wanted]) -> None:
-        await asyncio.gather(*(round_.settle(each.identity, each.server, self._one(round_, each)) for each in wanted))
+        await asyncio.gather(*(round_.settle(each.identity, each.group, self._one(round_, each)) for each in wanted))
 
     async def _one(self, round_: _Round, wanted: _Wanted) -> None:
         """Apply one object. Raises RefusedError, NoNeedError, ApiError."""

@@ -15,8 +15,9 @@ from argosy.fleet.facts import Node
 from argosy.fleet.history import Revision
 from argosy.fleet.nodes.reservations import PodGpus
 from argosy.render.names import label
-from argosy.render.workloads import SERVER_LABEL, Cluster, managed_selector
+from argosy.render.workloads import BUILD_LABEL, BUILDS_OF_LABEL, SERVER_LABEL, Cluster, managed_selector
 
+from .build_objects import BuildPod, of_build_pod, of_job, of_report
 from .indexer import Indexer, PoolLabel, Reduce
 from .node_cache import NodeCache
 from .ownership import is_managed
@@ -28,10 +29,13 @@ from .server_objects import of_configmap, of_deployment, of_revision
 Changed = Callable[[PoolKey | None], None]
 """Told which pool changed, by its key `namespace/name`; None: every pool."""
 _REDUCTIONS: Mapping[str, Reduce] = {
-    kinds.CONFIG_MAP.name: of_configmap,
+    kinds.CONFIG_MAP.name: lambda body: of_report(body) or of_configmap(body),
     kinds.CONTROLLER_REVISION.name: of_revision,
     kinds.DEPLOYMENT.name: of_deployment,
+    kinds.JOB.name: of_job,
 }
+_OF_POOL = (kinds.CONFIG_MAP, kinds.DEPLOYMENT, kinds.JOB)
+"""The kinds that tell how a pool stands."""
 _NEEDED = (kinds.CONFIG_MAP, kinds.CONTROLLER_REVISION)
 
 
@@ -43,6 +47,7 @@ class ClusterCache:
         self._indexers = {kind.name: self._indexer(kind) for kind in kinds.owned(offered.pdb_version)}
         self._nodes = NodeCache(lambda: changed(None))
         self._pods = PodCache(self._pool_changed)
+        self._build_pods = Indexer(kinds.POD, self._pool_changed, of_build_pod, BUILDS_OF_LABEL)
         self._holders = GpuHolders(lambda: changed(None), self._is_ours)
         self._reflectors = Reflectors(connection, namespaces)
         self._add_reflectors()
@@ -81,9 +86,10 @@ class ClusterCache:
     def pool(self, key: PoolKey) -> PoolView:
         """What is known of a pool, `namespace/name`."""
         pool = pool_label(key)
-        indexers = (self._indexers[kinds.CONFIG_MAP.name], self._indexers[kinds.DEPLOYMENT.name])
-        owned = (each for indexer in indexers for _, each in indexer.of_pool(pool))
-        return pool_view(owned, self._pods.of_pool(pool))
+        owned = (each for kind in _OF_POOL for _, each in self._indexers[kind.name].of_pool(pool))
+        building = (each.detail for _, each in self._build_pods.of_pool(pool))
+        build_pods = [each for each in building if isinstance(each, BuildPod)]
+        return pool_view(owned, self._pods.of_pool(pool), build_pods)
 
     def revisions(self) -> dict[str, list[Revision]]:
         """The revisions of resources, by uid."""
@@ -136,7 +142,10 @@ class ClusterCache:
         managed = {"labelSelector": managed_selector()}
         for indexer in self._indexers.values():
             self._reflectors.add(indexer.kind, indexer, managed, needed=indexer.kind in _NEEDED)
-        self._reflectors.add(kinds.POD, self._pods, managed)
+        servers = {"labelSelector": f"{managed_selector()},!{BUILD_LABEL}"}
+        builds = {"labelSelector": f"{managed_selector()},{BUILD_LABEL}"}
+        self._reflectors.add(kinds.POD, self._pods, servers)
+        self._reflectors.add(kinds.POD, self._build_pods, builds, named="pods of builds")
         self._reflectors.add(kinds.NODE, self._nodes, needed=True, everywhere=True)
         # What ended holds nothing, and what has no node holds nothing yet.
         running = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}

@@ -56,10 +56,16 @@ Reduce = Callable[[Mapping[str, Any]], object]
 
 
 class Indexer:
-    """The objects of one kind."""
+    """The objects of one kind, each of the pool that a label of it names."""
 
-    def __init__(self, kind: Kind, changed: Callable[[PoolLabel], None], reduce: Reduce = lambda _: None) -> None:
-        self.kind = kind
+    def __init__(
+        self,
+        kind: Kind,
+        changed: Callable[[PoolLabel], None],
+        reduce: Reduce = lambda _: None,
+        pool_label: str = POOL_LABEL,
+    ) -> None:
+        self.kind, self._pool_label = kind, pool_label
         self._changed, self._reduce = changed, reduce
         self._objects: dict[Key, Owned] = {}
         self._applied: dict[Key, LastApplied] = {}
@@ -177,7 +183,7 @@ class Indexer:
             version=int(metadata["resourceVersion"]),
             managed=is_managed(metadata),
             owner=owner_of(metadata),
-            pool=sys.intern(labels.get(POOL_LABEL, "")),
+            pool=sys.intern(labels.get(self._pool_label, "")),
             server=sys.intern(labels.get(SERVER_LABEL, "")),
             terminating="deletionTimestamp" in metadata,
             print=b"" if shape is None else fingerprint(body, shape),

@@ -12,6 +12,8 @@ from argosy.render.names import label
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.documents import AgentState
 
+from .build_objects import BuildPod
+from .build_view import BuildView, build_views
 from .indexer import Owned, PoolLabel
 from .pod_cache import PodView
 from .server_objects import Desired, Running, State
@@ -25,7 +27,7 @@ class PoolView:
 
     `repositories`: what each server last loaded; `served`: what it had ready when it was last heard of, whatever became
     of its Pod; `drain_since`: from when each model or ensemble that drains is not routed to; `templates`: by server,
-    the hash of its Pod.
+    the hash of its Pod; `builds`: the engines' builds, by their requests' names.
     """
 
     current: tuple[CurrentServer, ...] = ()
@@ -35,6 +37,7 @@ class PoolView:
     pods: tuple[PodView, ...] = ()
     templates: Mapping[str, str] = field(default_factory=dict)
     drain_since: Mapping[Binding, datetime] = field(default_factory=dict)
+    builds: Mapping[str, BuildView] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -48,11 +51,12 @@ class _Server:
         return self.desired.server if self.desired else label
 
 
-def pool_view(objects: Iterable[Owned], pods: Iterable[PodView]) -> PoolView:
-    """What a pool's ConfigMaps, Deployments and Pods say together. Objects that are being deleted say nothing."""
+def pool_view(objects: Iterable[Owned], pods: Iterable[PodView], build_pods: Iterable[BuildPod] = ()) -> PoolView:
+    """What a pool's ConfigMaps, Deployments, Jobs and Pods say together. Objects that are being deleted say nothing."""
     servers: dict[str, _Server] = {}
-    for owned in objects:
-        if owned.server and not owned.terminating:
+    standing = [owned for owned in objects if not owned.terminating]
+    for owned in standing:
+        if owned.server:
             _take(servers.setdefault(owned.server, _Server()), owned.detail)
     for pod in pods:
         servers.setdefault(pod.server, _Server()).pods.append(pod)
@@ -71,6 +75,7 @@ def pool_view(objects: Iterable[Owned], pods: Iterable[PodView]) -> PoolView:
             for model, at in server.desired.drain_since.items()
         },
         templates={name: server.running.template for name, server in named if server.running},
+        builds=build_views((owned.detail for owned in standing), build_pods),
     )
 
 

@@ -21,15 +21,21 @@ log = logging.getLogger(__name__)
 
 WAY_OUT = "run: kubectl apply -f crds/"
 _SHOWN = 5
-_EVICTS_UNREADY = (1, 27)
-"""The version of Kubernetes from which on every PodDisruptionBudget may have `unhealthyPodEvictionPolicy`."""
+_ENDS_JOBS, _JUDGES_FAILURES, _EVICTS_UNREADY = (1, 21), (1, 26), (1, 27)
+"""The versions of Kubernetes from which on every Job may have `ttlSecondsAfterFinished`, every Job `podFailurePolicy`,
+and every PodDisruptionBudget `unhealthyPodEvictionPolicy`."""
 
 
 async def offered(connection: Connection) -> Cluster:
     """What the API server offers. Raises ApiError."""
     newest = "poddisruptionbudgets" in await plurals(connection, "policy/v1")
     version = release(await connection.ask("/version"))
-    return Cluster("policy/v1" if newest else "policy/v1beta1", version >= _EVICTS_UNREADY)
+    return Cluster(
+        "policy/v1" if newest else "policy/v1beta1",
+        evicts_unready=version >= _EVICTS_UNREADY,
+        ends_jobs=version >= _ENDS_JOBS,
+        judges_failures=version >= _JUDGES_FAILURES,
+    )
 
 
 def release(said: Mapping[str, Any]) -> tuple[int, int]:

@@ -48,6 +48,7 @@ POD = Kind("v1", "Pod", "pods")
 NODE = Kind("v1", "Node", "nodes", namespaced=False)
 EVENT = Kind("v1", "Event", "events")
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+JOB = Kind("batch/v1", "Job", "jobs")
 CONTROLLER_REVISION = Kind("apps/v1", "ControllerRevision", "controllerrevisions")
 ROLE = Kind("rbac.authorization.k8s.io/v1", "Role", "roles")
 ROLE_BINDING = Kind("rbac.authorization.k8s.io/v1", "RoleBinding", "rolebindings")
@@ -82,6 +83,7 @@ def owned(pdb_version: str) -> tuple[Kind, ...]:
         NETWORK_POLICY,
         disruption_budgets(pdb_version),
         DEPLOYMENT,
+        JOB,
     )
 
 

@@ -4,6 +4,7 @@ What may live here: what depends on nothing but resources, the plan and the rele
 applied, and when, is decided elsewhere; no field is set that the API server or a controller writes.
 """
 
+from .builds import TTL_S, build_configmaps, build_job, build_rights, builds_network_policy, job_hash, parse_build_place
 from .configmaps import (
     DRAIN_ANNOTATION,
     PLACEMENT_ANNOTATION,
@@ -16,6 +17,8 @@ from .configmaps import (
 from .deployment import TEMPLATE_ANNOTATION, pod_template, template_hash
 from .inputs import Cluster, Images, KubernetesObject
 from .metadata import (
+    BUILD_LABEL,
+    BUILDS_OF_LABEL,
     GATE,
     MODEL_LABEL,
     POOL_LABEL,
@@ -47,6 +50,15 @@ __all__ = [
     "SERVED_ANNOTATION",
     "parse_drain",
     "DRAIN_ANNOTATION",
+    "build_configmaps",
+    "build_job",
+    "build_rights",
+    "builds_network_policy",
+    "job_hash",
+    "parse_build_place",
+    "TTL_S",
+    "BUILD_LABEL",
+    "BUILDS_OF_LABEL",
     "object_identity",
     "owners",
     "member_grpc_address",

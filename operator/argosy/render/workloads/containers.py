@@ -22,16 +22,18 @@ _COMMANDS = {
 }
 _AGENT_REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 """What it takes while nothing is fetched. No limit: a fetch may use what the node has left."""
-_HOME = {"name": "HOME", "value": volumes.TEMPORARY}
+HOME = {"name": "HOME", "value": volumes.TEMPORARY}
 """The only folder that may be written: caches of libraries go there."""
-_POD_UID = {"name": "POD_UID", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
-_NO_GPUS = (
+POD_UID = {"name": "POD_UID", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
+"""The Pod's own UID, in a variable."""
+NO_GPUS = (
     # For the container runtime, which gives an image that asks for all GPUs all of them.
     {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},
     # For CUDA. Without a value it is set and empty; an empty value would be left out by the API server, and the object
     # never be as it was applied.
     {"name": "CUDA_VISIBLE_DEVICES"},
 )
+"""For a container that has none of the node's GPUs."""
 
 
 def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
         **_probes(),
         **lifecycle(runtime.name),
         "volumeMounts": server_mounts(),
-        "securityContext": _security(),
+        "securityContext": container_security(),
     }
     gpus = {"resources": {"limits": {GPU_RESOURCE: str(len(plan.gpus))}}} if plan.gpus else {}
     return {**container, **gpus}
@@ -104,7 +106,7 @@ def agent_container(
         "env": _agent_environment(),
         "resources": {"requests": dict(_AGENT_REQUESTS)},
         "volumeMounts": agent_mounts(pool, repository),
-        "securityContext": _security(),
+        "securityContext": container_security(),
     }
     secret = pool.spec.storage.secret_name
     return {**container, "envFrom": [{"secretRef": {"name": secret}}]} if secret else container
@@ -130,16 +132,16 @@ def _agent_arguments(pool: ServingPool, plan: ServerPlan) -> list[str]:
 
 def _server_environment(*, on_cpu: bool) -> list[dict[str, Any]]:
     """The server's variables. One without GPUs of its own sees none: they are other servers'."""
-    return [dict(_HOME), *(dict(each) for each in _NO_GPUS if on_cpu)]
+    return [dict(HOME), *(dict(each) for each in NO_GPUS if on_cpu)]
 
 
 def _agent_environment() -> list[dict[str, Any]]:
     """The agent's variables; the storage's come from its Secret as a whole."""
-    return [dict(_HOME), dict(_POD_UID)]
+    return [dict(HOME), dict(POD_UID)]
 
 
-def _security() -> dict[str, Any]:
-    """For each container."""
+def container_security() -> dict[str, Any]:
+    """The security context of each container."""
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},

@@ -57,21 +57,21 @@ def _spec(pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, i
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": TERMINATION_GRACE_S,
-        "securityContext": _security(),
+        "securityContext": pod_security(),
         "readinessGates": [{"conditionType": GATE}],
-        "affinity": _on_node(plan.node),
+        "affinity": on_node(plan.node),
         "containers": [server_container(pool, plan, images), agent_container(pool, plan, repository, images)],
         "volumes": volumes(pool, repository),
     }
     if pool.spec.node_selector:
         spec["nodeSelector"] = dict(sorted(pool.spec.node_selector.items()))
     if pool.spec.tolerations:
-        spec["tolerations"] = [_toleration(each) for each in pool.spec.tolerations]
+        spec["tolerations"] = tolerations(pool)
     return spec
 
 
-def _security() -> dict[str, Any]:
-    """For the whole Pod. Volumes belong to its group, so that both containers may use them."""
+def pod_security() -> dict[str, Any]:
+    """The security context of a whole Pod. Volumes belong to its group, so that every container may use them."""
     return {
         "runAsNonRoot": True,
         "runAsUser": _USER,
@@ -82,11 +82,16 @@ def _security() -> dict[str, Any]:
     }
 
 
-def _on_node(node: str) -> dict[str, Any]:
+def on_node(node: str) -> dict[str, Any]:
     """The node by its name. The scheduler still counts GPUs and memory there, as it would not for `nodeName`."""
     fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
     terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def tolerations(pool: ServingPool) -> list[dict[str, Any]]:
+    """The taints that a pool's Pods put up with."""
+    return [_toleration(each) for each in pool.spec.tolerations]
 
 
 def _toleration(toleration: Toleration) -> dict[str, Any]:

@@ -17,6 +17,10 @@ Owner = ServingPool | InferenceModel | Ensemble
 POOL_LABEL = "argosy.dev/pool"
 SERVER_LABEL = "argosy.dev/server"
 MODEL_LABEL = "argosy.dev/model"
+BUILD_LABEL = "argosy.dev/build"
+"""On all that belongs to an engine's build: the name of its request."""
+BUILDS_OF_LABEL = "argosy.dev/builds-of"
+"""On a build's Pod: its pool. It has no POOL_LABEL, by which Services and budgets find servers."""
 SERVES_PREFIX = "serves.argosy.dev/"
 """Before a model's or ensemble's label: the key that a Pod has while requests for it may go there."""
 GATE = "argosy.dev/settled"
@@ -38,6 +42,21 @@ def server_labels(pool: ServingPool, server: str) -> dict[str, str]:
 def member_labels(pool: ServingPool, member: InferenceModel | Ensemble) -> dict[str, str]:
     """The labels of what belongs to a model or ensemble."""
     return {**pool_labels(pool), MODEL_LABEL: label(member.name)}
+
+
+def build_labels(pool: ServingPool, request: str) -> dict[str, str]:
+    """The labels of what belongs to an engine's build, by its request's name; of its Pods see `build_pod_labels`."""
+    return {**pool_labels(pool), BUILD_LABEL: request}
+
+
+def build_pod_labels(pool: ServingPool, request: str) -> dict[str, str]:
+    """The labels of a build's Pods."""
+    return {**_MANAGED, **pods_that_build(pool), BUILD_LABEL: request}
+
+
+def pods_that_build(pool: ServingPool) -> dict[str, str]:
+    """What selects the Pods of all builds of a pool."""
+    return {BUILDS_OF_LABEL: label(pool.name)}
 
 
 def revision_labels(pool: ServingPool, resource: Owner) -> dict[str, str]:

@@ -7,8 +7,8 @@ from argosy.render.names import object_name, state_name
 
 from .metadata import owned, server_labels
 
-_GROUP = "rbac.authorization.k8s.io"
-_VERSION = f"{_GROUP}/v1"
+ROLE_GROUP = "rbac.authorization.k8s.io"
+ROLE_VERSION = f"{ROLE_GROUP}/v1"
 
 
 def account_name(pool: ServingPool, server: str) -> str:
@@ -26,10 +26,10 @@ def service_account(pool: ServingPool, server: str) -> dict[str, Any] | None:
 
 def role(pool: ServingPool, server: str) -> dict[str, Any]:
     """The rights of one server's agent, by the names of its two ConfigMaps."""
-    rendered = owned(_VERSION, "Role", object_name(server), pool, server_labels(pool, server))
+    rendered = owned(ROLE_VERSION, "Role", object_name(server), pool, server_labels(pool, server))
     rules = [
-        _rule(object_name(server), ["get", "list", "watch"]),
-        _rule(state_name(server), ["get", "patch", "update"]),
+        configmap_rule(object_name(server), ["get", "list", "watch"]),
+        configmap_rule(state_name(server), ["get", "patch", "update"]),
     ]
     return {**rendered, "rules": rules}
 
@@ -39,11 +39,12 @@ def role_binding(pool: ServingPool, server: str) -> dict[str, Any]:
     name = object_name(server)
     account = {"kind": "ServiceAccount", "name": account_name(pool, server), "namespace": pool.namespace}
     return {
-        **owned(_VERSION, "RoleBinding", name, pool, server_labels(pool, server)),
-        "roleRef": {"apiGroup": _GROUP, "kind": "Role", "name": name},
+        **owned(ROLE_VERSION, "RoleBinding", name, pool, server_labels(pool, server)),
+        "roleRef": {"apiGroup": ROLE_GROUP, "kind": "Role", "name": name},
         "subjects": [account],
     }
 
 
-def _rule(name: str, verbs: list[str]) -> dict[str, Any]:
+def configmap_rule(name: str, verbs: list[str]) -> dict[str, Any]:
+    """The right to do this to the one ConfigMap of this name."""
     return {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": verbs}

@@ -1,6 +1,6 @@
 """A Pod's volumes, and where each container sees them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
@@ -39,7 +39,11 @@ Mount = dict[str, Any]
 
 def claims(repository: RenderedRepository) -> tuple[str, ...]:
     """The PersistentVolumeClaims that the repository's files come from, by name."""
-    uris = (source.uri for model in repository.models for source in model.versions.values())
+    return claims_of(source.uri for model in repository.models for source in model.versions.values())
+
+
+def claims_of(uris: Iterable[str]) -> tuple[str, ...]:
+    """The PersistentVolumeClaims that these URIs name, each once."""
     return tuple(sorted({uri.removeprefix(_PVC).partition("/")[0] for uri in uris if uri.startswith(_PVC)}))
 
 
@@ -62,13 +66,12 @@ def secrets(repository: RenderedRepository) -> tuple[str, ...]:
 def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
     """All volumes of a server's Pod."""
     storage = pool.spec.storage
-    found = [_models(pool), {"name": _SERVER_TMP, "emptyDir": {}}, {"name": _AGENT_TMP, "emptyDir": {}}, _token()]
+    found = [_models(pool), {"name": _SERVER_TMP, "emptyDir": {}}, {"name": _AGENT_TMP, "emptyDir": {}}, token_volume()]
     if storage.model_cache.claim_name:
-        found.append(_claim(_CACHE, storage.model_cache.claim_name))
-    if storage.secret_name:
-        found.append({"name": _SECRET, "secret": {"secretName": storage.secret_name}})
-    found += [_secret(secret_volume_name(each), each) for each in secrets(repository)]
-    return found + [_claim(volume_name(each), each, read_only=True) for each in claims(repository)]
+        found.append(claim_volume(_CACHE, storage.model_cache.claim_name))
+    found += storage_secret_volumes(pool)
+    found += [secret_volume(secret_volume_name(each), each) for each in secrets(repository)]
+    return found + [claim_volume(volume_name(each), each, read_only=True) for each in claims(repository)]
 
 
 def server_mounts() -> list[Mount]:
@@ -77,51 +80,68 @@ def server_mounts() -> list[Mount]:
     Its files are those of the cache, under other names. As a sub-path the folder is there before either container
     starts.
     """
-    repository = {**_mount(_MODELS, REPOSITORY, read_only=True), "subPath": REPOSITORY_FOLDER}
-    return [repository, _mount(_SERVER_TMP, TEMPORARY)]
+    repository = {**mount(_MODELS, REPOSITORY, read_only=True), "subPath": REPOSITORY_FOLDER}
+    return [repository, mount(_SERVER_TMP, TEMPORARY)]
 
 
 def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Mount]:
     """What the agent sees: repository, cache, claims, credentials."""
     mounts = [
-        _mount(_MODELS, MODELS),
-        _mount(_AGENT_TMP, TEMPORARY),
-        _mount(_TOKEN, TOKEN, read_only=True),
+        mount(_MODELS, MODELS),
+        mount(_AGENT_TMP, TEMPORARY),
+        token_mount(),
     ]
     if pool.spec.storage.model_cache.claim_name:
-        mounts.append(_mount(_CACHE, CLAIMED_CACHE))
-    if pool.spec.storage.secret_name:
-        mounts.append(_mount(_SECRET, STORAGE_SECRET, read_only=True))
+        mounts.append(mount(_CACHE, CLAIMED_CACHE))
+    mounts += storage_secret_mounts(pool)
     named = [(secret_volume_name(each), secret_path(each)) for each in secrets(repository)]
     claimed = [(volume_name(each), claim_path(each)) for each in claims(repository)]
-    return mounts + [_mount(name, path, read_only=True) for name, path in (*named, *claimed)]
+    return mounts + [mount(name, path, read_only=True) for name, path in (*named, *claimed)]
 
 
 def _models(pool: ServingPool) -> Volume:
     cache = pool.spec.storage.model_cache
     empty: dict[str, str] = {}
     if cache.size_limit is not None and not cache.claim_name:
-        empty["sizeLimit"] = _amount(cache.size_limit * _CACHE_SLACK)
+        empty["sizeLimit"] = amount(cache.size_limit * _CACHE_SLACK)
     return {"name": _MODELS, "emptyDir": empty}
 
 
-def _claim(name: str, claim: str, *, read_only: bool = False) -> Volume:
+def storage_secret_volumes(pool: ServingPool) -> list[Volume]:
+    """The pool's Secret of the storage, where it names one."""
+    name = pool.spec.storage.secret_name
+    return [{"name": _SECRET, "secret": {"secretName": name}}] if name else []
+
+
+def storage_secret_mounts(pool: ServingPool) -> list[Mount]:
+    """Where that Secret's files are."""
+    return [mount(_SECRET, STORAGE_SECRET, read_only=True)] if pool.spec.storage.secret_name else []
+
+
+def claim_volume(name: str, claim: str, *, read_only: bool = False) -> Volume:
+    """A PersistentVolumeClaim."""
     source: Mapping[str, Any] = {"claimName": claim, "readOnly": True} if read_only else {"claimName": claim}
     return {"name": name, "persistentVolumeClaim": dict(source)}
 
 
-def _secret(name: str, secret: str) -> Volume:
+def secret_volume(name: str, secret: str) -> Volume:
     """A model's Secret. A missing one is told of its model alone, and does not keep the Pod from starting."""
     return {"name": name, "secret": {"secretName": secret, "optional": True}}
 
 
-def _mount(name: str, path: str, *, read_only: bool = False) -> Mount:
-    mount: Mount = {"name": name, "mountPath": path}
-    return {**mount, "readOnly": True} if read_only else mount
+def mount(name: str, path: str, *, read_only: bool = False) -> Mount:
+    """Where a container sees a volume."""
+    writable: Mount = {"name": name, "mountPath": path}
+    return {**writable, "readOnly": True} if read_only else writable
 
 
-def _token() -> Volume:
-    """What the kubelet would mount into every container, for the agent alone."""
+def token_mount() -> Mount:
+    """Where clients of the API look for the token."""
+    return mount(_TOKEN, TOKEN, read_only=True)
+
+
+def token_volume() -> Volume:
+    """What the kubelet would mount into every container, for the one that asks the API server."""
     sources = [
         {"serviceAccountToken": {"expirationSeconds": _TOKEN_S, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
@@ -136,7 +156,7 @@ def _token() -> Volume:
     return {"name": _TOKEN, "projected": {"sources": sources}}
 
 
-def _amount(size: int) -> str:
+def amount(size: int) -> str:
     """Bytes as the API server gives them back, so that an object compares as it was applied: `16Gi`, `500M`."""
     text = format_bytes(size)
     if not text.isdecimal():

@@ -1,0 +1,55 @@
+"""What a build needs beside its Job: what it is asked, where it reports, the right to do so, no way in to its Pods."""
+
+from typing import Any
+
+from argosy.api.servingpool import ServingPool
+from argosy.fleet.builds.plan import PlannedBuild
+from argosy.render.names import build_name, builds_policy_name, report_name
+from argosy.render.workloads.inputs import KubernetesObject
+from argosy.render.workloads.metadata import build_labels, owned, pods_that_build, pool_labels
+from argosy.render.workloads.rbac import ROLE_GROUP, ROLE_VERSION, configmap_rule
+from argosy_agent.contract.builddocuments import REQUEST_KEY, request_text
+
+
+def build_configmaps(pool: ServingPool, build: PlannedBuild) -> tuple[KubernetesObject, ...]:
+    """What the build is asked, and an object for its Pod to report into.
+
+    The latter is without data here, so that applying it takes nothing away.
+    """
+    name, labels = build_name(pool.name, build.name), build_labels(pool, build.name)
+    asked = owned("v1", "ConfigMap", name, pool, labels)
+    return (
+        {**asked, "data": {REQUEST_KEY: request_text(build.request)}},
+        owned("v1", "ConfigMap", report_name(name), pool, labels),
+    )
+
+
+def build_account_name(pool: ServingPool, build: PlannedBuild) -> str:
+    """The service account of a build's Pods: the pool's setting, or one of its own."""
+    return pool.spec.storage.service_account_name or build_name(pool.name, build.name)
+
+
+def build_rights(pool: ServingPool, build: PlannedBuild) -> tuple[KubernetesObject, ...]:
+    """The build's account, unless the pool names one, and the right to write its own report and nothing else."""
+    name, labels = build_name(pool.name, build.name), build_labels(pool, build.name)
+    role = owned(ROLE_VERSION, "Role", name, pool, labels)
+    binding = owned(ROLE_VERSION, "RoleBinding", name, pool, labels)
+    account = {"kind": "ServiceAccount", "name": build_account_name(pool, build), "namespace": pool.namespace}
+    return (
+        *_own_account(pool, name, labels),
+        {**role, "rules": [configmap_rule(report_name(name), ["get", "patch", "update"])]},
+        {**binding, "roleRef": {"apiGroup": ROLE_GROUP, "kind": "Role", "name": name}, "subjects": [account]},
+    )
+
+
+def _own_account(pool: ServingPool, name: str, labels: dict[str, str]) -> tuple[dict[str, Any], ...]:
+    if pool.spec.storage.service_account_name:
+        return ()
+    account = owned("v1", "ServiceAccount", name, pool, labels)
+    return ({**account, "automountServiceAccountToken": False},)
+
+
+def builds_network_policy(pool: ServingPool) -> dict[str, Any]:
+    """Nothing comes in to the Pods of a pool's builds. What goes out is open: nobody knows where models are stored."""
+    policy = owned("networking.k8s.io/v1", "NetworkPolicy", builds_policy_name(pool.name), pool, pool_labels(pool))
+    return {**policy, "spec": {"podSelector": {"matchLabels": pods_that_build(pool)}, "policyTypes": ["Ingress"]}}

@@ -1,0 +1,162 @@
+"""A build's Pod: the builder, what it reads, where it writes, and where it may run.
+
+Of the pool's Pod template those parts hold for it that any Pod of the pool's namespace and nodes needs; what is the
+servers' own does not.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from argosy.api.pool.podtemplate import AGENT
+from argosy.api.servingpool import ServingPool
+from argosy.fleet.builds.plan import PlannedBuild
+from argosy.render.names import build_name, report_name, secret_volume_name, volume_name
+from argosy.render.workloads import volumes
+from argosy.render.workloads.containers import GPU_RESOURCE, HOME, NO_GPUS, POD_UID, container_security
+from argosy.render.workloads.deployment import on_node, pod_security, tolerations
+from argosy.render.workloads.inputs import Cluster, Images
+from argosy.render.workloads.metadata import build_pod_labels
+from argosy.render.workloads.overlay import overlay
+from argosy_agent.contract.builddocuments import REQUEST_KEY
+from argosy_agent.contract.builds import BuildRequest
+
+BUILD_CONTAINER = "build"
+ARCHITECTURE_LABEL = "kubernetes.io/arch"
+REQUEST, WORKSPACE = "/build", "/workspace"
+_REQUEST, _WORKSPACE, _TMP = "request", "workspace", "tmp"
+_GRACE_S = 30
+"""How long a builder that is told to end may take to leave: what it finished stands in the store."""
+_OF_THE_POOL = (
+    "imagePullSecrets", "runtimeClassName", "schedulerName", "securityContext", "dnsPolicy", "dnsConfig", "hostAliases",
+)  # fmt: skip
+"""What of the pool's Pod template holds for builds, too: how images come, and how a Pod runs on the pool's nodes."""
+
+
+def build_pod(pool: ServingPool, build: PlannedBuild, images: Images, cluster: Cluster) -> dict[str, Any]:
+    """The template of a build's Pods."""
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "serviceAccountName": pool.spec.storage.service_account_name or build_name(pool.name, build.name),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": _GRACE_S,
+        "securityContext": pod_security(),
+        "containers": [_container(pool, build, images)],
+        "volumes": _volumes(pool, build),
+    }
+    if build.node:
+        spec["affinity"] = on_node(build.node)
+    if selector := _node_labels(pool, build):
+        spec["nodeSelector"] = selector
+    if pool.spec.tolerations:
+        spec["tolerations"] = tolerations(pool)
+    if cluster.build_priority_class:
+        spec["priorityClassName"] = cluster.build_priority_class
+    return overlay({"metadata": {"labels": build_pod_labels(pool, build.name)}, "spec": spec}, _of_the_pool(pool))
+
+
+def _node_labels(pool: ServingPool, build: PlannedBuild) -> dict[str, str]:
+    """The pool's; and without a node, of which the architecture would be known, the architecture's."""
+    own = {} if build.node else {ARCHITECTURE_LABEL: build.request.architecture}
+    return dict(sorted({**own, **pool.spec.node_selector}.items()))
+
+
+def _of_the_pool(pool: ServingPool) -> dict[str, Any]:
+    """The agent's variables are the build's, too: a proxy, for instance, through which models come."""
+    over = pool.spec.runtime.pod_template
+    spec = {field: over.spec[field] for field in _OF_THE_POOL if field in over.spec}
+    variables = [
+        variable
+        for container in over.spec.get("containers", ())
+        if container["name"] == AGENT
+        for variable in container.get("env", ())
+    ]
+    if variables:
+        spec["containers"] = [{"name": BUILD_CONTAINER, "env": variables}]
+    metadata: dict[str, Any] = {"labels": over.metadata.labels}
+    if over.metadata.annotations:
+        metadata["annotations"] = over.metadata.annotations
+    return {"metadata": metadata, "spec": spec}
+
+
+def _container(pool: ServingPool, build: PlannedBuild, images: Images) -> dict[str, Any]:
+    container: dict[str, Any] = {
+        "name": BUILD_CONTAINER,
+        "image": build.image,
+        "imagePullPolicy": images.pull_policy,
+        "command": ["python", "-m", "argosy_runtime.builder"],
+        "args": _arguments(pool, build),
+        "env": [HOME, POD_UID, *(() if build.gpus else NO_GPUS)],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": _mounts(pool, build),
+        "securityContext": container_security(),
+    }
+    resources = _resources(build)
+    if resources:
+        container["resources"] = resources
+    secret = pool.spec.storage.secret_name
+    return {**container, "envFrom": [{"secretRef": {"name": secret}}]} if secret else container
+
+
+def _arguments(pool: ServingPool, build: PlannedBuild) -> list[str]:
+    return [
+        f"--request={REQUEST}/{REQUEST_KEY}",
+        f"--workspace={WORKSPACE}",
+        f"--report-configmap={pool.namespace}/{report_name(build_name(pool.name, build.name))}",
+        "--pod=$(POD_UID)",
+        f"--pvc-root={volumes.CLAIMS}",
+        f"--secrets-root={volumes.NAMED_SECRETS}",
+    ]
+
+
+def _resources(build: PlannedBuild) -> dict[str, Any]:
+    """Memory is asked for and bounded alike: a build that outgrows it ends, and takes no server with it."""
+    memory = {"memory": volumes.amount(build.memory)} if build.memory else {}
+    gpus = {GPU_RESOURCE: str(len(build.gpus))} if build.gpus else {}
+    return {kind: values for kind, values in (("requests", memory), ("limits", {**memory, **gpus})) if values}
+
+
+def _volumes(pool: ServingPool, build: PlannedBuild) -> list[dict[str, Any]]:
+    asked = {"name": build_name(pool.name, build.name)}
+    return [
+        {"name": _REQUEST, "configMap": asked},
+        {"name": _WORKSPACE, "emptyDir": {}},
+        {"name": _TMP, "emptyDir": {}},
+        volumes.token_volume(),
+        *volumes.storage_secret_volumes(pool),
+        *(volumes.secret_volume(secret_volume_name(each), each) for each in _secrets(build.request)),
+        *(volumes.claim_volume(volume_name(claim), claim, read_only=not kept) for claim, kept in _claims(build)),
+    ]
+
+
+def _mounts(pool: ServingPool, build: PlannedBuild) -> list[dict[str, Any]]:
+    named = ((secret_volume_name(each), volumes.secret_path(each), True) for each in _secrets(build.request))
+    claimed = ((volume_name(claim), volumes.claim_path(claim), not kept) for claim, kept in _claims(build))
+    return [
+        volumes.mount(_REQUEST, REQUEST, read_only=True),
+        volumes.mount(_WORKSPACE, WORKSPACE),
+        volumes.mount(_TMP, volumes.TEMPORARY),
+        volumes.token_mount(),
+        *volumes.storage_secret_mounts(pool),
+        *(volumes.mount(name, path, read_only=reads) for name, path, reads in (*named, *claimed)),
+    ]
+
+
+def _claims(build: PlannedBuild) -> Iterator[tuple[str, bool]]:
+    """The PersistentVolumeClaims that the build reads, by name, and of each whether engines are kept there."""
+    kept = volumes.claims_of([build.request.store])
+    for claim in volumes.claims_of([build.request.store, *(each.uri for each in _sources(build.request))]):
+        yield claim, claim in kept
+
+
+def _secrets(request: BuildRequest) -> tuple[str, ...]:
+    return tuple(sorted({each.secret for each in _sources(request)} - {""}))
+
+
+def _sources(request: BuildRequest) -> Iterator[Any]:
+    """All that is fetched for a build."""
+    yield request.model
+    yield request.calibration
+    if request.gate is not None:
+        yield request.gate.data
+        yield request.gate.script

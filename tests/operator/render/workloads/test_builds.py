@@ -1,0 +1,138 @@
+"""The objects of builds: golden, taken by a real API server, restricted, and with no right or file too many."""
+
+import json
+import os
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from e2e.cluster import Cluster as ControlPlane
+from tests.operator.render.workloads.build_cases import BUILD_CASES, BUILD_DATA, read_build_case
+from tests.operator.render.workloads.cases import IMAGES, as_text
+from tests.operator.render.workloads.restricted import broken
+from tests.operator.render.workloads.test_accepted import differences
+
+from argosy.render.names import LONGEST, build_name, report_name
+from argosy.render.workloads import (
+    BUILD_LABEL,
+    BUILDS_OF_LABEL,
+    POOL_LABEL,
+    Cluster,
+    Images,
+    job_hash,
+    object_identity,
+    parse_build_place,
+)
+from argosy_agent.contract.builddocuments import REQUEST_KEY, parse_request
+
+
+def specs(name: str) -> list[dict[str, Any]]:
+    """The specs of a case's Pods."""
+    return [job["spec"]["template"]["spec"] for job in read_build_case(name).of_kind("Job")]
+
+
+@pytest.mark.parametrize("name", BUILD_CASES)
+def test_golden(name: str) -> None:
+    text, expected = as_text(read_build_case(name).objects()), BUILD_DATA / name / "expected" / "objects.yaml"
+    if os.environ.get("ARGOSY_UPDATE_GOLDEN"):
+        expected.parent.mkdir(exist_ok=True)
+        expected.write_text(text)
+    assert text == expected.read_text()
+
+
+@pytest.mark.parametrize("name", BUILD_CASES)
+def test_an_api_server_takes_every_object_and_gives_it_back(control_plane: ControlPlane, name: str) -> None:
+    case = read_build_case(name)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": case.pool.namespace}}
+    control_plane.apply(json.dumps(namespace))
+    objects = case.objects(replace(case.cluster, ends_jobs=False, judges_failures=False))
+    words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
+    answer = json.loads(control_plane.kubectl(*words, stdin=as_text(objects), timeout_s=120))
+    found = {object_identity(each): each for each in answer["items"]}
+    assert set(found) == {object_identity(each) for each in objects}
+    for each in objects:
+        assert differences(each, found[object_identity(each)], object_identity(each)) == []
+
+
+@pytest.mark.parametrize("name", BUILD_CASES)
+def test_pods_are_restricted_and_write_where_nothing_else_is(name: str) -> None:
+    for spec in specs(name):
+        assert broken(spec) == []
+        (container,) = spec["containers"]
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert spec["automountServiceAccountToken"] is False
+        mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+        assert set(mounts) == {volume["name"] for volume in spec["volumes"]}
+        writable = {name for name, mount in mounts.items() if not mount.get("readOnly")}
+        assert writable - {"claim-shared"} == {"workspace", "tmp"}
+
+
+def test_only_the_claim_of_the_engines_can_be_written() -> None:
+    spec, _ = specs("gpu")
+    claims = {
+        volume["persistentVolumeClaim"]["claimName"]: volume["persistentVolumeClaim"].get("readOnly", False)
+        for volume in spec["volumes"]
+        if "persistentVolumeClaim" in volume
+    }
+    assert claims == {"checkpoints": True, "shared": False}
+    mounts = {mount["mountPath"]: mount.get("readOnly", False) for mount in spec["containers"][0]["volumeMounts"]}
+    assert (mounts["/pvc/checkpoints"], mounts["/pvc/shared"]) == (True, False)
+
+
+@pytest.mark.parametrize("name", BUILD_CASES)
+def test_a_build_is_told_what_it_is_asked_and_may_write_its_report_alone(name: str) -> None:
+    case = read_build_case(name)
+    maps = {each["metadata"]["name"]: each for each in case.of_kind("ConfigMap")}
+    roles = {each["metadata"]["name"]: each["rules"] for each in case.of_kind("Role")}
+    for build, spec in zip(case.builds, specs(name), strict=True):
+        mine = build_name(case.pool.name, build.name)
+        given = dict(argument.split("=", 1) for argument in spec["containers"][0]["args"])
+        assert given["--report-configmap"] == f"{case.pool.namespace}/{report_name(mine)}"
+        assert parse_request(maps[mine]["data"][REQUEST_KEY]) == build.request
+        assert "data" not in maps[report_name(mine)]
+        (rule,) = roles[mine]
+        assert (rule["resources"], rule["resourceNames"]) == (["configmaps"], [report_name(mine)])
+
+
+@pytest.mark.parametrize("name", BUILD_CASES)
+def test_no_service_and_no_budget_of_the_pool_finds_a_builds_pod(name: str) -> None:
+    case = read_build_case(name)
+    for job in case.of_kind("Job"):
+        labels = job["spec"]["template"]["metadata"]["labels"]
+        assert POOL_LABEL not in labels
+        assert labels[BUILDS_OF_LABEL] == case.pool.name
+        assert labels[BUILD_LABEL] == job["metadata"]["labels"][BUILD_LABEL]
+        assert job["metadata"]["labels"][POOL_LABEL] == case.pool.name
+    (policy,) = case.of_kind("NetworkPolicy")
+    assert policy["spec"] == {
+        "podSelector": {"matchLabels": {BUILDS_OF_LABEL: case.pool.name}},
+        "policyTypes": ["Ingress"],
+    }
+
+
+def test_the_hash_tells_what_a_job_cannot_change() -> None:
+    case = read_build_case("gpu")
+    build, cluster = case.builds[0], case.cluster
+    known = job_hash(case.pool, build, IMAGES, cluster)
+    assert known == case.of_kind("Job")[0]["metadata"]["annotations"]["argosy.dev/template"]
+    assert job_hash(case.pool, replace(build, timeout=1, owners=(), start=False), IMAGES, cluster) == known
+    others = (
+        job_hash(case.pool, replace(build, node="gpu-2"), IMAGES, cluster),
+        job_hash(case.pool, replace(build, memory=1), IMAGES, cluster),
+        job_hash(case.pool, build, Images("a", "b", "c", "Always"), cluster),
+        job_hash(case.pool, build, IMAGES, Cluster(build_priority_class="other")),
+    )
+    assert known not in others
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"node": "n"}', '{"node": "n", "gpus": ["x"]}', "no JSON"])
+def test_a_place_edited_by_hand_is_none(text: str) -> None:
+    assert parse_build_place(text) == ("", ())
+
+
+def test_names_stay_apart_and_short() -> None:
+    request = "0" * 20
+    pools = ("a", "a-build", "n" * 29, "n" * 30, "n" * 31, "n" * 200, "n" * 201, "a.b", "a-b")
+    names = {build_name(pool, request) for pool in pools}
+    assert len(names) == len(pools)
+    assert max(len(report_name(name)) for name in names) == LONGEST
