@@ -92,11 +92,11 @@ def to_accuracy(fields: Fields) -> AccuracyReport:
     """The accuracy report that `asdict` made these of. Raises DocumentError."""
     details = fields.mapping("details", {})
     return AccuracyReport(
-        metric=fields.text("metric"),
+        metric=fields.text("metric", ""),
         value=fields.amount("value"),
         passed=fields.flag("passed"),
         samples=fields.number("samples"),
-        data_digest=fields.text("data_digest"),
+        data_digest=fields.text("data_digest", ""),
         at=fields.text("at"),
         details={name: details.amount(name) for name in details.values},
         **{name: fields.amount(name) for name in _BOTH_SIDES if fields.values.get(name) is not None},

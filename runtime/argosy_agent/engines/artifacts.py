@@ -12,8 +12,8 @@ import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from argosy_agent.contract.fields import DocumentError
@@ -103,8 +103,8 @@ class Artifacts:
         """The files, written, and what of them stands there now."""
         prefix, flow = f"{place}/{manifest.attempt}", self._flow(progress)
         flow.begin(0, sum(file.size for file in files))
-        with ThreadPoolExecutor(min(self._sink.writers, len(files)), "publish") as pool:
-            hexes = dict(pool.map(lambda file: self._send(prefix, file, flow), files))
+        work = [partial(self._send, prefix, file, flow) for file in files]
+        hexes = dict(flow.gather(work, self._sink.writers))
         stored = {each.name: each for each in flow.persist(lambda: self._sink.files(prefix))}
         sizes = {file.name: file.size for file in files}
         if sizes != {name: each.size for name, each in stored.items()}:
@@ -114,11 +114,7 @@ class Artifacts:
 
     def _send(self, prefix: str, file: LocalFile, flow: Flow) -> tuple[str, str]:
         """Write one file, again where it was cut. Its name, and the digest of the bytes that went."""
-        try:
-            return file.name, flow.persist(lambda: _Sending(flow).write(self._sink, f"{prefix}/{file.name}", file))
-        except BaseException:
-            flow.fail()  # the others have lost their purpose
-            raise
+        return file.name, flow.persist(lambda: _Sending(flow).write(self._sink, f"{prefix}/{file.name}", file))
 
     def _win(self, place: str, mine: Manifest) -> Manifest:
         """Write the manifest, unless another has. The one that stands."""

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from argosy_agent.transfer.stores.source import Source, StoredFile
 
-from .errors import ChangedError, DigestMismatchError, StorageStoppedError, TransientError
+from .errors import ChangedError, DigestMismatchError, TransientError
 from .flow import Flow
 from .journal import Journal
 from .spans import Span, length, missing
@@ -36,7 +37,7 @@ class Download:
         self._flow.begin(sum(length(each) for each in spans.values()), total)
         linked = {file.name for file in files if not spans[file.name] and self._link(file)}
         parts = [(f, span) for f in files if f.name not in linked for span in self._parts(f, spans[f.name])]
-        self._read_all(parts)
+        self._flow.gather([partial(self._read, file, *span) for file, span in parts], self._source.readers)
         with ThreadPoolExecutor(self._source.readers, "check") as pool:
             list(pool.map(self._finish, files))
 
@@ -67,19 +68,6 @@ class Download:
             yield from missing(spans, file.size, file.size or 1)
         else:
             yield from missing(spans, file.size, self._part)
-
-    def _read_all(self, parts: Sequence[tuple[StoredFile, tuple[int, int | None]]]) -> None:
-        if not parts:
-            return
-        with ThreadPoolExecutor(min(self._source.readers, len(parts)), "fetch") as pool:
-            work = [pool.submit(self._read, file, start, end) for file, (start, end) in parts]
-            try:
-                wait(work, return_when=FIRST_EXCEPTION)
-            finally:
-                self._flow.fail()  # what is still to do has lost its purpose, or there is nothing
-                pool.shutdown(wait=True, cancel_futures=True)
-                self._flow.recover()
-        _raise_first(work)
 
     def _read(self, file: StoredFile, start: int, end: int | None) -> None:
         """Read one part; after a cut go on where it was, or from its beginning where that cannot be."""
@@ -151,10 +139,3 @@ def _write(target: int, chunk: bytes, at: int) -> int:
         written = os.pwrite(target, rest, at)
         rest, at = rest[written:], at + written
     return at
-
-
-def _raise_first(work: Sequence[Future[None]]) -> None:
-    """Raise what went wrong: a part that was only told to stop says nothing of why."""
-    errors = [error for each in work if not each.cancelled() and (error := each.exception())]
-    for error in sorted(errors, key=lambda error: isinstance(error, StorageStoppedError)):
-        raise error

@@ -2,7 +2,8 @@
 
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -68,6 +69,24 @@ class Flow:
         self.check()
         self._stopped.wait(self._retry.pause(failed, error.after))
         self.check()
+
+    def gather(self, work: Sequence[Callable[[], Result]], at_once: int) -> list[Result]:
+        """What each of `work` returns, `at_once` of them at a time. Where one fails for good all end, and it is raised:
+        what was only told to stop says nothing of why."""
+        if not work:
+            return []
+        with ThreadPoolExecutor(min(at_once, len(work)), "transfer") as pool:
+            running = [pool.submit(each) for each in work]
+            try:
+                wait(running, return_when=FIRST_EXCEPTION)
+            finally:
+                self.fail()  # what is still to do has lost its purpose, or there is nothing
+                pool.shutdown(wait=True, cancel_futures=True)
+                self.recover()
+        errors = [error for each in running if not each.cancelled() and (error := each.exception())]
+        for error in sorted(errors, key=lambda error: isinstance(error, StorageStoppedError)):
+            raise error
+        return [each.result() for each in running]
 
     def persist(self, work: Callable[[], Result]) -> Result:
         """What `work` returns, tried again while it raises TransientError."""

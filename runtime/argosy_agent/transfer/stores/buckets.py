@@ -32,6 +32,8 @@ SILENCE = timedelta(seconds=30)
 """A connection on which no byte comes for so long counts as cut."""
 STATUS = re.compile(r"status code: (\d{3})")
 SAID = re.compile(r"<Code>(?P<code>[^<]*)</Code>.*?<Message>(?P<message>[^<]*)</Message>", re.DOTALL)
+ONE_OF_MANY = re.compile(r"request failed for key .*?: (?P<message>.*) \(code: (?P<code>\w+)\)")
+"""S3 and Azure are asked to remove objects in batches, and say of each object alone why it stays."""
 METADATA = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 
 
@@ -68,6 +70,9 @@ def translated(uri: str, error: BaseException, purpose: Purpose = READING) -> St
         return StorageError(f"{uri}: no credentials are set and this machine offers none: {rights}")
     if "incorrectly configured region" in text:
         return StorageError(f"{uri}: the bucket is in another region; set AWS_REGION in the storage Secret")
+    if one := ONE_OF_MANY.search(text):
+        denied = one["code"] in ("AccessDenied", "403")
+        return answered(uri, 403 if denied else 500, f"{one['code']}: {one['message']}", 0, purpose)
     status = STATUS.search(text)
     if status is None:
         return TransientError(f"{uri}: {first_line(error)}")
