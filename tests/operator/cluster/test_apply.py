@@ -373,6 +373,10 @@ async def watches_again(cluster: Cluster, watched: Watched, declared: Declared) 
         (ConflictError(409, "Conflict", "Precondition failed: UID in precondition: 1, UID in object meta: 2"), True),
         (InvalidError(422, "Invalid", "metadata.uid: Invalid value: field is immutable"), True),
         (InvalidError(422, "Invalid", 'InferenceModel.argosy.dev "guide" is invalid: spec.a: Required value'), False),
+        (
+            InvalidError(422, "Invalid", 'spec.template: {"controller-uid":"1", Name:"POD_UID"}: field is immutable'),
+            False,
+        ),
         (ConflictError(409, "Conflict", "the object has been modified"), False),
     ],
 )

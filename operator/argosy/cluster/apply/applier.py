@@ -40,7 +40,8 @@ AGAIN_S = 0.05
 """The first pause after a conflict; each is twice the one before."""
 _STARTED = (kinds.DEPLOYMENT.name, kinds.JOB.name)
 """Kinds whose Pods need what else belongs to their server or build."""
-_UID = re.compile(r"\buid\b", re.IGNORECASE)
+_UIDS = {ConflictError: re.compile(r"\bUID\b"), InvalidError: re.compile(r"\bmetadata\.uid\b")}
+"""How refusals say that the object has another UID. A refused Pod template speaks of UIDs of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,7 @@ def _is_made_by_us(owned: Owned) -> bool:
 
 def _is_another(error: ApiError) -> bool:
     """Whether the object that was meant, by its uid, is no longer there under its name."""
-    said = isinstance(error, ConflictError | InvalidError) and _UID.search(error.message) is not None
+    said = any(isinstance(error, kind) and words.search(error.message) for kind, words in _UIDS.items())
     return isinstance(error, NotFoundError) or said
 
 
