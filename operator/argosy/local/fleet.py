@@ -18,7 +18,8 @@ from argosy_agent.sync.control import Tally
 
 from .managed import ManagedServer
 from .ports import Ports, next_free
-from .server import PROGRAM, Command, ServerProcess, ServerSettings, stop
+from .process import LocalProcess, stop
+from .server import EXIT_TIMEOUT_S, PROGRAM, Command, ServerSettings, left_ports
 from .state import StateFolder
 from .view import ServerRow
 
@@ -149,9 +150,9 @@ class LocalFleet:
         self._swept = True
         wanted = {self._folder(key).name for key in commands}
         for folder in self._state.servers.iterdir():
-            left = ServerProcess.left(folder) if folder.name not in wanted else None
+            left = LocalProcess.left(folder) if folder.name not in wanted else None
             if left is not None:
-                await asyncio.to_thread(stop, left)
+                await asyncio.to_thread(stop, left, EXIT_TIMEOUT_S)
 
     def _managed(self, key: Key, command: Command) -> ManagedServer:
         return ManagedServer(key[1], command, self._folder(key), self._storage)
@@ -178,7 +179,7 @@ class LocalFleet:
         if key not in self._given:
             first = self._listening.ports
             taken = {port for ports in self._given.values() for port in ports.flags().values()}
-            left = ServerProcess.left_ports(self._folder(key)) if self._given else first
+            left = left_ports(self._folder(key)) if self._given else first
             fresh = left if left is not None and not taken & set(left.flags().values()) else None
             self._given[key] = fresh or next_free(self._listening.host, first, taken)
         return self._given[key]

@@ -10,6 +10,7 @@ import pynvml
 
 from argosy.fleet.facts import Gpu, Node
 
+_CPUS = {"x86_64": "amd64", "aarch64": "arm64"}
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -21,7 +22,7 @@ def this_machine() -> Node:
 def cpu_node() -> Node:
     """The machine without its GPUs: one slot with all the memory that its processes may use."""
     slot = Gpu(index=0, memory=_memory(), is_cpu=True)
-    return Node(name=_name(), gpus=(slot,), product=platform.machine())
+    return Node(name=_name(), gpus=(slot,), product=platform.machine(), labels=_labels())
 
 
 def visible(uuids: Sequence[str], setting: str | None) -> list[int]:
@@ -71,6 +72,7 @@ def _read_gpus(setting: str | None) -> Node | None:
         product=str(pynvml.nvmlDeviceGetName(first)),
         compute_capability=f"{major}.{minor}",
         nvlink=joined(indexes, lambda a, b: _linked(handles[a], handles[b])),
+        labels=_labels(),
     )
 
 
@@ -90,6 +92,12 @@ def _linked(one: object, other: object) -> bool:
     except pynvml.NVMLError:
         return False
     return bool(status == pynvml.NVML_P2P_STATUS_OK)
+
+
+def _labels() -> dict[str, str]:
+    """What a kubelet would say: the CPU by the name that Go has for it."""
+    machine = platform.machine().lower()
+    return {"kubernetes.io/arch": _CPUS.get(machine, machine)}
 
 
 def _name() -> str:

@@ -12,7 +12,8 @@ from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import Control, ControlError, Tally
 
 from .ports import PortInUseError, check_free
-from .server import EXIT_TIMEOUT_S, Command, ServerProcess, stop
+from .process import LocalProcess, stop
+from .server import EXIT_TIMEOUT_S, Command
 
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 1.0, 30.0
 SETTLED_S = 60.0
@@ -32,7 +33,7 @@ class ManagedServer:
         self._control = Control(self.url)
         repository = RepositoryFolder(folder, str(folder / "server.log"))
         self.agent = Agent(repository, storage, self._control, time.monotonic)
-        self._process: ServerProcess | None = None
+        self._process: LocalProcess | None = None
         self._started = 0.0
         self._start_at = 0.0
 
@@ -92,7 +93,7 @@ class ManagedServer:
         await self.agent.stop()
         await self._control.close()
         if self._process is not None:
-            await asyncio.to_thread(stop, self._process)
+            await asyncio.to_thread(stop, self._process, EXIT_TIMEOUT_S)
             self._process = None
 
     def kill(self) -> None:
@@ -101,17 +102,17 @@ class ManagedServer:
             self._process.kill()
 
     async def _begin(self, now: float) -> None:
-        left = await asyncio.to_thread(ServerProcess.left, self._folder)
+        left = await asyncio.to_thread(LocalProcess.left, self._folder)
         if left is not None and left.matches(self.command):
             self._process, self._started = left, now
             return
         if left is not None:
             await asyncio.to_thread(stop, left, EXIT_TIMEOUT_S)
         check_free(self.command.host, self.command.ports)
-        self._process = await asyncio.to_thread(ServerProcess.start, self.command, self._folder)
+        self._process = await asyncio.to_thread(LocalProcess.start, self.command, self._folder, "server.log")
         self._started, self.trouble = now, ""
 
-    async def _crashed(self, process: ServerProcess, now: float) -> None:
+    async def _crashed(self, process: LocalProcess, now: float) -> None:
         await asyncio.to_thread(process.end)
         self._process = None
         self.crashes = 1 if now - self._started > SETTLED_S else self.crashes + 1

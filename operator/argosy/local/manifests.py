@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.documents import KINDS, Resource, parse_body
+from argosy.api.engine.engine import Engine
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.pool.podtemplate import SERVER
 from argosy.api.pool.serverflags import setting_flags
 from argosy.api.problems import Problem, field_path
-from argosy.api.servingpool import Runtime, RuntimeName, ServingPool
+from argosy.api.servingpool import EngineCache, Runtime, RuntimeName, ServingPool
 from argosy.api.values.meta import GROUP
 from argosy.api.values.storage import ModelStorage
 from argosy.api.yamltext import YamlTextError, read_documents
@@ -54,12 +55,14 @@ def read_manifests(path: Path) -> Manifests:
     return Manifests(tuple(resources), tuple(problems), sources)
 
 
-def for_this_machine(resources: Iterable[Resource], gpus: int) -> tuple[Resource, ...]:
+def for_this_machine(resources: Iterable[Resource], gpus: int, engines: Path | None = None) -> tuple[Resource, ...]:
     """The same resources as one machine can serve them.
 
-    It is every pool's node, with a replica per GPU at most, and the bundled server is every pool's runtime.
+    It is every pool's node, with a replica per GPU at most, and the bundled server is every pool's runtime. A pool that
+    keeps its engines nowhere keeps them in the folder `engines`.
     """
-    return tuple(_for_this_machine(resource, max(1, gpus)) for resource in resources)
+    cache = EngineCache(storage_uri=engines.absolute().as_uri()) if engines is not None else None
+    return tuple(_for_this_machine(resource, max(1, gpus), cache) for resource in resources)
 
 
 def settings(resources: Iterable[Resource]) -> dict[str, ServerSettings]:
@@ -85,8 +88,12 @@ def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
     if isinstance(resource, ServingPool):
         for field, reason in _of_the_runtime(resource.spec.runtime):
             yield f"spec.runtime.{field}", reason
-    elif isinstance(resource, InferenceModel) and resource.spec.storage.secret_name:
-        yield "spec.storage.secretName", "there is no cluster to read it from; credentials are those of this shell"
+    elif isinstance(resource, InferenceModel):
+        if resource.spec.storage.secret_name:
+            yield "spec.storage.secretName", "there is no cluster to read it from; credentials are those of this shell"
+        for field in ("image", "memory"):
+            if resource.spec.engine is not None and getattr(resource.spec.engine, field) is not None:
+                yield f"spec.engine.{field}", "the builder is a process of this machine, not a container"
 
 
 def _of_the_runtime(runtime: Runtime) -> Iterator[tuple[str, str]]:
@@ -105,15 +112,20 @@ def _of_the_runtime(runtime: Runtime) -> Iterator[tuple[str, str]]:
             yield where, f"there is no cluster to read it from; {variable['name']} stays as it is in this shell"
 
 
-def _for_this_machine(resource: Resource, copies: int) -> Resource:
+def _for_this_machine(resource: Resource, copies: int, cache: EngineCache | None) -> Resource:
     if isinstance(resource, ServingPool):
         runtime = resource.spec.runtime.model_copy(update={"name": RuntimeName.ARGOSY})
-        spec = resource.spec.model_copy(update={"node_selector": {}, "runtime": runtime})
+        storage = resource.spec.storage
+        if storage.engine_cache is None:
+            storage = storage.model_copy(update={"engine_cache": cache})
+        spec = resource.spec.model_copy(update={"node_selector": {}, "runtime": runtime, "storage": storage})
         return resource.model_copy(update={"spec": spec})
     fewest = min(max(1, resource.spec.fewest_replicas), copies)
     update: dict[str, Any] = {"replicas": None, "min_replicas": fewest, "max_replicas": None}
     if isinstance(resource, InferenceModel):
         update["storage"] = ModelStorage()  # there are no Secrets here: credentials are this shell's
+        if resource.spec.engine is not None:  # nor containers: what builds is installed here
+            update["engine"] = resource.spec.engine.model_copy(update={"image": None, "memory": None})
         return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
 
@@ -156,9 +168,13 @@ def _bodies(value: Any, label: str) -> Iterator[tuple[str, Any]]:
 
 def _anchored(resource: Resource, file: Path) -> Resource:
     """The resource with its `file:` URIs made absolute."""
+    if isinstance(resource, ServingPool):
+        return _anchored_pool(resource, file)
     if not isinstance(resource, InferenceModel):
         return resource
     update: dict[str, Any] = {}
+    if resource.spec.engine is not None:
+        update["engine"] = _anchored_engine(resource.spec.engine, file)
     if resource.spec.storage_uri is not None:
         update["storage_uri"] = _absolute(resource.spec.storage_uri, file)
     if resource.spec.versions:
@@ -167,6 +183,28 @@ def _anchored(resource: Resource, file: Path) -> Resource:
             for each in resource.spec.versions
         )
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
+
+
+def _anchored_pool(pool: ServingPool, file: Path) -> ServingPool:
+    cache = pool.spec.storage.engine_cache
+    if cache is None:
+        return pool
+    anchored = cache.model_copy(update={"storage_uri": _absolute(cache.storage_uri, file)})
+    storage = pool.spec.storage.model_copy(update={"engine_cache": anchored})
+    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"storage": storage})})
+
+
+def _anchored_engine(engine: Engine, file: Path) -> Engine:
+    """An engine's data and script, like the model's files."""
+    update: dict[str, Any] = {}
+    if engine.calibration is not None:
+        data = _absolute(engine.calibration.data_uri, file)
+        update["calibration"] = engine.calibration.model_copy(update={"data_uri": data})
+    if engine.accuracy is not None:
+        given = {name: getattr(engine.accuracy, name) for name in ("data_uri", "script")}
+        absolute = {name: _absolute(uri, file) for name, uri in given.items() if uri is not None}
+        update["accuracy"] = engine.accuracy.model_copy(update=absolute)
+    return engine.model_copy(update=update)
 
 
 def _absolute(uri: str, file: Path) -> str:

@@ -47,17 +47,23 @@ def remembered(status: Mapping[str, Any] | None) -> tuple[Resource, ...]:
 
 
 def rows(resources: Sequence[Resource], statuses: Mapping[str, Status], doing: Mapping[str, str]) -> list[Row]:
-    """A row per model and ensemble, pools last. `doing` says what is under way, by model."""
+    """A row per model and ensemble, pools last. `doing` says what is under way, by what clients call a model, or by its
+    identity.
+    """
     ordered = sorted(resources, key=lambda each: (_ORDER[each.kind], each.namespace, each.name))
     return [
         _row(
             resource,
             status,
-            doing.get(resource.name if isinstance(resource, ServingPool) else resource.served_name, ""),
+            doing.get(resource.identity, "") or doing.get(_served_name(resource), ""),
         )
         for resource in ordered
         if (status := statuses.get(resource.identity)) is not None
     ]
+
+
+def _served_name(resource: Resource) -> str:
+    return resource.name if isinstance(resource, ServingPool) else resource.served_name
 
 
 _ORDER = {"InferenceModel": 0, "Ensemble": 1, "ServingPool": 2}

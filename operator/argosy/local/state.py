@@ -4,6 +4,8 @@ lock               held by the running `argosy up`; holds its process id
 status.json        every resource with its status, as `argosy get` prints it
 cache/<key>/       verified copies of model files
 servers/<name>/    repository/, process.json, applied.json, server.log
+builds/<name>/     a build of an engine: what is asked, what it says, its log, what it works with
+engines/           finished engines, of pools that keep them nowhere else
 """
 
 import fcntl
@@ -41,6 +43,16 @@ class StateFolder:
     def servers(self) -> Path:
         """One folder per server."""
         return self.root / "servers"
+
+    @property
+    def builds(self) -> Path:
+        """One folder per build of an engine."""
+        return self.root / "builds"
+
+    @property
+    def engines(self) -> Path:
+        """The store of engines of pools without one."""
+        return self.root / "engines"
 
     @property
     def status_file(self) -> Path:

@@ -23,6 +23,8 @@ from argosy.render.configrules import check_together
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract.builds import ModelShape
 
+from .builds.compilers import installed_compilers
+from .builds.runner import LocalBuilds
 from .fleet import LocalFleet
 from .manifests import (
     SUFFIXES,
@@ -68,14 +70,24 @@ class InvalidManifestsError(Exception):
 class Supervisor:
     """`argosy up`, between the reading of its flags and its exit code."""
 
-    def __init__(self, path: Path, state: StateFolder, node: Node, fleet: LocalFleet, view: View) -> None:
+    def __init__(
+        self,
+        path: Path,
+        state: StateFolder,
+        node: Node,
+        fleet: LocalFleet,
+        view: View,
+        builds: LocalBuilds | None = None,
+    ) -> None:
         self._path, self._state, self._node, self._fleet, self._view = path.resolve(), state, node, fleet, view
+        self._builds = builds or LocalBuilds(state.builds, node)
         self._resources = remembered(state.read_status())
         self._snapshot = FleetSnapshot(
             resources=(),
             nodes=(node,),
             pools={pool: PoolSnapshot(servers) for pool, servers in fleet.remembered().items()},
             statuses={each.identity: each.status for each in self._resources if each.status is not None},
+            build_image=installed_compilers(),
         )
         self._meter = Meter()
         self._problems: tuple[Problem, ...] = ()
@@ -101,7 +113,7 @@ class Supervisor:
             self._stopping = True
             watcher.cancel()
             await asyncio.gather(watcher, return_exceptions=True)
-            await self._fleet.stop()
+            await asyncio.gather(self._fleet.stop(), self._builds.stop())
             self._view.close()
 
     async def _loop(self, goal: Goal, began: float) -> int:
@@ -113,7 +125,7 @@ class Supervisor:
                 return code
             self._wake.clear()
             with suppress(TimeoutError):
-                wait = BUSY_ROUND_S if self._fleet.busy else ROUND_S
+                wait = BUSY_ROUND_S if self._fleet.busy or self._builds.is_busy else ROUND_S
                 await asyncio.wait_for(self._wake.wait(), wait)
         return 0
 
@@ -129,10 +141,11 @@ class Supervisor:
         return await self._show(outcome.statuses, now)
 
     async def _converge(self, snapshot: FleetSnapshot, outcome: Outcome, now: float) -> None:
-        self._snapshot = replace(outcome.after(snapshot), valid={})  # the manifests from before are gone on with whole
+        self._snapshot = outcome.after(snapshot)
         try:
             self._record(outcome)
             await self._fleet.converge(outcome, settings(self._resources), now)
+            await self._builds.converge(outcome.builds, now)
         except OSError as error:
             self._survive(error)
         else:
@@ -150,16 +163,18 @@ class Supervisor:
 
     def _observed(self, reports: Mapping[PoolKey, Sequence[ServerReport]]) -> FleetSnapshot:
         """What stands now. `reports` are by the pool's key."""
-        loaded = self._fleet.loaded()
+        loaded, builds = self._fleet.loaded(), self._builds.observe(time.monotonic())
         pools = {
             key: replace(
                 self._snapshot.pool(key),
                 reports=tuple(map(_reached, reports.get(key, ()))),
                 repositories=tuple(loaded.get(key, ())),
+                builds=builds.get(key, {}),
             )
-            for key in self._snapshot.pools.keys() | reports.keys()
+            for key in self._snapshot.pools.keys() | reports.keys() | builds.keys()
         }
-        here = for_this_machine(self._resources, sum(not gpu.is_cpu for gpu in self._node.gpus))
+        gpus = sum(not gpu.is_cpu for gpu in self._node.gpus)
+        here = for_this_machine(self._resources, gpus, self._state.engines)
         return replace(self._snapshot, resources=tuple(here), pools=pools, problems=self._problems, faulty=self._faulty)
 
     def _record(self, outcome: Outcome) -> None:
@@ -181,8 +196,9 @@ class Supervisor:
 
     async def _show(self, statuses: Mapping[str, Status], now: float) -> Mapping[str, Status]:
         latest = self._meter.rates(reading(now, await self._fleet.tallies()))
-        shown = rows([*self._resources, *self._faulty], statuses, self._fleet.doing())
-        self._view.update(shown, self._fleet.rows(), latest)
+        doing = {**self._fleet.doing(), **self._builds.doing()}
+        shown = rows([*self._resources, *self._faulty], statuses, doing)
+        self._view.update(shown, self._fleet.rows(), latest, self._builds.rows())
         return statuses
 
     def _verdict(self, goal: Goal, statuses: Mapping[str, Status], began: float) -> int | None:
@@ -191,7 +207,8 @@ class Supervisor:
         if all_ready(self._resources, statuses):
             return 0
         stuck = any_stalled(statuses.values()) or self._fleet.failing
-        self._quiet = self._quiet + 1 if stuck and not self._fleet.progressing else 0
+        moves = self._fleet.progressing or self._builds.is_busy
+        self._quiet = self._quiet + 1 if stuck and not moves else 0
         if self._quiet >= QUIET_ROUNDS:
             return 1
         if goal.timeout_s is not None and time.monotonic() - began > goal.timeout_s:
@@ -243,6 +260,7 @@ class Supervisor:
         """The first signal drains the servers, the second ends them."""
         if self._stopping:
             self._fleet.kill()
+            self._builds.kill()
         else:
             self._view.note("stopping: requests that were accepted are answered; another Ctrl-C ends it at once")
         self._stopping = True

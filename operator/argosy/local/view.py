@@ -6,6 +6,7 @@ from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -57,6 +58,29 @@ class ServerRow:
     trouble: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class BuildRow:
+    """One build of an engine: for whom, of what, and how far it is. `line` is the tool's last."""
+
+    name: str
+    models: str
+    engine: str
+    state: str
+    phase: str
+    percent: int
+    line: str
+
+    @property
+    def doing(self) -> str:
+        """For the model's own line."""
+        return f"{self.phase} {self.percent} %" if self.phase else self.state
+
+    @property
+    def told(self) -> str:
+        """The line that a change of phase prints."""
+        return f"build of {self.models} ({self.engine}): {self.phase or self.state}"
+
+
 NOT_TAKEN_OVER = "the manifests have problems; what they said before is still served"
 
 
@@ -69,7 +93,13 @@ class View(Protocol):
     def note(self, text: str) -> None:
         """One line about something that happened."""
 
-    def update(self, rows: Sequence[Row], servers: Sequence[ServerRow], rates: Mapping[str, Rate]) -> None:
+    def update(
+        self,
+        rows: Sequence[Row],
+        servers: Sequence[ServerRow],
+        rates: Mapping[str, Rate],
+        builds: Sequence[BuildRow] = (),
+    ) -> None:
         """How everything is now."""
 
     def close(self) -> None:
@@ -93,12 +123,20 @@ class LineView:
         """The line itself."""
         self._print(text)
 
-    def update(self, rows: Sequence[Row], servers: Sequence[ServerRow], rates: Mapping[str, Rate]) -> None:
-        """A line for each resource and server whose state differs from the one told last."""
+    def update(
+        self,
+        rows: Sequence[Row],
+        servers: Sequence[ServerRow],
+        rates: Mapping[str, Rate],
+        builds: Sequence[BuildRow] = (),
+    ) -> None:
+        """A line for each resource, server and build whose state differs from the one told last."""
         for server in servers:
             state = "ready" if server.live else "starting"
             addresses = f"http {server.url}, grpc {server.grpc}, metrics {server.metrics}"
             self._change(f"server {server.name}", server.trouble or f"server {server.name}: {state} ({addresses})")
+        for build in builds:
+            self._change(f"build {build.name}", build.told)
         for row in rows:
             self._change(f"{row.kind} {row.name}", row.told)
 
@@ -129,11 +167,18 @@ class TableView:
         """A line above the table."""
         self._live.console.print(text, markup=False, highlight=False)
 
-    def update(self, rows: Sequence[Row], servers: Sequence[ServerRow], rates: Mapping[str, Rate]) -> None:
+    def update(
+        self,
+        rows: Sequence[Row],
+        servers: Sequence[ServerRow],
+        rates: Mapping[str, Rate],
+        builds: Sequence[BuildRow] = (),
+    ) -> None:
         """Draw everything. The terminal is not touched before the first time."""
         wrong = {problem.resource for problem in self._problems}
         why = messages([row for row in rows if row.identity not in wrong], rates)
-        parts = [models_table(rows, rates), *_told(self._problems), why, servers_table(servers), _summary(rows)]
+        tables = (builds_table(builds), servers_table(servers))
+        parts = [models_table(rows, rates), *_told(self._problems), why, *tables, _summary(rows)]
         self._live.update(Group(*parts))
         if self._live.is_started:
             self._live.refresh()
@@ -216,6 +261,27 @@ def _told(problems: Sequence[Problem]) -> list[RenderableType]:
 def _summary(rows: Sequence[Row]) -> Text:
     ready = sum(row.ready == "True" for row in rows)
     return Text(f"{ready} of {len(rows)} are Ready. Ctrl-C drains and stops.", "dim")
+
+
+def builds_table(builds: Iterable[BuildRow]) -> Table:
+    """A line per build that is not over, with a bar and the tool's last words; nothing where there is none."""
+    builds = list(builds)
+    if not builds:
+        return Table.grid()
+    table = Table(box=None, pad_edge=False)
+    table.add_column("ENGINE", overflow="fold")
+    table.add_column("FOR", overflow="fold")
+    table.add_column("PHASE", no_wrap=True)
+    table.add_column("", no_wrap=True, width=_BAR_WIDTH)
+    table.add_column("%", justify="right", no_wrap=True)
+    table.add_column("", overflow="ellipsis", no_wrap=True, ratio=1)
+    for row in builds:
+        bar = ProgressBar(total=100, completed=row.percent, width=_BAR_WIDTH)
+        table.add_row(row.engine, row.models, row.phase or row.state, bar, str(row.percent), Text(row.line, "dim"))
+    return table
+
+
+_BAR_WIDTH = 20
 
 
 def servers_table(servers: Iterable[ServerRow]) -> Table:

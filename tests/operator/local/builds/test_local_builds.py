@@ -1,0 +1,254 @@
+"""Builds as processes of this machine: one at a time, tried again, ended by pid, begun anew where files change."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from argosy.api.values.identity import PoolKey
+from argosy.fleet.builds.observed import JobState, ObservedBuild
+from argosy.fleet.builds.plan import PlannedBuild
+from argosy.fleet.facts import Gpu, Node
+from argosy.local.builds import build as module
+from argosy.local.builds.inputs import state_of
+from argosy.local.builds.runner import LocalBuilds
+from argosy_agent.contract.builds import BuildFailure, BuildRequest, BuildState, DataSource, Gate
+
+POOL = PoolKey("default/p")
+NODE = Node("here", (Gpu(0, 1 << 30, uuid="GPU-a"), Gpu(1, 1 << 30, uuid="GPU-b")))
+PROGRAM = (sys.executable, str(Path(__file__).with_name("fake_builder.py")))
+
+
+@pytest.fixture(autouse=True)
+def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BACKOFF_FIRST_S", 0.01)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.onnx"
+    path.write_text("a model")
+    return path
+
+
+@pytest.fixture
+async def builds(tmp_path: Path) -> AsyncIterator[LocalBuilds]:
+    found = LocalBuilds(tmp_path / "builds", NODE, PROGRAM)
+    yield found
+    await found.stop()
+
+
+def planned(model: Path, name: str = "m", gpus: tuple[int, ...] = (), **options: Any) -> PlannedBuild:
+    options.setdefault("engine", str(model.parent / "engines" / name))
+    source = DataSource(model.as_uri())
+    request = BuildRequest("onnxruntime", "amd64", "local", "file:///e", source, options=options)
+    return PlannedBuild(request, (f"InferenceModel default/{name}",), 60_000, start=True, node="here", gpus=gpus)
+
+
+class Loop:
+    """What `argosy up` does of builds, round by round."""
+
+    def __init__(self, builds: LocalBuilds) -> None:
+        self.builds, self.now = builds, 0.0
+
+    async def round(self, *wanted: PlannedBuild) -> dict[str, ObservedBuild]:
+        self.now += 1.0
+        found = self.builds.observe(self.now).get(POOL, {})
+        await self.builds.converge({POOL: wanted}, self.now)
+        return found
+
+    async def until(
+        self, what: Callable[[dict[str, ObservedBuild]], bool], *wanted: PlannedBuild
+    ) -> dict[str, ObservedBuild]:
+        async with asyncio.timeout(60):
+            while True:
+                if what(found := await self.round(*wanted)):
+                    return found
+                await asyncio.sleep(0.02)
+
+
+def edit(model: Path) -> None:
+    model.write_text("another model")
+
+
+def remove(engine: PlannedBuild) -> None:
+    Path(engine.request.options["engine"]).rmdir()
+
+
+def is_over(one: PlannedBuild) -> Callable[[dict[str, ObservedBuild]], bool]:
+    return lambda found: one.name in found and found[one.name].is_over
+
+
+def is_under_way(one: PlannedBuild) -> Callable[[dict[str, ObservedBuild]], bool]:
+    return lambda found: one.name in found and found[one.name].report is not None
+
+
+def pid_of(found: ObservedBuild) -> int:
+    assert found.report is not None
+    return int(found.report.line.removeprefix("pid "))
+
+
+async def test_a_build_ends_ready_and_leaves_its_report_alone(builds: LocalBuilds, model: Path, tmp_path: Path) -> None:
+    one = planned(model)
+    found = (await Loop(builds).until(is_over(one), one))[one.name]
+    assert (found.state, found.job) == (BuildState.READY, JobState.COMPLETE)
+    assert not (tmp_path / "builds" / one.name / "workspace").exists()
+    assert not builds.is_busy
+
+
+async def test_an_engine_that_is_ready_is_not_built_again_by_the_next_up(
+    builds: LocalBuilds, model: Path, tmp_path: Path
+) -> None:
+    one = planned(model)
+    await Loop(builds).until(is_over(one), one)
+    again = LocalBuilds(tmp_path / "builds", NODE, ("/no/such/program",))
+    found = (await Loop(again).until(is_over(one), one))[one.name]
+    assert found.state is BuildState.READY
+
+
+async def test_one_build_runs_at_a_time_and_the_other_says_so(builds: LocalBuilds, model: Path, tmp_path: Path) -> None:
+    hold = tmp_path / "go"
+    one, other = planned(model, "a", hold=str(hold)), planned(model, "b")
+    loop = Loop(builds)
+    found = await loop.until(is_under_way(one), one, other)
+    assert found[one.name].state is BuildState.BUILDING
+    assert (found[other.name].job, found[other.name].report) == (JobState.ABSENT, None)
+    assert "one build runs at a time" in found[other.name].trouble
+    (row,) = (row for row in builds.rows() if row.name == one.name)
+    assert (row.models, row.engine, row.phase, row.percent) == ("a", "onnxruntime amd64", "quantize", 40)
+    assert builds.doing() == {"InferenceModel default/a": "quantize 40 %"}
+    hold.touch()
+    found = await loop.until(lambda found: all(is_over(each)(found) for each in (one, other)), one, other)
+    assert {each.state for each in found.values()} == {BuildState.READY}
+
+
+async def test_a_build_has_the_gpus_that_are_planned_and_holds_them(
+    builds: LocalBuilds, model: Path, tmp_path: Path
+) -> None:
+    hold = tmp_path / "go"
+    one = planned(model, gpus=(1,), hold=str(hold))
+    found = (await Loop(builds).until(is_under_way(one), one))[one.name]
+    assert (found.node, found.gpus) == ("here", (1,))
+    assert (tmp_path / "builds" / one.name / "workspace" / "tries").read_text() == "GPU-b\n"
+    await builds.stop()
+
+
+async def test_a_builder_that_crashes_is_started_again(builds: LocalBuilds, model: Path) -> None:
+    one = planned(model, does="crash once")
+    found = (await Loop(builds).until(is_over(one), one))[one.name]
+    assert found.state is BuildState.READY
+
+
+async def test_a_builder_that_goes_on_crashing_fails_with_its_last_words(builds: LocalBuilds, model: Path) -> None:
+    one = planned(model, does="crash")
+    found = (await Loop(builds).until(is_over(one), one))[one.name]
+    assert (found.state, found.failure) == (BuildState.FAILED, BuildFailure.CRASHED)
+    assert "was ended by SIGSEGV" in found.trouble
+    assert "a word before the end" in found.trouble
+
+
+async def test_a_failure_is_final_until_the_next_up(builds: LocalBuilds, model: Path, tmp_path: Path) -> None:
+    one = planned(model, does="fail")
+    found = (await Loop(builds).until(is_over(one), one))[one.name]
+    assert found.report is not None
+    assert (found.state, found.report.message) == (BuildState.FAILED, "0.5 is less than 0.9")
+    again = LocalBuilds(tmp_path / "builds", NODE, PROGRAM)
+    await Loop(again).round(one)
+    assert again.is_busy
+    await again.stop()
+
+
+async def test_what_nobody_asks_for_any_more_is_ended_and_removed(
+    builds: LocalBuilds, model: Path, tmp_path: Path
+) -> None:
+    one, loop = planned(model, hold="/never"), Loop(builds)
+    found = (await loop.until(is_under_way(one), one))[one.name]
+    process = psutil.Process(pid_of(found))
+    await loop.until(lambda _: not builds.is_busy)
+    assert not process.is_running()
+    assert list((tmp_path / "builds").iterdir()) == []
+
+
+async def test_stopping_ends_the_builder_and_leaves_nothing_half_written(
+    builds: LocalBuilds, model: Path, tmp_path: Path
+) -> None:
+    one = planned(model, hold="/never")
+    found = (await Loop(builds).until(is_under_way(one), one))[one.name]
+    process = psutil.Process(pid_of(found))
+    await builds.stop()
+    assert not process.is_running()
+    assert not list((tmp_path / "builds").rglob("*.partial"))
+
+
+async def test_a_builder_that_a_killed_up_left_is_ended(builds: LocalBuilds, model: Path, tmp_path: Path) -> None:
+    hold = tmp_path / "go"
+    one = planned(model, hold=str(hold))
+    found = (await Loop(builds).until(is_under_way(one), one))[one.name]
+    left = psutil.Process(pid_of(found))
+    again = LocalBuilds(tmp_path / "builds", NODE, PROGRAM)
+    await Loop(again).round(one)
+    assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
+    await builds.stop()
+    hold.touch()
+    found = (await Loop(again).until(is_over(one), one))[one.name]
+    assert found.state is BuildState.READY
+
+
+async def test_files_that_change_under_a_ready_engine_build_it_anew(builds: LocalBuilds, model: Path) -> None:
+    one, loop = planned(model), Loop(builds)
+    await loop.until(is_over(one), one)
+    edit(model)
+    found = await loop.round(one)
+    assert found[one.name].report is None
+    assert (await loop.until(is_over(one), one))[one.name].state is BuildState.READY
+
+
+async def test_files_that_change_while_they_are_read_begin_it_anew(
+    builds: LocalBuilds, model: Path, tmp_path: Path
+) -> None:
+    hold = tmp_path / "go"
+    one, loop = planned(model, hold=str(hold)), Loop(builds)
+    first = pid_of((await loop.until(is_under_way(one), one))[one.name])
+    edit(model)
+    found = await loop.until(lambda found: is_under_way(one)(found) and pid_of(found[one.name]) != first, one)
+    assert pid_of(found[one.name]) != first
+    await builds.stop()
+
+
+async def test_an_engine_that_somebody_removed_is_built_anew(builds: LocalBuilds, model: Path) -> None:
+    one, loop = planned(model), Loop(builds)
+    await loop.until(is_over(one), one)
+    remove(one)
+    found = await loop.round(one)
+    assert found[one.name].report is None
+
+
+async def test_a_builder_that_hangs_is_killed_after_its_time(
+    builds: LocalBuilds, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, loop = replace(planned(model, hold="/never"), timeout=1000), Loop(builds)
+    await loop.until(is_under_way(one), one)
+    loop.now += module.OVERDUE_S + 2
+    found = (await loop.round(one))[one.name]
+    assert (found.state, found.failure) == (BuildState.FAILED, BuildFailure.DEADLINE_EXCEEDED)
+
+
+def test_inputs_are_those_of_this_machine_alone(model: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data.npz"
+    data.write_text("1")
+    source = DataSource(model.as_uri())
+    request = BuildRequest(
+        "b", "amd64", "c", "s3://b", source, calibration=DataSource("s3://b/c"), gate=Gate(DataSource(data.as_uri()))
+    )
+    before = state_of(request)
+    assert before == state_of(request)
+    os.utime(data, ns=(1, 1))
+    assert state_of(request) != before
+    data.unlink()
+    assert state_of(request) == ""
