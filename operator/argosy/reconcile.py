@@ -11,17 +11,24 @@ from datetime import datetime, timedelta
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
+from argosy.api.status import EngineStatus, InferenceModelStatus
 from argosy.api.values.identity import PoolKey
+from argosy.fleet.builds.architectures import PoolNodes
+from argosy.fleet.builds.engines import EngineFacts
+from argosy.fleet.builds.forms import held_back, pool_engines
 from argosy.fleet.builds.plan import PlannedBuild
+from argosy.fleet.builds.pool import PoolEngines
+from argosy.fleet.builds.scheduling import plan_builds, withhold
 from argosy.fleet.demand.members import Members
 from argosy.fleet.demand.pool_facts import LoadedVersions, pool_facts
-from argosy.fleet.facts import CurrentServer, Node, PoolFacts
+from argosy.fleet.facts import CurrentServer, Device, Node, PoolFacts
 from argosy.fleet.migration.migrate import DRAIN_PERIOD, migrate
 from argosy.fleet.migration.next_step import server_steps
 from argosy.fleet.migration.observed import Observed
 from argosy.fleet.migration.state import Migration, Places, PoolState
 from argosy.fleet.migration.versions import outdated_forms, target_forms
 from argosy.fleet.nodes.readiness import next_change, standing
+from argosy.fleet.nodes.reservations import devices
 from argosy.fleet.nodes.selection import closed
 from argosy.fleet.packing.pools import pack_fleet
 from argosy.fleet.plan import FleetPlan, PoolPlan
@@ -73,9 +80,12 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
 
     Problems between resources are found here, and take a resource out of the plan.
     """
-    accepted = accept(snapshot.resources, snapshot.problems, snapshot.valid, check_together)
-    nodes = standing(snapshot.nodes, now)
-    members = _members(snapshot, accepted)
+    nodes = _nodes(snapshot, now)
+    declared = accept(snapshot.resources, snapshot.problems, snapshot.valid, check_together)
+    engine_facts = _engine_facts(snapshot, declared, nodes)
+    accepted = held_back(declared, snapshot.valid, engine_facts, check_together)
+    engines = pool_engines(declared, accepted, engine_facts)
+    members = _members(snapshot, accepted, engines)
     facts = _facts(snapshot, accepted, members, nodes)
     plan = pack_fleet(list(facts.values()), snapshot.claimed)
     states = {
@@ -87,25 +97,67 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
         for key, state in states.items()
     }
     steps = {key: server_steps(state, migrations[key], _keys(state.members)) for key, state in states.items()}
+    builds = plan_builds(engines, _devices(snapshot, plan))
     return Outcome(
         plan=plan,
         facts=tuple(facts.values()),
-        statuses=statuses(_situation(snapshot, accepted, states, migrations), now),
+        statuses=statuses(_situation(snapshot, accepted, states, migrations, engines, builds), now),
         steps={
             key: rendered_servers(each, members[key], snapshot.pool(key).repositories) for key, each in steps.items()
         },
         problems=accepted.problems,
         valid={each.identity: each for each in accepted.valid},
         wake=_earliest(next_change(snapshot.nodes, now), *(each.wake for each in migrations.values())),
+        builds=builds,
     )
 
 
-def _members(snapshot: FleetSnapshot, accepted: Accepted) -> dict[PoolKey, Members]:
+def _nodes(snapshot: FleetSnapshot, now: datetime) -> tuple[Node, ...]:
+    """The nodes as they count now, without the GPUs that builds hold."""
+    builds = [build for pool in snapshot.pools.values() for build in pool.builds.values()]
+    return withhold(standing(snapshot.nodes, now), builds, _servers(snapshot))
+
+
+def _engine_facts(snapshot: FleetSnapshot, accepted: Accepted, nodes: tuple[Node, ...]) -> dict[PoolKey, EngineFacts]:
+    """What the engines of each pool are told from."""
+    found: dict[PoolKey, EngineFacts] = {}
+    before = ((each.identity, snapshot.statuses.get(each.identity) or each.status) for each in accepted.valid)
+    entries: dict[str, tuple[EngineStatus, ...]] = {
+        name: each.engines for name, each in before if isinstance(each, InferenceModelStatus)
+    }
+    for pool in accepted.valid:
+        if isinstance(pool, ServingPool):
+            known = snapshot.pool(pool.key)
+            here = PoolNodes.of(pool, nodes, _running(pool, nodes, known), known.servers)
+            found[pool.key] = EngineFacts(pool, here, known.builds, entries, snapshot.build_image)
+    return found
+
+
+def _devices(snapshot: FleetSnapshot, plan: FleetPlan) -> set[Device]:
+    """The GPUs that no build gets: servers have them, are to have them, or other pools ask for them."""
+    planned = (each.current for pool in plan.pools for each in pool.servers)
+    return devices([*planned, *_servers(snapshot)]) | snapshot.claimed
+
+
+def _servers(snapshot: FleetSnapshot) -> list[CurrentServer]:
+    return [server for pool in snapshot.pools.values() for server in pool.servers]
+
+
+def _members(
+    snapshot: FleetSnapshot, accepted: Accepted, engines: Mapping[PoolKey, PoolEngines]
+) -> dict[PoolKey, Members]:
     """What each valid pool is to serve."""
     broken = (*accepted.out, *snapshot.faulty)
-    pools = (each.key for each in accepted.valid if isinstance(each, ServingPool))
     return {
-        key: Members.of(key, accepted.valid, broken, snapshot.pool(key).elsewhere, snapshot.shapes) for key in pools
+        key: Members.of(
+            key,
+            each.effective(accepted.valid),
+            broken,
+            snapshot.pool(key).elsewhere,
+            snapshot.shapes,
+            each.served,
+        )
+        for key, each in engines.items()
     }
 
 
@@ -164,6 +216,8 @@ def _situation(
     accepted: Accepted,
     states: Mapping[PoolKey, PoolState],
     migrations: Mapping[PoolKey, Migration],
+    engines: Mapping[PoolKey, PoolEngines],
+    builds: Mapping[PoolKey, tuple[PlannedBuild, ...]],
 ) -> Situation:
     """What the statuses are made from: every resource, in the form that is acted upon."""
     forms = {each.identity: each for each in accepted.valid}
@@ -179,6 +233,8 @@ def _situation(
         urls=snapshot.urls,
         grpc_addresses=snapshot.grpc_addresses,
         selectors=snapshot.selectors,
+        engines=engines,
+        builds={key: {each.name: each for each in found} for key, found in builds.items()},
     )
 
 

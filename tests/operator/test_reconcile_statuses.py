@@ -190,12 +190,12 @@ def test_an_unchanged_round_changes_no_status() -> None:
     assert first.problems == ()
 
 
-def test_a_model_with_an_engine_is_neither_loaded_nor_ready_until_engines_are_built() -> None:
+def test_a_model_with_an_engine_is_not_loaded_where_the_pool_has_nowhere_to_keep_it() -> None:
     outcome = decide(pool(), model("m", engine={"builder": "onnxruntime"}), model("n"))
     assert said(of(outcome))[:2] == ("False", "EngineNotBuilt")
     assert said(of(outcome), ConditionType.STALLED)[:2] == ("True", "EngineNotBuilt")
     assert said(of(outcome), ConditionType.ENGINE_READY)[:2] == ("False", "EngineNotBuilt")
-    assert "point storageUri at a built engine" in said(of(outcome))[2]
+    assert "spec.storage.engineCache" in said(of(outcome))[2]
     (step,) = outcome.steps[POOL]
     assert [each.name for each in step.repository.models] == ["n"]
 

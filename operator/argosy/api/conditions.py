@@ -74,7 +74,8 @@ class Reason(StrEnum):
     REPLICAS_APART = "ReplicasApart"
     NO_FREE_GPUS = "NoFreeGpus"
     NO_ROOM = "NoRoom"
-    # EngineReady
+    NO_ENGINE_FOR_ARCHITECTURE = "NoEngineForArchitecture"
+    # EngineReady; what waits for its engine, or has none, has the reason under Placed, too
     ENGINE_NOT_NEEDED = "EngineNotNeeded"
     ENGINE_BUILT = "EngineBuilt"
     ENGINE_CACHED = "EngineCached"
@@ -85,6 +86,7 @@ class Reason(StrEnum):
     # AccuracyVerified
     ACCURACY_NOT_REQUIRED = "AccuracyNotRequired"
     ACCURACY_VERIFIED = "AccuracyVerified"
+    ACCURACY_SKIPPED = "AccuracySkipped"
     ACCURACY_PENDING = "AccuracyPending"
     ACCURACY_TOO_LOW = "AccuracyTooLow"
     # Loaded

@@ -67,15 +67,52 @@ class FootprintStatus(StatusPart):
     measured: bool = Field(default=False, description="Whether it was measured on a server, or is the declared one.")
 
 
-class EngineStatus(StatusPart):
-    """An engine for one GPU architecture."""
+class AccuracyStatus(StatusPart):
+    """What the accuracy gate measured of an engine and its baseline."""
 
-    compute_capability: str = Field(description='The GPU architecture, as "9.0".')
-    key: str = Field(description="What it is shared under: model digest, options, architecture and compiler.")
+    metric: str = Field(description="How they were compared: a metric, or script.")
+    value: Number = Field(description="What is held against the bounds.")
+    passed: bool = Field(description="Whether it is good enough.")
+    minimum: Number | None = Field(default=None, description="The least that is good enough.")
+    maximum: Number | None = Field(default=None, description="The most that is good enough.")
+    baseline: Number | None = Field(default=None, description="The baseline's own figure, where the metric has one.")
+    engine: Number | None = Field(default=None, description="The engine's own figure, where the metric has one.")
+    delta: Number | None = Field(default=None, description="The difference of the two figures.")
+    samples: Int = Field(default=0, ge=0, description="Samples that were compared.")
+    data_digest: str = Field(default="", description="The digest of the data.")
+    time: str = Field(default="", description="When it was measured, RFC 3339.")
+
+
+class EngineStatus(StatusPart):
+    """An engine of one version for one architecture, and its build."""
+
+    version: Int = Field(default=1, ge=1, description="The model's version.")
+    architecture: str = Field(description='The GPU\'s compute capability, as "9.0", or the CPU\'s name, as "amd64".')
     state: str = Field(description="Pending, Building, Verifying, Ready or Failed.")
-    storage_uri: str = Field(default="", description="Where it is kept.")
-    accuracy: Number | None = Field(default=None, description="What the accuracy gate measured.")
-    message: str = Field(default="", description="Why it failed.")
+    serving: bool = Field(default=False, description="Whether servers load what storageUri names.")
+    build: str = Field(default="", description="The build: the value of its objects' label argosy.dev/build.")
+    phase: str = Field(default="", description="What the build does now.")
+    percent: Int = Field(default=0, ge=0, le=100, description="How much of the whole build is done.")
+    last_line: str = Field(default="", description="The last words of the tool that compiles.")
+    message: str = Field(default="", description="Why it waits or failed, and what to do.")
+    storage_uri: str = Field(
+        default="", description="Where servers get it; until it is ready, the former one for the same request."
+    )
+    digest: str = Field(default="", description="The digest of the files there.")
+    size: Int = Field(default=0, ge=0, description="Bytes of its files.")
+    cached: bool = Field(default=False, description="Whether it was there already, and nothing was built.")
+    build_seconds: Number = Field(default=0, description="How long the build took.")
+    compiler: str = Field(default="", description="The name and version of what compiled it.")
+    key: str = Field(
+        default="", description="What it is kept under: model digest, options, calibration, architecture, compiler."
+    )
+    request_digest: str = Field(
+        default="", description="What was asked for, whatever image builds it and wherever it is kept."
+    )
+    accuracy: AccuracyStatus | None = Field(default=None, description="What the accuracy gate measured.")
+    accuracy_skipped: str = Field(
+        default="", description="Why nothing was compared, as spec.engine.accuracy.skip says."
+    )
 
 
 class ScalingStatus(StatusPart):
@@ -145,8 +182,9 @@ class InferenceModelStatus(ResourceStatus):
         default=None, description="What one instance takes, measured where possible."
     )
     engines: tuple[EngineStatus, ...] = Field(
-        default=(), description="Its engines, one per GPU architecture in the pool."
+        default=(), description="Its engines by version and architecture: fifty at most, those that serve first."
     )
+    remaining_engines: Int = Field(default=0, ge=0, description="Engines that engines does not list.")
     scaling: ScalingStatus | None = Field(default=None, description="How many replicas there should be, and why.")
     bottleneck: BottleneckStatus | None = Field(
         default=None, description="The stage that holds requests up the longest."

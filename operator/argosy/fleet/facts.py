@@ -11,6 +11,7 @@ from datetime import datetime
 from argosy.api.values.identity import PoolKey
 from argosy_agent.contract import LoadedModel
 
+_CPU_LABEL = "kubernetes.io/arch"
 Device = tuple[str, int]
 """A node and the index of one of its GPUs."""
 
@@ -49,6 +50,12 @@ class Node:
     schedulable: bool = True
     unready_since: datetime | None = None
 
+    def architecture(self, on_gpu: bool) -> str:
+        """What an engine is compiled for: the compute capability of its GPUs, as `9.0`, empty where nobody says it; or
+        its CPU's name, as `amd64`.
+        """
+        return self.compute_capability if on_gpu else self.labels.get(_CPU_LABEL, "amd64")
+
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
@@ -78,7 +85,7 @@ class Footprint:
 @dataclass(frozen=True, slots=True)
 class Demand:
     """One model to place: `replicas` copies on different servers, `instances` per device and `versions` that stay
-    loaded (both already in `footprint`).
+    loaded (both already in `footprint`). `architectures` are those that there are engines for; None: it runs on any.
     """
 
     model: str
@@ -87,6 +94,13 @@ class Demand:
     replicas: int = 1
     instances: int = 1
     versions: int = 1
+    architectures: frozenset[str] | None = None
+
+    def runs_on(self, node: Node) -> bool:
+        """Whether there is an engine for the node's GPUs, or for its CPU where it runs on that."""
+        if self.architectures is None:
+            return True
+        return not self.architectures.isdisjoint((node.architecture(on_gpu=True), node.architecture(on_gpu=False)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +111,28 @@ class Group:
     demands: tuple[Demand, ...]
     replicas: int = 1
 
+    def runs_on(self, node: Node) -> bool:
+        """Whether every model has an engine for the node, of those that need one."""
+        return all(demand.runs_on(node) for demand in self.demands)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A model that no server is to have yet: an enum-like `reason`, and a message with the way out."""
+
+    model: str
+    reason: str
+    message: str
+    replicas: int = 1
+
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
     """One pool: its nodes (already selected), its groups and its limits.
 
     `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, beside those of `current`.
-    `loaded`: the models that each server of `current` has loaded now, be it that they leave it.
+    `loaded`: the models that each server of `current` has loaded now, be it that they leave it. `waiting` are models of
+    which no group has anything.
     """
 
     pool: PoolKey
@@ -117,6 +146,7 @@ class PoolFacts:
     current: tuple["CurrentServer", ...] = ()
     taken: frozenset[str] = frozenset()
     loaded: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    waiting: tuple[Waiting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,17 @@ STATUSES: list[parts.ResourceStatus] = [
         placement=(PLACE,),
         remaining_placements=9900,
         footprint=parts.FootprintStatus(gpu_memory=3 * 2**30, compute=125, measured=True),
-        engines=(parts.EngineStatus(compute_capability="9.0", key="k", state="Ready", accuracy=0.999),),
+        engines=(
+            parts.EngineStatus(
+                version=2,
+                architecture="9.0",
+                state="Ready",
+                serving=True,
+                key="k",
+                build_seconds=12.5,
+                accuracy=parts.AccuracyStatus(metric="cosine_similarity", value=0.999, passed=True, minimum=0.99),
+            ),
+        ),
         scaling=SCALING,
         bottleneck=NECK,
     ),

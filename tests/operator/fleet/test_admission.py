@@ -147,10 +147,15 @@ def test_a_model_that_no_image_of_nvidias_has_beside_the_others_is_refused() -> 
     assert said(pool("p", runtime="{name: triton}"), *documents[:2]) == []
 
 
-def test_an_engine_that_nobody_builds_is_refused_before_raw_files_serve() -> None:
-    (words,) = said(pool("p"), model("m", made_of="onnx", more=", engine: {builder: onnxruntime}"))
-    assert words.startswith("f.yaml: InferenceModel n/m: spec.engine: this release builds no engines")
-    assert "point storageUri at a built engine" in words
+def test_an_engine_needs_a_place_to_be_kept_at() -> None:
+    built = model("m", made_of="onnx", more=", engine: {builder: onnxruntime}")
+    (words,) = said(pool("p"), built)
+    assert words == (
+        "f.yaml: InferenceModel n/m: spec.engine: pool 'p' has nowhere to keep engines: set its "
+        "spec.storage.engineCache.storageUri, such as s3://bucket/engines, or leave spec.engine out"
+    )
+    kept = HEAD % ("ServingPool", "p", "n") + "spec: {storage: {engineCache: {storageUri: 's3://b/e'}}}\n"
+    assert said(kept, built) == []
 
 
 def test_queries_need_a_prometheus() -> None:

@@ -240,11 +240,9 @@ def test_every_setting_without_effect_is_named() -> None:
             NOON,
         )
     )
-    assert said(status, "EngineReady") == ("False", "EngineNotBuilt")
-    assert "spec.engine" in condition_of(status, "EngineReady").message
+    assert said(status, "EngineReady") == ("False", "BuildPending")
     assert said(status, "AccuracyVerified") == ("False", "AccuracyPending")
-    assert said(status, "Ready") == ("False", "EngineNotBuilt")
-    assert said(status, "Stalled") == ("True", "EngineNotBuilt")
+    assert said(status, "Ready") == ("False", "Progressing")
     assert said(status, "Scaling") == ("False", "SettingWithoutEffect")
     assert {"spec.slo", "spec.maxReplicas"} <= {
         word.strip(":;") for word in condition_of(status, "Scaling").message.split()
@@ -279,7 +277,6 @@ def test_an_ensembles_settings_without_effect_are_named() -> None:
 
 def test_a_pools_settings_without_effect_are_named() -> None:
     settings: dict[str, Any] = {
-        "storage": {"engineCache": {"storageUri": "s3://b/e"}},
         "monitoring": {"prometheus": {"url": "http://x"}},
         "packing": {"consolidate": True},
         "rateLimit": {},
@@ -287,7 +284,7 @@ def test_a_pools_settings_without_effect_are_named() -> None:
     }
     status = of_pool(statuses(situation([pool(**settings)]), NOON))
     assert said(status, "Valid") == ("True", "SettingWithoutEffect")
-    for field in ("storage.engineCache", "monitoring.prometheus", "packing.consolidate", "rateLimit", "cache"):
+    for field in ("monitoring.prometheus", "packing.consolidate", "rateLimit", "cache"):
         assert f"spec.{field}: " in condition_of(status, "Valid").message
     settings["runtime"] = {"name": "triton"}
     status = of_pool(statuses(situation([pool(**settings)]), NOON))

@@ -1,8 +1,10 @@
 """What must share a server: the models of an ensemble, and of every ensemble that shares a model with it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from argosy.api import Ensemble, InferenceModel
+from argosy.fleet.demand.engine_files import ServedEngines
 from argosy.fleet.demand.footprint import footprint_of, instances_of, versions_kept
 from argosy.fleet.facts import Demand, Group
 from argosy_agent.contract.builds import ModelShape
@@ -17,14 +19,17 @@ def groups_of(
     loaded: Loaded | None = None,
     has_gpus: bool = True,
     shapes: Mapping[str, ModelShape] | None = None,
+    engines: ServedEngines | None = None,
 ) -> tuple[Group, ...]:
     """The groups of one pool, by name; models in the order of the steps that use them.
 
     A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
     after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
-    `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the models' that are known, by name.
+    `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the models' that are known, by name. Of
+    models that wait for their `engines` there is nothing.
     """
-    by_name = {model.name: model for model in models}
+    built = engines or ServedEngines()
+    by_name = {model.name: model for model in models if model.name not in built.waiting}
     members = _members(by_name, ensembles)
     root = {name: name for name in by_name}
     for names in members.values():
@@ -36,8 +41,11 @@ def groups_of(
     users = _users(ensembles, members)
     versions, known = loaded or {}, shapes or {}
     demands = {
-        each.name: _demand(each, users.get(each.name, ()), versions.get(each.name, ()), has_gpus, known.get(each.name))
-        for each in models
+        name: replace(
+            _demand(each, users.get(name, ()), versions.get(name, ()), has_gpus, known.get(name)),
+            architectures=built.architectures(name),
+        )
+        for name, each in by_name.items()
     }
     groups = [_group([demands[name] for name in names], users) for names in together.values()]
     return tuple(sorted(groups, key=lambda group: group.name))

@@ -5,7 +5,11 @@ from dataclasses import dataclass, field
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.fleet.demand.engine_files import ServedEngines
 from argosy.fleet.demand.grouping import runs_of
+from argosy.fleet.demand.model_files import declared_sources
+from argosy.fleet.plan import Placement
+from argosy_agent.contract import VersionSource
 from argosy_agent.contract.builds import ModelShape
 
 
@@ -16,7 +20,7 @@ class Members:
     `broken`: names that are declared and have no valid form, so that what serves under them is left as it is.
     `runs`: the models of each ensemble. `elsewhere`: names that another pool is to serve by now, and whether requests
     reach them there. `served_names`: what clients call each member that they know by another name than its own.
-    `shapes`: those of the models of which one is known.
+    `shapes`: those of the models of which one is known. `engines`: what serves in place of models' own files.
     """
 
     models: Mapping[str, InferenceModel] = field(default_factory=dict)
@@ -26,6 +30,7 @@ class Members:
     elsewhere: Mapping[str, bool] = field(default_factory=dict)
     served_names: Mapping[str, str] = field(default_factory=dict)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
+    engines: ServedEngines = field(default_factory=ServedEngines)
 
     @classmethod
     def of(
@@ -35,6 +40,7 @@ class Members:
         broken: Iterable[Resource] = (),
         elsewhere: Mapping[str, bool] | None = None,
         shapes: Mapping[str, ModelShape] | None = None,
+        engines: ServedEngines | None = None,
     ) -> "Members":
         """What of these asks for the pool of this key; `broken` has no valid form, `shapes` are by identity."""
         mine = [each for each in valid if not isinstance(each, ServingPool) and each.pool_key == pool]
@@ -47,7 +53,13 @@ class Members:
             elsewhere or {},
             {each.name: each.served_name for each in mine if each.served_name != each.name},
             {each.name: shape for each in mine if (shape := (shapes or {}).get(each.identity)) is not None},
+            engines or ServedEngines(),
         )
+
+    def sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
+        """Where a placed model's declared versions come from on the node."""
+        engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
+        return declared_sources(self.models[placement.model], engines)
 
     def declares(self, name: str) -> bool:
         """Whether something of this name is asked of the pool, well or not."""

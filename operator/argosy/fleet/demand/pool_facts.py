@@ -27,12 +27,12 @@ def pool_facts(
     """
     spec, has = pool.spec, loaded or {}
     here = selected(pool, nodes, {server.node for server in current})
-    has_gpus = spec.max_gpus_per_server != 0 and _has_gpus(here, (*current, *former))
+    has_gpus = uses_gpus(pool, here, (*current, *former))
     models, ensembles = list(members.models.values()), list(members.ensembles.values())
     return PoolFacts(
         pool=pool.key,
         nodes=here,
-        groups=groups_of(models, ensembles, _by_model(has), has_gpus, members.shapes),
+        groups=groups_of(models, ensembles, _by_model(has), has_gpus, members.shapes, members.engines),
         headroom=spec.memory_headroom,
         max_gpus_per_server=spec.max_gpus_per_server,
         min_servers=spec.fewest_servers,
@@ -41,13 +41,16 @@ def pool_facts(
         current=tuple(current),
         taken=frozenset(server.name for server in former),
         loaded={server: frozenset(models) for server, models in has.items()},
+        waiting=tuple(members.engines.waiting[name] for name in sorted(members.engines.waiting)),
     )
 
 
-def _has_gpus(nodes: Iterable[Node], servers: Iterable[CurrentServer]) -> bool:
+def uses_gpus(pool: ServingPool, nodes: Iterable[Node], servers: Iterable[CurrentServer]) -> bool:
     """Whether models may count on GPUs. Those that servers had count too: a node that is gone for a while must not
     send to the CPU what nobody said may run there.
     """
+    if pool.spec.max_gpus_per_server == 0:
+        return False
     return any(not gpu.is_cpu for node in nodes for gpu in node.gpus) or any(server.gpus for server in servers)
 
 

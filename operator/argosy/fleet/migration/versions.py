@@ -10,7 +10,6 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.values.versions import retained
 from argosy.fleet.demand.members import Members
-from argosy.fleet.demand.model_files import declared_sources
 from argosy.fleet.migration.forms import Form, ReloadKeys
 from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.migration.state import Places
@@ -36,7 +35,7 @@ def target_forms(
     ensembles = _ensembles(server, members, places)
     pins = pins_of(ensembles, {each.model: members.models[each.model].spec.default_version for each in placements})
     known = observed.without_former(declared_only) if declared_only else observed
-    found = {each.model: _model(members.models[each.model], each, server, pins, known, keys) for each in placements}
+    found = {each.model: _model(members, each, server, pins, known, keys) for each in placements}
     for ensemble in ensembles:
         if ensemble.name in pins:
             declared = _ensemble(ensemble, pins[ensemble.name], keys)
@@ -85,7 +84,10 @@ def _declared(server: ServerPlan, members: Members, places: Places, keys: Reload
         ensembles := _ensembles(server, members, places),
         {each.model: members.models[each.model].spec.default_version for each in server.placements},
     )
-    found = {each.model: _placed(members.models[each.model], each, server, {}, keys) for each in server.placements}
+    found = {
+        each.model: _placed(members.models[each.model], each, server, members.sources(each, server.node), keys)
+        for each in server.placements
+    }
     return found | {each.name: _ensemble(each, pins[each.name], keys) for each in ensembles if each.name in pins}
 
 
@@ -93,28 +95,29 @@ def _placed(
     model: InferenceModel,
     placement: Placement,
     server: ServerPlan,
-    beside: Mapping[int, VersionSource],
+    versions: Mapping[int, VersionSource],
     keys: ReloadKeys,
 ) -> Form:
-    """The declared versions, and those `beside` them."""
     return Form(
         model.name,
-        {**beside, **declared_sources(model)},
+        versions,
         tuple(server.gpus.index(gpu) for gpu in placement.gpus),
         keys.of_model(model, placement, server),
     )
 
 
 def _model(
-    model: InferenceModel,
+    members: Members,
     placement: Placement,
     server: ServerPlan,
     pins: Mapping[str, Mapping[str, int]],
     observed: Observed,
     keys: ReloadKeys,
 ) -> Form:
+    model, declared = members.models[placement.model], members.sources(placement, server.node)
     wanted = {steps[model.name] for steps in pins.values() if model.name in steps}
-    return _placed(model, placement, server, _versions(model, server.name, wanted, observed), keys)
+    beside = _versions(model, declared, server.name, wanted, observed)
+    return _placed(model, placement, server, {**beside, **declared}, keys)
 
 
 def _ensemble(ensemble: Ensemble, pins: Mapping[str, int], keys: ReloadKeys) -> Form:
@@ -123,18 +126,23 @@ def _ensemble(ensemble: Ensemble, pins: Mapping[str, int], keys: ReloadKeys) -> 
 
 
 def _versions(
-    model: InferenceModel, server: str, wanted: Collection[int], observed: Observed
+    model: InferenceModel,
+    declared: Mapping[int, VersionSource],
+    server: str,
+    wanted: Collection[int],
+    observed: Observed,
 ) -> dict[int, VersionSource]:
     """The versions that a server should have of a model: those declared, and those that are still needed.
 
     `wanted` are versions that the ensembles to come name. A server that has nothing of the model, for its Pod is a new
-    one, is to have again what it served; where nobody serves the model, also what another one did.
+    one, is to have again what it served; where nobody serves the model, also what another one did, unless these are
+    engines: another server's may be for other GPUs.
     """
     spec, name = model.spec, model.name
     held = observed.held(server)
     own = dict(held[name].versions) if name in held else {}
-    declared = declared_sources(model)
-    known = {**observed.known.get(name, {}), **own, **declared}
+    others = observed.known.get(name, {}) if spec.engine is None else _served_on(server, name, observed)
+    known = {**others, **own, **declared}
     kept = retained(declared, spec.version_policy, known)
     kept |= (set(wanted) | {each.steps[name] for each in held.values() if name in each.steps}) & set(known)
     if not all(_serves(observed, server, name, version) for version in declared):
@@ -142,6 +150,12 @@ def _versions(
         kept |= set(own) if name in held else set(served.versions if served else ()) & set(known)
         kept |= set(known) if observed.unserved(name) else set()
     return {version: known[version] for version in sorted(kept)}
+
+
+def _served_on(server: str, name: str, observed: Observed) -> Mapping[int, VersionSource]:
+    """What a server had ready of a model when it was last heard of."""
+    served = observed.served.get(server, {}).get(name)
+    return served.versions if served is not None else {}
 
 
 def _settled(declared: Form, server: str, observed: Observed) -> Form:

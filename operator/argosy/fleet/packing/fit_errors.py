@@ -1,11 +1,11 @@
 """Why a replica fits nowhere: the first rule that stops it, the numbers, the nearest miss and the way out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from argosy.api import Reason
-from argosy.fleet.amounts import counted, gib, percent
-from argosy.fleet.facts import Demand, PoolFacts
+from argosy.fleet.amounts import counted, gib, listed, percent
+from argosy.fleet.facts import Demand, Group, Node, PoolFacts
 from argosy.fleet.nodes.reservations import withheld
 from argosy.fleet.packing.capacity import FreeCapacity, gpus_of
 from argosy.fleet.packing.fit_limits import Diagnosis, hardest, limit_of, need_text
@@ -36,9 +36,17 @@ class FitErrors:
 
     def explain(self, replica: Replica) -> Diagnosis:
         """Why `replica` has no place. The first rule that applies answers."""
-        rules: tuple[_Rule, ...] = (_no_nodes, _no_gpus, _too_large, _server_limit, _withheld, _apart)
+        rules: tuple[_Rule, ...] = (_no_nodes, _no_gpus, _no_engine, _too_large, _server_limit, _withheld, _apart)
         found = (rule(self, replica) for rule in rules)
         return next((diagnosis for diagnosis in found if diagnosis), None) or _occupied(self, replica)
+
+    def for_engines(self, group: Group) -> "FitErrors":
+        """The same of those nodes alone that the group has engines for."""
+        nodes = frozenset(name for name, node in self.layout.topology.nodes.items() if group.runs_on(node))
+        if len(nodes) == len(self.layout.topology.nodes):
+            return self
+        layout, whole = (each.restricted(nodes) for each in (self.layout, self.whole))
+        return FitErrors(layout, whole, withheld(layout.topology.nodes.values()))
 
     @property
     def by_others(self) -> str:
@@ -90,6 +98,44 @@ def _no_gpus(errors: FitErrors, replica: Replica) -> Diagnosis | None:
         "has a GPU. Add a node with GPUs; if there is one, check that its driver and device plugin report "
         "nvidia.com/gpu.",
     )
+
+
+def _no_engine(errors: FitErrors, replica: Replica) -> Diagnosis | None:
+    """A model whose engines are for other nodes; or one that fits only where there is none for it."""
+    nodes, group = errors.layout.topology.nodes, replica.group
+    built = errors.for_engines(group)
+    if built is errors:
+        return None
+    if not built.layout.topology.nodes:
+        return Diagnosis(
+            Reason.NO_ENGINE_FOR_ARCHITECTURE,
+            f"{_engines(group)}, and the pool's nodes have {_architectures(nodes.values(), group)}. Add a node that "
+            "there is an engine for, or see the condition EngineReady for why there is none.",
+        )
+    why = built.explain(replica)
+    others = tuple(node for node in nodes.values() if not group.runs_on(node))
+    return Diagnosis(
+        why.reason,
+        f"{why.message} Of {counted(len(nodes), 'node')} the pool has {len(nodes) - len(others)} that it has "
+        f"engines for: {_engines(group)}, and others have {_architectures(others, group)}.",
+    )
+
+
+def _engines(group: Group) -> str:
+    """What a group's models have engines for, in words."""
+    needing = ((each.model, each.architectures) for each in group.demands if each.architectures is not None)
+    return ", ".join(f"{model} has engines for {listed(sorted(have)) or 'nothing'}" for model, have in needing)
+
+
+def _architectures(nodes: Iterable[Node], group: Group) -> str:
+    """What else nodes have: `9.0 (a, b)`."""
+    on_gpu = any(not demand.footprint.on_cpu for demand in group.demands if demand.architectures is not None)
+    found: dict[str, list[str]] = {}
+    for node in nodes:
+        found.setdefault(node.architecture(on_gpu and bool(gpus_of(node))) or "GPUs of no known kind", []).append(
+            node.name
+        )
+    return listed(f"{what} ({listed(names, _NAMED, ', ')})" for what, names in sorted(found.items()))
 
 
 def _too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:

@@ -1,7 +1,7 @@
 """A layout: who sits where while a plan is being made. Immutable, so that a search can try and step back."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from argosy.fleet.facts import Group, Node, PoolFacts
 from argosy.fleet.packing.capacity import (
@@ -124,6 +124,14 @@ class Layout:
         """The nodes that already serve a replica of the group."""
         return frozenset(server.node for server in self.servers.values() if server.hosts(group))
 
+    def restricted(self, nodes: frozenset[str]) -> "Layout":
+        """The layout of these nodes alone, as if the pool had no others."""
+        facts = self.topology.facts
+        some = replace(facts, nodes=tuple(node for node in facts.nodes if node.name in nodes))
+        servers = {name: server for name, server in self.servers.items() if server.node in nodes}
+        free = {node: gpus for node, gpus in self.unallocated.items() if node in nodes}
+        return Layout(replace(Topology.of(some), cpu_only=self.topology.cpu_only), servers, free)
+
     def cpu_free(self, node: str) -> int:
         """Bytes left in the node's CPU slots, where they stand in for GPUs."""
         taken = sum(cpu_bytes(t) for s in self.servers.values() if s.node == node for t in s.placed)
@@ -180,7 +188,7 @@ def _kinds(nodes: Iterable[Node], held: Mapping[str, frozenset[int]]) -> dict[st
 def _kind(node: Node, held: frozenset[int]) -> object:
     """The same for nodes that are as good as each other."""
     devices = tuple((gpu.index, gpu.memory, gpu.is_cpu) for gpu in node.gpus if not gpu.withheld_by)
-    return devices, node.nvlink, held
+    return devices, node.nvlink, held, node.architecture(on_gpu=True), node.architecture(on_gpu=False)
 
 
 def cpu_bytes(replica: PlacedReplica) -> int:

@@ -1,7 +1,7 @@
 """Several pools, one set of nodes: no GPU goes to two of them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.api import Reason
@@ -101,4 +101,10 @@ def _counted(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, P
     """The plan with who else holds how many GPUs of the pool's nodes, once every pool is planned."""
     plan = plans[facts.pool]
     ready = tuple(node for node in _nodes(facts, plan.current, pools, plans) if node.ready)
-    return replace(plan, withheld=withheld(ready))
+    return replace(plan, withheld=withheld(ready), unplaced=(*plan.unplaced, *_waiting(facts)))
+
+
+def _waiting(facts: PoolFacts) -> Iterator[Unplaced]:
+    """The replicas that are not to be placed yet; a suspended pool lacks nothing."""
+    for each in () if facts.suspended else facts.waiting:
+        yield from [Unplaced(each.model, (each.model,), each.reason, each.message)] * each.replicas

@@ -64,7 +64,11 @@ def candidates_on(
     tries: int,
     beside: bool = False,
 ) -> Iterator[Candidate]:
-    """The replica on one server (`None`: a new one called `name`), at most `tries` ways."""
+    """The replica on one server (`None`: a new one called `name`), at most `tries` ways; none where it lacks an engine
+    for the node.
+    """
+    if not replica.group.runs_on(layout.topology.nodes[node]):
+        return
     site = _site(layout, name, node, server)
     for assignment in islice(assignments(site, replica.group.demands, wanted), tries):
         yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, beside))

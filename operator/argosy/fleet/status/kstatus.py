@@ -35,6 +35,7 @@ _STUCK = frozenset(
         Reason.REPLICAS_APART,
         Reason.NO_FREE_GPUS,
         Reason.NO_ROOM,
+        Reason.NO_ENGINE_FOR_ARCHITECTURE,
         Reason.PARTIALLY_PLACED,
         Reason.LOAD_FAILED,
         Reason.DOWNLOAD_FAILED,

@@ -9,6 +9,7 @@ from argosy.api.model.footprint import Footprint
 from argosy.api.status import FootprintStatus, PlacementStatus
 from argosy.fleet.demand.footprint import footprint_of
 from argosy.fleet.status.conditions import Finding, conditions
+from argosy.fleet.status.engines import engine_findings, engine_statuses, first_engines, with_engines
 from argosy.fleet.status.kstatus import verdict
 from argosy.fleet.status.loading import Loading
 from argosy.fleet.status.placed import first_places, place, placed_finding, placement_on
@@ -32,7 +33,8 @@ def model_status(
     places = [
         place(server, each.version, each.gpus, each.instances) for server, each in zip(servers, placements, strict=True)
     ]
-    loading = progress.loading(model.name, model.spec.declared_versions, servers)
+    serving = progress.members.models.get(model.name, model)
+    loading = progress.loading(model.name, serving.spec.declared_versions, servers)
     return InferenceModelStatus(
         observed_generation=model.metadata.generation,
         conditions=conditions(
@@ -45,9 +47,10 @@ def model_status(
         available_replicas=len(loading.available),
         url=loading.url,
         grpc_address=loading.grpc_address,
-        versions=loading.versions(),
+        versions=with_engines(loading.versions(), model, progress),
         active_version=loading.active_version,
         **first_places(places),
+        **first_engines(engine_statuses(model, progress)),
         footprint=_footprint(model, places),
         scaling=scaling_status(model, len(servers) + len(progress.without_place(model.name))),
     )
@@ -59,7 +62,7 @@ def _findings(
     parts = [
         _valid(model, progress),
         _placed(model, progress, places),
-        *_engine(model),
+        *engine_findings(model, progress),
         loading.finding(),
         scaling(model),
     ]
@@ -82,26 +85,6 @@ def _placed(model: InferenceModel, progress: PoolProgress, places: Sequence[Plac
     if not finding.so or not footprint_of(model).assumed or not any(each.gpus for each in places):
         return finding
     return replace(finding, message=f"{finding.message}; {UNMEASURED}")
-
-
-def _engine(model: InferenceModel) -> list[Finding]:
-    engine = model.spec.engine
-    ready, verified = ConditionType.ENGINE_READY, ConditionType.ACCURACY_VERIFIED
-    if engine is None:
-        return [
-            Finding(ready, True, Reason.ENGINE_NOT_NEEDED),
-            Finding(verified, True, Reason.ACCURACY_NOT_REQUIRED),
-        ]
-    built = Finding(
-        ready,
-        False,
-        Reason.ENGINE_NOT_BUILT,
-        "spec.engine: this release builds no engines. Point storageUri at a built one, or leave spec.engine out",
-    )
-    if engine.accuracy is None:
-        return [built, Finding(verified, True, Reason.ACCURACY_NOT_REQUIRED)]
-    message = "spec.engine.accuracy: this release builds no engines, so nothing was compared"
-    return [built, Finding(verified, False, Reason.ACCURACY_PENDING, message)]
 
 
 def _footprint(model: InferenceModel, places: Sequence[PlacementStatus]) -> FootprintStatus:

@@ -1,9 +1,11 @@
 """One pool's plan held against what its servers say: what every status in the pool is made from."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from argosy.api import ServingPool
+from argosy.fleet.builds.plan import PlannedBuild
+from argosy.fleet.builds.pool import PoolEngines
 from argosy.fleet.demand.members import Members
 from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.migration.state import Note, Places, PoolState
@@ -14,7 +16,9 @@ from argosy.fleet.topology.deployment import Machine
 
 @dataclass(frozen=True, slots=True)
 class PoolProgress:
-    """`pinned`: the versions of each model that ensembles name. `unplaced`: each model's replicas without a place."""
+    """`pinned`: the versions of each model that ensembles name. `unplaced`: each model's replicas without a place.
+    `engines`: those of the models that ask for some, by model; `builds` by name.
+    """
 
     pool: ServingPool
     plan: PoolPlan
@@ -26,9 +30,18 @@ class PoolProgress:
     pinned: Mapping[str, frozenset[int]]
     unplaced: Mapping[str, tuple[Unplaced, ...]]
     machine: Machine | None = None
+    engines: PoolEngines | None = None
+    builds: Mapping[str, PlannedBuild] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, pool: ServingPool, state: PoolState, notes: Mapping[Binding, Note]) -> "PoolProgress":
+    def of(
+        cls,
+        pool: ServingPool,
+        state: PoolState,
+        notes: Mapping[Binding, Note],
+        engines: PoolEngines | None = None,
+        builds: Mapping[str, PlannedBuild] | None = None,
+    ) -> "PoolProgress":
         """Everything found once. `notes` say why a model or ensemble waits on a server."""
         plan, members = state.plan, state.members
         pinned: dict[str, set[int]] = {}
@@ -51,6 +64,8 @@ class PoolProgress:
             {model: frozenset(versions) for model, versions in pinned.items()},
             {model: tuple(found) for model, found in unplaced.items()},
             state.machine,
+            engines,
+            builds or {},
         )
 
     def servers_with(self, name: str) -> tuple[ServerPlan, ...]:

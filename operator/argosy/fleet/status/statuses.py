@@ -8,6 +8,8 @@ from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.fleet.builds.plan import PlannedBuild
+from argosy.fleet.builds.pool import PoolEngines
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import Refusal
 from argosy.fleet.migration.observed import Binding
@@ -29,7 +31,7 @@ class Situation:
     `resources` are all that could be read; those that a problem names get a status that says so, and those in
     `still` are served all the same. `states` maps the key of a valid pool to its plan and what stands there, `notes` to
     why a model or ensemble waits on a server; `previous` maps a resource's identity to the status written last, `urls`
-    and `selectors` to what its status gives.
+    and `selectors` to what its status gives. `engines` and `builds` are those of each pool, the latter by name.
     """
 
     resources: Sequence[Resource]
@@ -42,6 +44,8 @@ class Situation:
     grpc_addresses: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[PoolKey, Mapping[Binding, Note]] = field(default_factory=dict)
+    engines: Mapping[PoolKey, PoolEngines] = field(default_factory=dict)
+    builds: Mapping[PoolKey, Mapping[str, PlannedBuild]] = field(default_factory=dict)
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
@@ -78,7 +82,9 @@ class _Writer:
         if state is None:
             valid = (each for each in self._situation.resources if each.identity not in self._out)
             state = PoolState.without_plan(pool.key, Members.of(pool.key, valid))
-        return PoolProgress.of(pool, state, self._situation.notes.get(pool.key, {}))
+        known = self._situation
+        engines, builds = known.engines.get(pool.key), known.builds.get(pool.key, {})
+        return PoolProgress.of(pool, state, known.notes.get(pool.key, {}), engines, builds)
 
     def _status(self, resource: Resource) -> Status:
         identity, now = resource.identity, self._now

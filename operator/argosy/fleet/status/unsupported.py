@@ -33,10 +33,6 @@ _SCALING: Mapping[str, tuple[Callable[[Member], bool], str]] = {
     "spec.maxReplicas": (lambda member: member.spec.most_replicas > member.spec.fewest_replicas, "nothing scales"),
 }
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
-    "spec.storage.engineCache": (
-        lambda pool: pool.spec.storage.engine_cache is not None,
-        "no engines are built",
-    ),
     "spec.packing.consolidate": (
         lambda pool: pool.spec.packing.consolidate,
         "a model that serves is moved only where another would find no place",

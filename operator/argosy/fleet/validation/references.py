@@ -117,13 +117,16 @@ def _runtimes(resources: list[Resource]) -> Found:
 
 
 def _engines(resources: list[Resource]) -> Found:
-    """Never may raw files serve where an engine was asked for."""
-    message = (
-        "this release builds no engines, and the files as they are would be served in place of one: point storageUri "
-        "at a built engine and set modelFormat to its format, or leave spec.engine out"
-    )
+    """Engines are kept where the pool says, and never may raw files serve where one was asked for."""
+    nowhere = {
+        pool.key: pool for pool in resources if isinstance(pool, ServingPool) and not pool.spec.storage.engine_cache
+    }
     for model in resources:
-        if isinstance(model, InferenceModel) and model.spec.engine is not None:
+        if isinstance(model, InferenceModel) and model.spec.engine is not None and model.pool_key in nowhere:
+            message = (
+                f"pool {nowhere[model.pool_key].name!r} has nowhere to keep engines: set its "
+                "spec.storage.engineCache.storageUri, such as s3://bucket/engines, or leave spec.engine out"
+            )
             yield model, Fault(message, ("spec", "engine"), Reason.ENGINE_NOT_BUILT)
 
 
