@@ -210,5 +210,5 @@ def test_what_served_before_an_engine_was_asked_for_goes_on_serving() -> None:
 
 
 def test_a_format_that_the_runtime_cannot_run_is_a_reason() -> None:
-    outcome = decide(pool(), model("m", modelFormat={"name": "tensorrt"}))
+    outcome = decide(pool(), model("m", modelFormat={"name": "tensorrt_llm"}))
     assert said(of(outcome))[:2] == ("False", "UnsupportedFormat")

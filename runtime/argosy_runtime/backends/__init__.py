@@ -34,6 +34,7 @@ _BACKENDS = {
     "python": _Row(Isolation.PROCESS),
     "onnxruntime": _Row(Isolation.THREAD, {"onnxruntime": "onnxruntime"}, device_tensors=True),
     "pytorch": _Row(Isolation.THREAD, {"torch": "pytorch"}, device_tensors=True),
+    "tensorrt": _Row(Isolation.THREAD, {"tensorrt": "tensorrt"}, device_tensors=True),
     "transformers": _Row(Isolation.PROCESS, {"torch": "transformers", "transformers": "transformers"}),
 }
 _ALIASES = {"libtorch": "pytorch"}

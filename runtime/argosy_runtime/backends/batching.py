@@ -65,11 +65,13 @@ class Batcher:
         self._batched = config.max_batch_size > 0
         self._outputs = {output.name: output for output in config.output}
         self._states = state_outputs(config)
+        # Of one batch they have the same values, and no row of their own.
+        self._shape_inputs = frozenset(given.name for given in config.input if given.is_shape_tensor)
 
     def execute(self, requests: Sequence[InferRequest], responder: Responder) -> ExecutionTimes:
         """Answer every request. A run that fails fails only its own requests."""
         clock = Clock()
-        for group in together(requests, self._batched):
+        for group in together(requests, self._batched, self._shape_inputs):
             members = [requests[index] for index in group]
             try:
                 responses = self._answers(members, clock)
@@ -103,9 +105,12 @@ class Batcher:
     def _sizes(self, requests: Sequence[InferRequest]) -> list[int]:
         if not self._batched:
             return [1]
-        sizes = [_rows(request.inputs.values()) for request in requests]
+        sizes = [_rows(self._with_rows(request)) for request in requests]
         self._check_total(sum(sizes))
         return sizes
+
+    def _with_rows(self, request: InferRequest) -> Iterable[Tensor]:
+        return (tensor for name, tensor in request.inputs.items() if name not in self._shape_inputs)
 
     def _check_total(self, total: int) -> None:
         if total > self._config.max_batch_size:
@@ -155,15 +160,21 @@ class Batcher:
         return InferResponse(request.model_name, self._version, request.id, error=known)
 
 
-def together(requests: Sequence[InferRequest], batched: bool) -> list[list[int]]:
-    """The indexes of requests that can be one run, in order of arrival."""
+def together(
+    requests: Sequence[InferRequest], batched: bool, shape_inputs: frozenset[str] = frozenset()
+) -> list[list[int]]:
+    """The indexes of requests that can be one run, in order of arrival. `shape_inputs` must have the same values."""
     if not batched or len(requests) == 1:
         return [[index] for index in range(len(requests))]
     groups: dict[object, list[int]] = {}
     for index, request in enumerate(requests):
-        key = tuple(sorted((name, tensor.shape[1:]) for name, tensor in request.inputs.items()))
+        key = tuple(sorted(_part(name, tensor, name in shape_inputs) for name, tensor in request.inputs.items()))
         groups.setdefault(key, []).append(index)
     return list(groups.values())
+
+
+def _part(name: str, tensor: Tensor, is_shape: bool) -> tuple[str, tuple[int, ...], bytes]:
+    return (name, tensor.shape, bytes(tensor.data)) if is_shape else (name, tensor.shape[1:], b"")
 
 
 def state_outputs(config: ModelConfig) -> dict[str, ModelOutput]:

@@ -1,12 +1,13 @@
-"""A CUDA stream and page-locked memory by the driver alone, for frameworks whose Python has neither.
+"""A CUDA stream, memory and graphs by the driver alone, for frameworks whose Python has none of them.
 
 Of `libcuda`, which every machine with NVIDIA's driver has; names and meanings as in
 https://docs.nvidia.com/cuda/cuda-driver-api/.
 """
 
 import ctypes
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from argosy_runtime.messages import Array
 
 _STREAM_NON_BLOCKING: Final = 1
 _PORTABLE: Final = 1  # the memory is page-locked for every device
+_CAPTURE_THREAD_LOCAL: Final = 1  # other threads go on with what a capture forbids
+
+Priority = Literal["", "highest", "lowest"]
+"""A stream's priority among those of its device; empty for the ordinary one."""
 
 
 class DeviceStream(Protocol):
@@ -37,21 +42,54 @@ class DeviceStream(Protocol):
         """Give the stream back; what was copied stays."""
 
 
+class DeviceHeap(Protocol):
+    """A device's memory by address. Any thread may call it."""
+
+    def allocate(self, size: int) -> int:
+        """The address of so many bytes, a multiple of 256. Raises ServingError where there is no room."""
+
+    def free(self, address: int) -> None:
+        """Give them back: nothing on the device uses them any more."""
+
+
+class Graph(Protocol):
+    """Work that was captured once and is launched as a whole."""
+
+    def launch(self) -> None:
+        """Begin it on the stream that it was captured on."""
+
+    def close(self) -> None:
+        """Give it back."""
+
+
+class ComputeStream(DeviceStream, DeviceHeap, Protocol):
+    """A stream for frameworks that are given addresses: with the device's memory, and graphs of what it is told."""
+
+    def enter(self) -> None:
+        """Make the device this thread's, for a framework that asks which it is."""
+
+    def capture(self, work: Callable[[], bool]) -> Graph | None:
+        """What `work` begins on the stream, as a graph; None where it says that it could not. Raises ServingError."""
+
+
 class CudaStream:
     """One on a GPU, which the framework shares: both use the device's primary context. Raises ServingError."""
 
-    def __init__(self, device_id: int) -> None:
+    def __init__(self, device_id: int, priority: Priority = "") -> None:
         self._device = ctypes.c_int()
         self._context = ctypes.c_void_p()
         self._stream = ctypes.c_void_p()
         _call("cuInit", 0)
         _call("cuDeviceGet", ctypes.byref(self._device), device_id)
         _call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), self._device)
-        self._enter()
-        _call("cuStreamCreate", ctypes.byref(self._stream), _STREAM_NON_BLOCKING)
+        self.enter()
+        if priority:
+            _call("cuStreamCreateWithPriority", ctypes.byref(self._stream), _STREAM_NON_BLOCKING, _rank(priority))
+        else:
+            _call("cuStreamCreate", ctypes.byref(self._stream), _STREAM_NON_BLOCKING)
 
-    def _enter(self) -> None:
-        """Make the context this thread's: calls go to whichever that is."""
+    def enter(self) -> None:
+        """See `ComputeStream`: calls go to whichever context is this thread's."""
         _call("cuCtxSetCurrent", self._context)
 
     @property
@@ -63,24 +101,81 @@ class CudaStream:
         """See `DeviceStream`."""
         if not size:
             return
-        self._enter()
+        self.enter()
         _call("cuMemcpyAsync", ctypes.c_uint64(target), ctypes.c_uint64(source), ctypes.c_size_t(size), self._stream)
 
     def pinned(self, size: int) -> Array:
         """See `DeviceStream`."""
-        self._enter()
+        self.enter()
         return _Pinned(self._context, size).array()
 
     def synchronize(self) -> None:
         """See `DeviceStream`."""
-        self._enter()
+        self.enter()
         _call("cuStreamSynchronize", self._stream)
+
+    def allocate(self, size: int) -> int:
+        """See `DeviceHeap`."""
+        self.enter()
+        address = ctypes.c_uint64()
+        _call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(size, 1)))
+        return address.value
+
+    def free(self, address: int) -> None:
+        """See `DeviceHeap`."""
+        self.enter()
+        _call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def capture(self, work: Callable[[], bool]) -> Graph | None:
+        """See `ComputeStream`."""
+        self.enter()
+        graph = ctypes.c_void_p()
+        _call("cuStreamBeginCapture_v2", self._stream, _CAPTURE_THREAD_LOCAL)
+        captured = False
+        try:
+            captured = work()
+        finally:
+            # Ended in any case: a stream that captures takes nothing else. The end of a broken one fails.
+            status = _driver().cuStreamEndCapture(self._stream, ctypes.byref(graph))
+        if not captured or status or not graph:
+            if graph:
+                _call("cuGraphDestroy", graph)
+            return None
+        return _Graph(self, graph)
 
     def close(self) -> None:
         """See `DeviceStream`."""
-        self._enter()
+        self.enter()
         _call("cuStreamDestroy_v2", self._stream)
         _call("cuDevicePrimaryCtxRelease_v2", self._device)
+
+
+class _Graph:
+    """See `Graph`."""
+
+    def __init__(self, stream: CudaStream, captured: ctypes.c_void_p) -> None:
+        self._stream = stream
+        self._executable = ctypes.c_void_p()
+        try:
+            _call("cuGraphInstantiateWithFlags", ctypes.byref(self._executable), captured, ctypes.c_uint64(0))
+        finally:
+            _call("cuGraphDestroy", captured)
+
+    def launch(self) -> None:
+        """See `Graph`."""
+        self._stream.enter()
+        _call("cuGraphLaunch", self._executable, ctypes.c_void_p(self._stream.handle))
+
+    def close(self) -> None:
+        """See `Graph`."""
+        self._stream.enter()
+        _call("cuGraphExecDestroy", self._executable)
+
+
+def _rank(priority: Priority) -> ctypes.c_int:
+    least, greatest = ctypes.c_int(), ctypes.c_int()
+    _call("cuCtxGetStreamPriorityRange", ctypes.byref(least), ctypes.byref(greatest))
+    return greatest if priority == "highest" else least
 
 
 class _Pinned:

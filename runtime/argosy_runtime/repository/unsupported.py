@@ -21,7 +21,7 @@ _WITHOUT_EFFECT: dict[str, _Set] = {
     "instance_group.host_policy": lambda config: any(g.host_policy for g in config.instance_group),
     "model_metrics": lambda config: config.HasField("model_metrics"),
     "optimization.cuda.graphs": lambda config: (
-        config.optimization.cuda.graphs and config.backend not in ("pytorch", "libtorch")
+        config.optimization.cuda.graphs and config.backend not in ("pytorch", "libtorch", "tensorrt")
     ),
     "optimization.cuda.busy_wait_events": lambda config: config.optimization.cuda.busy_wait_events,
     "optimization.cuda.output_copy_stream": lambda config: config.optimization.cuda.output_copy_stream,

@@ -44,6 +44,7 @@ def test_every_backend_keeps_the_contract(name: str) -> None:
         ("libtorch", "thread", True),
         ("onnxruntime", "", True),
         ("onnxruntime", "process", False),
+        ("tensorrt", "", True),
         ("python", "thread", False),
         ("", "", False),
     ],

@@ -16,7 +16,7 @@ class Variant(StrEnum):
     TENSORRT_LLM = "trtllm-python-py3"
 
 
-BUNDLED = frozenset({"onnxruntime", "pytorch", "python", "transformers"})
+BUNDLED = frozenset({"onnxruntime", "pytorch", "python", "tensorrt", "transformers"})
 """The backends of the bundled server, as `argosy_runtime.backends` names them."""
 VARIANTS: Mapping[Variant, frozenset[str]] = {
     Variant.STANDARD: frozenset({"onnxruntime", "pytorch", "python", "tensorrt"}),

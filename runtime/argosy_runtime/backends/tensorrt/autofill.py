@@ -1,0 +1,126 @@
+"""Filling in a configuration from an engine, as Triton does."""
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
+
+from argosy_runtime.errors import internal, invalid
+from argosy_runtime.modelconfig import config_type
+
+from . import profiles
+from .signature import Profile, Signature, TensorInfo
+
+Entry: TypeAlias = "ModelInput | ModelOutput"
+
+
+def profile_indices(config: ModelConfig, count: int) -> list[int]:
+    """The profiles that any instance uses, of the engine's `count`. Raises ServingError where one is not there."""
+    indices = {int(name) for group in config.instance_group for name in group.profile if name.isdigit()}
+    for index in sorted(indices):
+        if index >= count:
+            raise internal(
+                f"unable to autofill for '{config.name}', configuration specified invalid profile {index} . Number of "
+                f"profiles supported by TensorRT engine: {count}"
+            )
+    return sorted(indices) or [profiles.NONE[1]]
+
+
+def completed(config: ModelConfig, found: Signature, used: Sequence[Profile]) -> ModelConfig:
+    """A copy of `config` with max_batch_size, dynamic_batching, inputs and outputs where it lacks them.
+
+    The first dimension is taken for the batch, unless the dims that are given are full. Raises ServingError where
+    what is given contradicts the engine.
+    """
+    result = ModelConfig()
+    result.CopyFrom(config)
+    largest = _largest_batch(used)
+    hint = _batches(config, found)
+    if hint and not largest:
+        raise internal(
+            f"autofill failed for model '{config.name}': model tensor shape configuration hints for dynamic batching "
+            "but the underlying engine doesn't support batching."
+        )
+    if hint is False:
+        largest = 0
+    if config.max_batch_size > largest:
+        raise internal(
+            f"autofill failed for model '{config.name}': configuration specified max-batch {config.max_batch_size} but "
+            f"TensorRT engine only supports max-batch {largest}"
+        )
+    result.max_batch_size = config.max_batch_size or largest
+    if result.max_batch_size > 1 and config.WhichOneof("scheduling_choice") is None:
+        result.dynamic_batching.SetInParent()
+    _fill(result, result.input, found.inputs.values(), "input")
+    _fill(result, result.output, found.outputs.values(), "output")
+    return result
+
+
+def _largest_batch(used: Sequence[Profile]) -> int:
+    """The largest batch that some profile takes: of each, what all of its inputs take."""
+    return max((min(_largest_of_each(profile), default=0) for profile in used), default=0)
+
+
+def _largest_of_each(profile: Profile) -> Iterable[int]:
+    for name, allowed in profile.shapes.items():
+        most = profile.values[name].most if name in profile.values else allowed.most
+        yield most[0] if most else 0
+
+
+def _batches(config: ModelConfig, found: Signature) -> bool | None:
+    """Whether the dims that are given leave out a batch; None where none are given. All must say the same."""
+    said = [
+        _leaves_out_batch(entry, infos[entry.name])
+        for entries, infos in ((config.input, found.inputs), (config.output, found.outputs))
+        for entry in entries
+        if entry.name in infos and _dims(entry)
+    ]
+    if True in said and False in said:
+        raise internal(
+            f"unable to autofill for '{config.name}', model tensor configurations are contradicting each other in "
+            "terms of whether batching is supported"
+        )
+    return said[0] if said else None
+
+
+def _dims(entry: Entry) -> list[int]:
+    return list(entry.reshape.shape if entry.HasField("reshape") else entry.dims)
+
+
+def _leaves_out_batch(entry: Entry, info: TensorInfo) -> bool:
+    dims = _dims(entry)
+    return info.values == dims[0] + 1 if info.is_shape else len(info.shape) == len(dims) + 1
+
+
+def _fill(config: ModelConfig, entries: "Iterable[Entry]", infos: Iterable[TensorInfo], side: str) -> None:
+    given = {entry.name: entry for entry in entries}
+    for info in infos:
+        entry = given.get(info.name)
+        if entry is None and given:
+            continue  # what is missing among those that are given, validation names
+        made = entry if entry is not None else getattr(config, side).add(name=info.name)
+        _fill_one(config, made, info, side)
+
+
+def _fill_one(config: ModelConfig, entry: Entry, info: TensorInfo, side: str) -> None:
+    if info.datatype is None:
+        raise invalid(
+            f"autofill failed for model '{config.name}': {side} '{info.name}' is of TensorRT's type {info.trt_type}, "
+            "which no model configuration can describe"
+        )
+    entry.data_type = entry.data_type or config_type(info.datatype)
+    entry.is_shape_tensor = entry.is_shape_tensor or info.is_shape
+    if not entry.dims:
+        dims = _dims_of(info, config.max_batch_size > 0)
+        entry.dims.extend(dims or [1])
+        if not dims and not info.is_shape:
+            entry.reshape.SetInParent()
+
+
+def _dims_of(info: TensorInfo, batched: bool) -> Sequence[int]:
+    if info.is_shape:
+        return [info.values - 1 if batched else info.values]  # the backend puts the batch's size in front
+    return info.shape[1:] if batched else info.shape
+
+
+__all__ = ["completed", "profile_indices"]

@@ -1,0 +1,83 @@
+"""TensorRT's Python package: what it tells through its logger, and the names it has for what a configuration says.
+
+Versions 10 and 11; what is used here is in both. The package has no type stubs.
+"""
+
+import threading
+from typing import Any, Final
+
+import tensorrt
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends.contract import Host
+from argosy_runtime.backends.parameters import Parameters
+from argosy_runtime.errors import invalid
+
+trt: Any = tensorrt
+
+V2_NAMES: Final = {
+    "FLOAT": "FP32",
+    "HALF": "FP16",
+    "BF16": "BF16",
+    "INT8": "INT8",
+    "UINT8": "UINT8",
+    "INT32": "INT32",
+    "INT64": "INT64",
+    "BOOL": "BOOL",
+}
+"""V2 names by those of `trt.DataType`; what is missing here no configuration can describe."""
+
+_LEVELS: Final = {"INTERNAL_ERROR": "error", "ERROR": "error", "WARNING": "warning"}
+_plugins = threading.Lock()
+_with_plugins: list[object] = []
+
+
+class Logger(trt.ILogger):  # type: ignore[misc]
+    """Where TensorRT says why a call gave nothing: it raises hardly ever, and its logger alone carries the reason."""
+
+    def __init__(self, host: Host | None = None) -> None:
+        trt.ILogger.__init__(self)
+        self._host = host
+        self.last_error = ""
+
+    def log(self, severity: Any, msg: str) -> None:
+        """Called by TensorRT, from any thread."""
+        level = _LEVELS.get(severity.name)
+        if level == "error":
+            self.last_error = msg
+        if level is not None and self._host is not None:
+            self._host.log(level, msg)
+
+    def reason(self) -> str:
+        """The last error, which is why the last call failed."""
+        return self.last_error or "TensorRT gives no reason"
+
+
+def version() -> tuple[int, ...]:
+    """The library's version: major, minor, patch, build."""
+    return tuple(int(part) for part in str(trt.__version__).split(".")[:4] if part.isdigit())
+
+
+def load_plugins() -> None:
+    """Register the standard plugins, once a process. The lean runtime has none."""
+    with _plugins:
+        if not _with_plugins and hasattr(trt, "init_libnvinfer_plugins"):
+            logger = Logger()
+            trt.init_libnvinfer_plugins(logger, "")
+            _with_plugins.append(logger)  # the registry keeps it
+
+
+def runs_host_code(config: ModelConfig) -> bool:
+    """Whether plans may bring code of their own, as version-compatible ones do: only where their maker is trusted."""
+    return Parameters(config).flag("VERSION_COMPATIBLE", False)
+
+
+def allocation_strategy(config: ModelConfig, name: str) -> Any:
+    """The parameter `execution_context_allocation_strategy`. Raises ServingError in Triton's words."""
+    given = Parameters(config).text("execution_context_allocation_strategy", "STATIC")
+    if given not in ("STATIC", "ON_PROFILE_CHANGE"):
+        raise invalid(
+            f"Invalid value for 'execution_context_allocation_strategy': '{given}' for model instance '{name}'. "
+            "Supported values are 'STATIC' and 'ON_PROFILE_CHANGE'."
+        )
+    return getattr(trt.ExecutionContextAllocationStrategy, given)
