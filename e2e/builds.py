@@ -13,8 +13,9 @@ from e2e.storage import pod as storage
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "operator", "runtime")
-EXTRAS = "runtime,agent,onnxruntime,transformers,examples"
-"""What examples/assistant needs, and nothing more: every megabyte is built, packed, unpacked and started from."""
+EXTRAS = "runtime,agent,onnxruntime,builder,transformers,examples"
+"""What examples/assistant and builds of engines need, and nothing more: every megabyte is built, packed, unpacked and
+started from."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from e2e.cluster.waiting import poll, wait_for
 from e2e.resources import Body
 
 KINDS = ("servingpools", "inferencemodels", "ensembles")
-OWN = ("deployments", "configmaps", "services", "serviceaccounts", "roles", "rolebindings", "networkpolicies",
+OWN = ("deployments", "jobs", "configmaps", "services", "serviceaccounts", "roles", "rolebindings", "networkpolicies",
        "poddisruptionbudgets", "controllerrevisions", "pods")  # fmt: skip
 MANAGED = "app.kubernetes.io/managed-by=argosy"
 PATIENCE_S = 120.0
@@ -112,6 +112,9 @@ class Namespace:
                     "logs", pod["metadata"]["name"], "-c", container, "-n", self.name, "--tail=15"
                 )
                 lines += [f"--- {pod['metadata']['name']} {container}", log.stdout + log.stderr]
+        for pod in self.json("get", "pods", "-l", "argosy.dev/build")["items"]:
+            log = self.access.kubectl_process("logs", pod["metadata"]["name"], "-n", self.name, "--tail=15")
+            lines += [f"--- {pod['metadata']['name']}", log.stdout + log.stderr]
         operator = self.access.kubectl_process("logs", "-n", "argosy-system", "-l", "app.kubernetes.io/name=argosy",
                                                "--tail=15", "--prefix")  # fmt: skip
         return "\n".join([*lines, "--- operator", operator.stdout])

@@ -13,12 +13,12 @@ from argosy.api import API_VERSION, ConditionStatus, ConditionType, Resource
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ApiError, NotFoundError
 from argosy.cluster.client.kinds import EVENT
+from argosy.controller.build_events import NORMAL, WARNING, build_events
 from argosy.fleet.status.statuses import Status
 
 log = logging.getLogger(__name__)
 
 COMPONENT = "argosy"
-NORMAL, WARNING = "Normal", "Warning"
 QUIET_S = 300.0
 """How long the same thing is not said again of the same resource; when it is, the Event counts how often it was so."""
 KEPT = 2000
@@ -113,6 +113,8 @@ class Announcer:
 
     async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
         """`now` was written in place of `before`."""
+        for each in build_events(before, now):
+            await self._recorder.record(resource, each.type, each.reason, each.message)
         ready = now.condition(ConditionType.READY)
         former = before.condition(ConditionType.READY) if before else None
         if ready is None or (former is not None and (former.status, former.reason) == (ready.status, ready.reason)):

@@ -22,7 +22,8 @@ class Bucket:
 
     `condition`: what is done with a put that should only create: `kept`, `ignored`, or `refused` with 501. `room`:
     bytes that still go in. `refused` are answers by method, each (status, code). `troubles` are statuses for the next
-    puts. `asked` is every request: method and path.
+    puts. `asked` is every request: method and path. Who gets a key that begins with `held`, where that is not empty,
+    waits until `released`.
     """
 
     name: str = "fleet"
@@ -34,6 +35,8 @@ class Bucket:
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     troubles: list[int] = field(default_factory=list)
     lose_answers: bool = False
+    held: str = ""
+    released: threading.Event = field(default_factory=threading.Event)
     asked: list[tuple[str, str]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     url: str = ""
@@ -53,6 +56,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         bucket.asked.append((method, self.path))
         _, name, *rest = [*unquote(parts.path).split("/", 2), ""]
         key = rest[0]
+        if bucket.held and method == "GET" and key.startswith(bucket.held):
+            bucket.released.wait()
         with bucket.lock:
             if method in bucket.refused:
                 self._say(*bucket.refused[method])
@@ -248,11 +253,11 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(bucket: Bucket) -> Iterator[Bucket]:
-    """The bucket, served."""
+def serving(bucket: Bucket, host: str = "127.0.0.1") -> Iterator[Bucket]:
+    """The bucket, served at an address of this machine."""
     handler = type("BucketHandler", (Handler,), {"bucket": bucket})
-    with Server(("127.0.0.1", 0), handler) as server:
-        bucket.url = f"http://127.0.0.1:{server.server_port}"
+    with Server((host, 0), handler) as server:
+        bucket.url = f"http://{host}:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

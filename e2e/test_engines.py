@@ -1,0 +1,270 @@
+"""Engines on a real cluster: built in Jobs, once, checked on real data, and served in the place of what they came from.
+
+Models, data and engines stand in a bucket of this process, which holds requests up and fails as a test asks. The tests
+build on one another, in their order.
+"""
+
+import base64
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.agent.engines.bucketserver import Bucket, serving
+
+from e2e import podprocesses
+from e2e.client import Client
+from e2e.cluster.network import NODE_ADDRESS
+from e2e.digits import CLASSES, PIXELS, Floats, digits, onnx_model
+from e2e.namespace import Namespace
+from e2e.resources import API, Body, pool
+
+pytestmark = pytest.mark.timeout(600)
+
+POOL, SECRET = "compiled", "bucket"
+PLAIN, INT8 = "inferencemodel/plain", "inferencemodel/int8"
+MODEL, COPY, OTHER = "models/digits.onnx", "copies/digits.onnx", "models/other.onnx"
+TRAIN, TEST = "data/train.npz", "data/test.npz"
+LATE = "late/"
+"""Keys of data that a test may hold up."""
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Bucket]:
+    """A bucket that Pods reach, with models and data."""
+    train, test = digits()
+    with serving(Bucket(), NODE_ADDRESS) as bucket:
+        bucket.objects.update({MODEL: onnx_model(), COPY: onnx_model(), OTHER: onnx_model(2)})
+        bucket.objects.update({TRAIN: train.npz(), TEST: test.npz()})
+        yield bucket
+        bucket.released.set()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def declared(namespace: Namespace, bucket: Bucket) -> None:
+    """A pool that keeps engines, and the model as it was."""
+    keys = {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": bucket.url,
+    }
+    data = {name: base64.b64encode(value.encode()).decode() for name, value in keys.items()}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "data": data}
+    namespace.apply(secret, _pool(POOL), model("plain"))
+
+
+def _pool(name: str, store: str = "s3://fleet/engines") -> Body:
+    return pool(name, storage={"secretName": SECRET, "engineCache": {"storageUri": store}})
+
+
+def model(name: str, key: str = MODEL, *, version: int = 1, pool: str = POOL, **spec: Any) -> Body:
+    """The network for handwritten digits."""
+    whole = {
+        "poolRef": {"name": pool},
+        "modelFormat": {"name": "onnx"},
+        "version": version,
+        "storageUri": f"s3://fleet/{key}",
+        "maxBatchSize": 64,
+        "inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [PIXELS]}],
+        "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [CLASSES]}],
+        **spec,
+    }
+    return {"apiVersion": API, "kind": "InferenceModel", "metadata": {"name": name}, "spec": whole}
+
+
+def int8(most: float = 2.0, calibration: str = TRAIN, test: str = TEST) -> Body:
+    """An int8 engine, whose answers may differ by so much from the model's."""
+    return {
+        "builder": "onnxruntime",
+        "precision": "int8",
+        "calibration": {"dataUri": f"s3://fleet/{calibration}"},
+        "accuracy": {"metric": "max_absolute_error", "max": most, "dataUri": f"s3://fleet/{test}"},
+    }
+
+
+def answers(client: Client, resource: str, images: Floats) -> Floats:
+    """What the model says of images."""
+    tensor = {"name": "x", "datatype": "FP32", "shape": list(images.shape), "data": images.ravel().tolist()}
+    answer = client.get(f"{client.url(resource)}/infer", json.dumps({"inputs": [tensor]}))
+    assert answer.status == 200, answer
+    (output,) = answer.json()["outputs"]
+    return np.array(output["data"], np.float32).reshape(output["shape"])
+
+
+def engine(namespace: Namespace, resource: str, version: int = 1) -> dict[str, Any]:
+    """The model's one engine of a version."""
+    found = [each for each in namespace.status(resource).get("engines", ()) if each.get("version", 1) == version]
+    return found[0] if len(found) == 1 else {}
+
+
+def jobs(namespace: Namespace, build: str = "") -> list[dict[str, Any]]:
+    """The Jobs of builds, or of one."""
+    selector = f"argosy.dev/build={build}" if build else "argosy.dev/build"
+    found: list[dict[str, Any]] = namespace.json("get", "jobs", "-l", selector)["items"]
+    return found
+
+
+def reasons(namespace: Namespace, name: str) -> set[str]:
+    """The reasons of the Events of a model."""
+    found = namespace.json("get", "events", "--field-selector", f"involvedObject.name={name}")["items"]
+    return {each["reason"] for each in found}
+
+
+def artifacts(bucket: Bucket) -> set[str]:
+    """The manifests of the engines in the store."""
+    return {key for key in bucket.objects if key.startswith("engines/") and key.count("/") == 2}
+
+
+def test_an_int8_engine_is_built_in_a_job_and_answers_as_its_report_says(
+    namespace: Namespace, client: Client, bucket: Bucket
+) -> None:
+    namespace.apply(model("int8", engine=int8()))
+    namespace.ready(PLAIN, INT8, timeout_s=240)
+    found = engine(namespace, INT8)
+    assert (found["state"], found["serving"], found["accuracy"]["passed"]) == ("Ready", True, True)
+    (job,) = jobs(namespace)
+    assert job["status"]["succeeded"] == 1
+    assert len(artifacts(bucket)) == 1
+
+    _, test = digits()
+    before, now = answers(client, PLAIN, test.images[:64]), answers(client, INT8, test.images[:64])
+    assert 0 < np.abs(before - now).max() <= found["accuracy"]["value"] + 1e-4
+    assert (now.argmax(1) == test.labels[:64]).mean() > 0.85
+    assert {"BuildStarted", "BuildSucceeded"} <= reasons(namespace, "int8")
+
+
+def test_a_second_model_of_the_same_build_builds_nothing(namespace: Namespace, client: Client, bucket: Bucket) -> None:
+    before, stored = jobs(namespace), artifacts(bucket)
+    namespace.apply(model("twin", engine=int8()))
+    namespace.ready("inferencemodel/twin")
+    assert [each["metadata"]["uid"] for each in jobs(namespace)] == [each["metadata"]["uid"] for each in before]
+    assert artifacts(bucket) == stored
+    _, test = digits()
+    both = [answers(client, f"inferencemodel/{name}", test.images[:8]) for name in ("int8", "twin")]
+    assert np.array_equal(*both)
+
+
+def test_equal_files_from_elsewhere_have_the_engine_that_is_there(namespace: Namespace, bucket: Bucket) -> None:
+    stored = artifacts(bucket)
+    namespace.apply(model("copy", COPY, engine=int8()))
+    namespace.ready("inferencemodel/copy")
+    assert engine(namespace, "inferencemodel/copy")["cached"] is True
+    assert artifacts(bucket) == stored
+
+
+def test_an_engine_that_is_not_good_enough_is_blocked_while_the_old_version_serves(
+    namespace: Namespace, client: Client
+) -> None:
+    _, test = digits()
+    before = answers(client, INT8, test.images[:8])
+    namespace.apply(model("int8", OTHER, version=2, engine=int8(1e-6)))
+    message = namespace.says(INT8, "AccuracyVerified", "False", "AccuracyTooLow")
+    assert "1e-06" in message
+    assert namespace.condition(INT8, "Ready")["status"] == "False"
+    assert np.array_equal(answers(client, INT8, test.images[:8]), before)
+    assert namespace.status(INT8)["activeVersion"] == 1
+    assert "AccuracyTooLow" in reasons(namespace, "int8")
+
+    namespace.apply(model("int8", OTHER, version=2, engine=int8()))
+    namespace.ready(INT8)
+    assert not np.array_equal(answers(client, INT8, test.images[:8]), before)
+
+
+@contextmanager
+def held(namespace: Namespace, bucket: Bucket, name: str) -> Iterator[dict[str, Any]]:
+    """A model whose build waits for its calibration data while the block runs; its Pod, which does its work."""
+    key = f"{LATE}{name}.npz"
+    bucket.objects[key] = digits()[0].npz()
+    bucket.released.clear()
+    bucket.held = LATE
+    try:
+        namespace.apply(model(name, engine=int8(calibration=key)))
+        namespace.until("a Pod that waits for data", lambda: ("GET", f"/fleet/{key}") in _asked(bucket))
+        build = engine(namespace, f"inferencemodel/{name}")["build"]
+        (pod,) = namespace.json("get", "pods", "-l", f"argosy.dev/build={build}")["items"]
+        yield pod
+    finally:
+        bucket.released.set()
+
+
+def _asked(bucket: Bucket) -> set[tuple[str, str]]:
+    return {(method, path.partition("?")[0]) for method, path in bucket.asked}
+
+
+def test_a_build_whose_pod_is_killed_ends_right(namespace: Namespace, bucket: Bucket) -> None:
+    with held(namespace, bucket, "killed") as pod:
+        assert engine(namespace, "inferencemodel/killed")["state"] == "Building"
+        podprocesses.kill(pod, "argosy_runtime.builder")
+    namespace.ready("inferencemodel/killed")
+    build = engine(namespace, "inferencemodel/killed")["build"]
+    (job,) = jobs(namespace, build)
+    assert (job["status"]["succeeded"], job["status"]["failed"]) == (1, 1)
+
+
+def test_a_job_that_is_deleted_by_hand_is_made_anew(namespace: Namespace, bucket: Bucket) -> None:
+    with held(namespace, bucket, "deleted") as pod:
+        build = pod["metadata"]["labels"]["argosy.dev/build"]
+        (before,) = jobs(namespace, build)
+        namespace("delete", "job", before["metadata"]["name"])
+        namespace.until("another Job", lambda: _uids(namespace, build) - {before["metadata"]["uid"]} != set())
+    namespace.ready("inferencemodel/deleted")
+    assert len(jobs(namespace, build)) == 1
+
+
+def _uids(namespace: Namespace, build: str) -> set[str]:
+    return {each["metadata"]["uid"] for each in jobs(namespace, build)}
+
+
+def test_a_model_that_is_deleted_while_it_builds_leaves_nothing(namespace: Namespace, bucket: Bucket) -> None:
+    stored = artifacts(bucket)
+    with held(namespace, bucket, "gone") as pod:
+        build = pod["metadata"]["labels"]["argosy.dev/build"]
+        namespace("delete", "inferencemodel/gone", "--timeout=60s", timeout_s=70)
+        kinds = "jobs,pods,configmaps,roles,rolebindings,serviceaccounts"
+        namespace.until(
+            "nothing of the build", lambda: not namespace("get", kinds, "-l", f"argosy.dev/build={build}", "-o", "name")
+        )
+    assert artifacts(bucket) == stored
+
+
+def test_half_an_engine_is_built_over(namespace: Namespace, client: Client, bucket: Bucket) -> None:
+    """Its manifest stands, a file of it does not."""
+    key = f"engines/{engine(namespace, INT8, 2)['key']}/manifest.json"
+    folder = key.removesuffix("manifest.json")
+    assert key in artifacts(bucket)
+    for each in [each for each in bucket.objects if each.startswith(folder) and each != key]:
+        del bucket.objects[each]
+    namespace.apply(model("whole", OTHER, engine=int8(3.0)))
+    namespace.ready("inferencemodel/whole")
+    found = engine(namespace, "inferencemodel/whole")
+    assert (found["state"], found["cached"]) == ("Ready", False)
+    _, test = digits()
+    assert answers(client, "inferencemodel/whole", test.images[:8]).shape == (8, CLASSES)
+
+
+def test_a_store_that_is_full_is_told_and_what_serves_goes_on(
+    namespace: Namespace, client: Client, bucket: Bucket
+) -> None:
+    room, bucket.room = bucket.room, 0
+    try:
+        namespace.apply(model("twin", OTHER, version=2, engine=int8(4.0, TEST)))
+        message = namespace.says("inferencemodel/twin", "EngineReady", "False", "BuildFailed", 300)
+    finally:
+        bucket.room = room
+    assert message.startswith("StoreFull")
+    _, test = digits()
+    assert answers(client, "inferencemodel/twin", test.images[:8]).shape == (8, CLASSES)
+
+
+def test_a_store_that_refuses_is_told(namespace: Namespace, bucket: Bucket) -> None:
+    bucket.refused["PUT"] = (403, "AccessDenied")
+    try:
+        namespace.apply(model("refused", engine=int8(5.0, TEST)))
+        message = namespace.says("inferencemodel/refused", "EngineReady", "False", "BuildFailed", 300)
+    finally:
+        bucket.refused.clear()
+    assert message.startswith("StoreUnavailable")
+    assert "403" in message or "AccessDenied" in message
