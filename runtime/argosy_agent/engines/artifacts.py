@@ -11,7 +11,7 @@ instant the later one stands, and neither removes its files: somebody may have b
 import hashlib
 import logging
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,21 +21,24 @@ from argosy_agent.transfer.archives import SUFFIXES
 from argosy_agent.transfer.errors import StorageError, TransientError, UnusableError, reason, shown
 from argosy_agent.transfer.flow import Flow, Progress
 from argosy_agent.transfer.localfiles import LocalFile, digest_of_hexes, local_files
-from argosy_agent.transfer.sinks.sink import Sink, Stored, UnconditionalError
+from argosy_agent.transfer.sinks.sink import Sink, UnconditionalError
 
-from .manifest import EngineFile, Manifest, manifest_text, parse_manifest
+from .inventory import MANIFEST, differences
+from .manifest import EngineFile, Manifest, NewerFormatError, manifest_text, parse_manifest
 
-MANIFEST = "manifest.json"
 log = logging.getLogger(__name__)
 FlowOf = Callable[[Progress], Flow]
 
 
 class BrokenArtifactError(UnusableError):
-    """A manifest names files that are not there, or others. `attempt` is whose; empty where it cannot be read."""
+    """A manifest names files that are not there, or others: `what`, in words.
 
-    def __init__(self, message: str, place: str, attempt: str = "") -> None:
-        super().__init__(message)
-        self.place, self.attempt = place, attempt
+    `attempt` is whose files they are; empty where that cannot be read.
+    """
+
+    def __init__(self, uri: str, what: str, attempt: str = "") -> None:
+        super().__init__(f"{uri} holds a broken engine: {what}; it is of no use and may be removed")
+        self.what, self.attempt = what, attempt
 
 
 class Artifacts:
@@ -55,9 +58,14 @@ class Artifacts:
         if body is None:
             return None
         try:
-            return parse_manifest(body.decode(), self.uri(place))
+            found = parse_manifest(body.decode(), self.uri(place))
+        except NewerFormatError as error:
+            raise StorageError(f"{shown(self.uri(name))}: {error}") from error
         except (DocumentError, UnicodeDecodeError) as error:
             raise self._broken(place, f"{MANIFEST} cannot be read: {error}") from error
+        if found.key != place.partition("/")[0]:
+            raise self._broken(place, f"{MANIFEST} is that of {found.key}")
+        return found
 
     def lookup(self, place: str) -> Manifest | None:
         """The artifact there, with every file it names; None where there is none.
@@ -158,8 +166,7 @@ class Artifacts:
     def _check(self, place: str, manifest: Manifest) -> None:
         prefix = f"{place}/{manifest.attempt}"
         stored = {each.name: each for each in self._flow(_untold).persist(lambda: self._sink.files(prefix))}
-        named = {file.name: file for file in manifest.files}
-        for what in _differences(named, stored):
+        for what in differences(manifest, stored.values()):
             raise self._broken(place, what, manifest.attempt)
         for file in manifest.files:
             if file.mark != stored[file.name].mark and self._sha256(f"{prefix}/{file.name}") != file.sha256:
@@ -175,8 +182,7 @@ class Artifacts:
         return self._flow(_untold).persist(read)
 
     def _broken(self, place: str, what: str, attempt: str = "") -> BrokenArtifactError:
-        words = f"{shown(self.uri(place))} holds a broken engine: {what}; it is of no use and may be removed"
-        return BrokenArtifactError(words, place, attempt)
+        return BrokenArtifactError(shown(self.uri(place)), what, attempt)
 
 
 class _Sending:
@@ -214,16 +220,6 @@ def _to_publish(folder: Path) -> list[LocalFile]:
         if not file.name.isprintable():
             raise StorageError(f"{folder} holds {file.name!r:.120}: not every store can keep such a name")
     return files
-
-
-def _differences(named: dict[str, EngineFile], stored: dict[str, Stored]) -> Iterable[str]:
-    for name in sorted(named.keys() - stored.keys()):
-        yield f"{name} is missing"
-    for name in sorted(stored.keys() - named.keys()):
-        yield f"{name} is there and belongs to nothing"
-    for name, file in named.items():
-        if name in stored and stored[name].size != file.size:
-            yield f"{name} has {stored[name].size} bytes in place of {file.size}"
 
 
 def _untold(done: int, total: int) -> None:

@@ -14,6 +14,10 @@ FORMAT = 1
 HEXES = frozenset("0123456789abcdef")
 
 
+class NewerFormatError(DocumentError):
+    """A newer release wrote it, and it may be right."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineFile:
     """One file: its path below the engine's folder, its bytes, its SHA-256 in hexadecimal digits.
@@ -90,7 +94,8 @@ def parse_manifest(text: str, uri: str, name: str = "manifest.json") -> Manifest
     """The manifest in a text; `uri` is the folder in which it lies. Raises DocumentError, which names the field."""
     fields = document(text, name)
     if fields.number("format") > FORMAT:
-        raise DocumentError(f"{fields.at('format')} is {fields.number('format')}: a newer release wrote it")
+        words = f"{fields.at('format')} is {fields.number('format')}, which a newer release of Argosy wrote"
+        raise NewerFormatError(f"{words}: update this one")
     attempt = _hexadecimal(fields, "attempt")
     return Manifest(
         key=fields.text("key"),

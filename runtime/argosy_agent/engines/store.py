@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,11 +15,13 @@ from argosy_agent.transfer.flow import Flow, Progress, Retry
 from argosy_agent.transfer.journal import Journal
 from argosy_agent.transfer.localfiles import digest_of as digest_of_folder
 from argosy_agent.transfer.sinks.opening import sink_of
-from argosy_agent.transfer.sinks.sink import Sink
+from argosy_agent.transfer.sinks.sink import Sink, Stored
 from argosy_agent.transfer.stores.schemes import source_of
 from argosy_agent.transfer.stores.settings import Settings
 
 from .artifacts import Artifacts, BrokenArtifactError
+from .garbage import garbage
+from .inventory import KEPT, Half, Held, below, differences, halves, last_used
 from .manifest import Manifest
 
 KEY = re.compile(r"[0-9a-f]{32}")
@@ -68,7 +70,7 @@ class EngineStore:
         """
         self._artifacts.remove(_key(key), attempt)
         if attempt is None:
-            for beside in ("accuracy", "requests"):
+            for beside in KEPT:
                 self._persist_remove(f"{key}/{beside}")
 
     def save_phase(self, key: str, phase: str, folder: Path) -> None:
@@ -140,6 +142,56 @@ class EngineStore:
             if manifest is not None:
                 yield manifest
 
+    def held(self) -> Iterator[Held]:
+        """All that is kept, half or broken too, key by key; files are told by name and size, and not read."""
+        for key in self.keys():
+            yield self.inspect(key)
+
+    def inspect(self, key: str) -> Held:
+        """What is kept under one key."""
+        try:
+            manifest = self._artifacts.read(_key(key))  # before its files are listed: they were there before it
+        except BrokenArtifactError as error:
+            stored = self._files(key)
+            return Held(key, None, error.what, True, (), (), last_used(stored), halves(key, stored, ""))
+        except StorageError as error:
+            return Held(key, problem=str(error))  # what cannot be told is not touched
+        stored = self._files(key)
+        if manifest is None:
+            return Held(key, halves=halves(key, stored, None))
+        problem = "; ".join(differences(manifest, below(stored, manifest.attempt)))
+        return Held(
+            key,
+            manifest,
+            problem,
+            bool(problem),
+            self.requests(key),
+            self.accuracies(key),
+            last_used(stored),
+            halves(key, stored, manifest.attempt),
+        )
+
+    def collect(
+        self, is_used: Callable[[Held], bool] | None, before: float, *, remove: bool = True
+    ) -> Iterator[Held | Half]:
+        """Remove what is garbage by `garbage`, each key as soon as it was looked at; what is gone, one after the other.
+
+        Without `remove` only says what would go.
+        """
+        for held in self.held():
+            found = garbage((held,), is_used, before)
+            for engine in found.engines:
+                if remove:
+                    self.remove(engine.key)
+                yield engine
+            for half in found.halves:
+                if remove:
+                    self._persist_remove(half.place)
+                yield half
+
+    def _files(self, key: str) -> Sequence[Stored]:
+        return self._flow().persist(lambda: self._sink.files(key))
+
     def _fetch(self, place: str, folder: Path, progress: Progress) -> Manifest:
         manifest = self._artifacts.lookup(place)
         if manifest is None:
@@ -150,8 +202,8 @@ class EngineStore:
         except OSError as error:
             raise StorageError(f"{folder} cannot be written: {reason(error)}") from error
         if digest != manifest.digest:
-            words = f"{manifest.uri} holds a broken engine: its digest is {digest}, not {manifest.digest}"
-            raise BrokenArtifactError(words, place, manifest.attempt)
+            what = f"its digest is {digest}, not {manifest.digest}"
+            raise BrokenArtifactError(shown(self._artifacts.uri(place)), what, manifest.attempt)
         return manifest
 
     def _download(self, manifest: Manifest, folder: Path, progress: Progress) -> None:

@@ -133,7 +133,6 @@ def test_what_was_only_copied_is_read_and_found_right(store: EngineStore, engine
         ("", "manifest.json is not JSON"),
         ('{"format": 1', "manifest.json is not JSON"),
         ("[]", "manifest.json must be an object"),
-        ('{"format": 2}', "manifest.json.format is 2: a newer release wrote it"),
         ('{"format": 1, "attempt": "../../etc"}', "manifest.json.attempt: '../../etc' is no hexadecimal number"),
         (
             '{"format": 1, "key": "k", "attempt": "ab", "digest": "", "files": [{"name": "../x", "size": 1}]}',
@@ -149,6 +148,15 @@ def test_a_manifest_that_is_none(store: EngineStore, engine: Path, text: str, wo
     store.remove(KEY, caught.value.attempt)
     store.publish(KEY, engine, manifest())
     assert store.lookup(KEY) is not None
+
+
+def test_a_manifest_of_another_engine(store: EngineStore, engine: Path) -> None:
+    published = store.publish(KEY, engine, manifest())
+    store._sink.replace(f"{OTHER}/manifest.json", store._sink.read(f"{KEY}/manifest.json") or b"")
+    with pytest.raises(BrokenArtifactError, match=f"manifest.json is that of {KEY}"):
+        store.lookup(OTHER)
+    store.remove(OTHER)
+    assert store.lookup(KEY) == published
 
 
 def test_a_broken_phase_is_done_again(store: EngineStore, engine: Path, tmp_path: Path) -> None:

@@ -1,0 +1,100 @@
+"""What a store holds, told by the names, sizes and times of its files. Pure.
+
+What is not named as this room names things is somebody else's, and is not told of.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from argosy_agent.contract.builds import AccuracyReport, BuildRequest
+from argosy_agent.transfer.sinks.sink import Stored
+
+from .manifest import EngineFile, Manifest
+
+MANIFEST = "manifest.json"
+ATTEMPT = re.compile(r"[0-9a-f]{16}")
+BESIDE = re.compile(r"\.manifest\.json\.[0-9a-f]+")
+"""A manifest whose writer was killed before he could give it its name."""
+KEPT = ("accuracy", "requests")
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """Files that belong to no engine: of a build that runs, or of one that was killed.
+
+    `place` is the folder or file, below the store's URI. `changed_at` is when the newest of them was written, in
+    seconds since 1970.
+    """
+
+    place: str
+    size: int
+    changed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What is kept under one key.
+
+    `problem` says why nobody can use it; `manifest` is None where it cannot be read, or is not there. `broken`: it
+    will never be of use again. `requests` asked for it, `used_at` is when one last did, or when it was published.
+    """
+
+    key: str
+    manifest: Manifest | None = None
+    problem: str = ""
+    broken: bool = False
+    requests: tuple[BuildRequest, ...] = ()
+    accuracies: tuple[AccuracyReport, ...] = ()
+    used_at: float = 0.0
+    halves: tuple[Half, ...] = ()
+
+    @property
+    def is_engine(self) -> bool:
+        """Whether a manifest stands here, be it of no use."""
+        return self.manifest is not None or bool(self.problem)
+
+
+def differences(manifest: Manifest, stored: Iterable[Stored]) -> Iterable[str]:
+    """How what is there differs from what a manifest names, in words, by names and sizes. `stored` are the files of
+    the manifest's own folder."""
+    named: Mapping[str, EngineFile] = {file.name: file for file in manifest.files}
+    there = {each.name: each for each in stored}
+    for name in sorted(named.keys() - there.keys()):
+        yield f"{name} is missing"
+    for name in sorted(there.keys() - named.keys()):
+        yield f"{name} is there and belongs to nothing"
+    for name, file in named.items():
+        if name in there and there[name].size != file.size:
+            yield f"{name} has {there[name].size} bytes in place of {file.size}"
+
+
+def below(stored: Iterable[Stored], folder: str) -> list[Stored]:
+    """The files in a folder, by their names below it."""
+    start = f"{folder}/"
+    return [
+        Stored(each.name.removeprefix(start), each.size, each.mark, each.changed_at)
+        for each in stored
+        if each.name.startswith(start)
+    ]
+
+
+def last_used(stored: Iterable[Stored]) -> float:
+    """When the newest of a key's manifest and requests was written; 0 where there are none."""
+    return max(
+        (each.changed_at for each in stored if each.name == MANIFEST or each.name.startswith("requests/")), default=0.0
+    )
+
+
+def halves(key: str, stored: Iterable[Stored], attempt: str | None) -> tuple[Half, ...]:
+    """What below a key belongs to no engine. `attempt` is that of its manifest, None where there is no manifest."""
+    found: dict[str, list[Stored]] = {}
+    for each in stored:
+        first, slash, _ = each.name.partition("/")
+        left = first == "phases" or (ATTEMPT.fullmatch(first) and first != attempt)
+        if (slash and (left or (first in KEPT and attempt is None))) or (not slash and BESIDE.fullmatch(first)):
+            found.setdefault(first, []).append(each)
+    return tuple(
+        Half(f"{key}/{first}", sum(each.size for each in files), max(each.changed_at for each in files))
+        for first, files in sorted(found.items())
+    )

@@ -1,0 +1,124 @@
+"""What of a store may go: by rule, and in stores of each kind."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy_agent.contract.builds import AccuracyReport
+from argosy_agent.engines.garbage import garbage
+from argosy_agent.engines.inventory import Half, Held
+from argosy_agent.engines.manifest import Manifest
+from argosy_agent.engines.store import EngineStore
+
+from .making import KEY, OTHER, REQUEST, manifest, write
+
+LATER = time.time() + 10**6
+"""Everything was written before."""
+KEYS = st.sampled_from([KEY, OTHER])
+HALVES = st.builds(Half, KEYS, st.just(1), st.floats(0, 100))
+HELD = st.builds(
+    Held,
+    key=KEYS,
+    manifest=st.none() | st.builds(Manifest, KEYS),
+    problem=st.sampled_from(["", "model.onnx is missing"]),
+    broken=st.booleans(),
+    used_at=st.floats(0, 100),
+    halves=st.lists(HALVES, max_size=3).map(tuple),
+)
+
+
+@given(st.lists(HELD, max_size=5), st.sets(KEYS), st.floats(0, 100))
+def test_nothing_young_and_nothing_used_goes(held: list[Held], used: set[str], before: float) -> None:
+    found = garbage(held, lambda each: each.key in used, before)
+    for each in held:
+        goes = each in found.engines
+        assert not (goes and each.used_at >= before)
+        assert not (goes and each.key in used and not each.broken)
+        assert not (goes and each.problem and not each.broken)
+    assert all(half.changed_at < before for half in found.halves)
+    unknown = garbage(held, None, before)
+    assert all(each.broken for each in unknown.engines)
+    assert unknown.halves == found.halves
+
+
+def report(at: str) -> AccuracyReport:
+    return AccuracyReport("perplexity_ratio", 1.01, True, 10, "sha256:1", at)
+
+
+def test_what_is_kept_beside_an_engine(store: EngineStore, engine: Path) -> None:
+    store.publish(KEY, engine, manifest())
+    store.add_request(KEY, REQUEST)
+    store.add_request(KEY, REQUEST)
+    store.add_accuracy(KEY, report("2026-01-03T00:00:00Z"))
+    store.add_accuracy(KEY, report("2026-01-02T00:00:00Z"))
+    store._sink.replace(f"{KEY}/accuracy/torn.json", b"{")
+    (held,) = store.held()
+    assert held.requests == (REQUEST,)
+    assert [each.at for each in held.accuracies] == ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"]
+    assert abs(held.used_at - time.time()) < 100
+    assert (held.problem, held.halves) == ("", ())
+
+
+def left_behind(store: EngineStore, engine: Path) -> None:
+    """One engine in use, one that is not, one broken, phases and an attempt of a build that was killed."""
+    for key in (KEY, OTHER, "b" * 32):
+        store.publish(key, engine, manifest(key))
+        store.add_request(key, REQUEST)
+    store._sink.remove("b" * 32 + f"/{store._sink.folders('b' * 32)[0]}/model.onnx")
+    store.save_phase("c" * 32, "convert", engine)
+    store._sink.replace(f"{KEY}/{'1' * 16}/model.onnx", b"half")
+    store._sink.replace("theirs/model.onnx", b"theirs")
+    store._sink.replace(f"{KEY}/notes.txt", b"theirs")
+
+
+def test_what_goes(store: EngineStore, engine: Path) -> None:
+    left_behind(store, engine)
+    is_used: Callable[[Held], bool] = lambda held: held.key == KEY  # noqa: E731
+    assert list(store.collect(is_used, time.time() - 10**6)) == []
+    would = list(store.collect(is_used, LATER, remove=False))
+    gone = list(store.collect(is_used, LATER))
+    assert gone == would
+    assert {each.place if isinstance(each, Half) else each.key for each in gone} == {
+        OTHER,
+        "b" * 32,
+        f"{'c' * 32}/phases",
+        f"{KEY}/{'1' * 16}",
+    }
+    assert store.lookup(KEY) is not None
+    assert [each.key for each in store.list()] == [KEY]
+    assert store._sink.read("theirs/model.onnx") == store._sink.read(f"{KEY}/notes.txt") == b"theirs"
+    assert list(store.collect(is_used, LATER)) == []
+
+
+def test_without_knowing_who_uses_what_only_what_is_broken_goes(store: EngineStore, engine: Path) -> None:
+    left_behind(store, engine)
+    list(store.collect(None, LATER))
+    assert {each.key for each in store.list()} == {KEY, OTHER}
+
+
+def test_what_a_newer_release_wrote_stays(store: EngineStore) -> None:
+    store._sink.replace(f"{KEY}/manifest.json", b'{"format": 99}')
+    (held,) = store.held()
+    assert "which a newer release of Argosy wrote: update this one" in held.problem
+    assert list(store.collect(lambda each: False, LATER)) == []
+    assert store._sink.read(f"{KEY}/manifest.json") is not None
+
+
+def test_a_request_counts_as_use(here: EngineStore, engine: Path, tmp_path: Path) -> None:
+    here.publish(KEY, engine, manifest())
+    for path in (tmp_path / "engines").rglob("*"):
+        os.utime(path, (1000, 1000))
+    assert [each.used_at for each in here.held()] == [1000]
+    here.add_request(KEY, REQUEST)
+    assert list(here.collect(lambda each: False, time.time() - 100)) == []
+
+
+def test_what_a_killed_writer_left(here: EngineStore, tmp_path: Path) -> None:
+    write(tmp_path / "engines" / KEY, {f".manifest.json.{'a' * 12}": b"{", f"{'1' * 16}/.model.onnx.{'b' * 12}": b"x"})
+    gone = list(here.collect(None, LATER))
+    assert len(gone) == 2
+    assert here.keys() == []
