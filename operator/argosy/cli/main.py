@@ -6,7 +6,7 @@ from importlib import import_module
 
 import typer
 
-COMMANDS = ("up", "get", "plan", "render", "crds", "operator", "serve")
+COMMANDS = ("up", "get", "plan", "render", "engines", "crds", "operator", "serve")
 _FLAGS_OF_ITS_OWN = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
@@ -23,7 +23,9 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     app.callback()(lambda: None)
     for name in names:
         command = getattr(import_module(f"argosy.cli.{name}"), name)
-        if name == "serve":
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        elif name == "serve":
             app.command(add_help_option=False, context_settings=_FLAGS_OF_ITS_OWN)(command)
         else:
             app.command()(command)

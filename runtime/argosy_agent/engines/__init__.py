@@ -6,7 +6,7 @@
     <store>/<key>/accuracy/<id>.json     accuracy that was measured later, for the same engine
     <store>/<key>/requests/<name>.json   the builds that asked for it
 
-`manifest` is the text, `artifacts` how one is written and found, `store` all of them; `inventory` says what there is by
-the names of the files, `garbage` what of it may go. `argosy_agent.transfer` carries the files; nothing here knows how an
-engine is built.
+`manifest` is the text, `artifacts` how one is written and found, `store` all of them; `inventory` says what there is,
+by the names of the files, `garbage` what of it may go. `argosy_agent.transfer` carries the files; nothing here knows how
+an engine is built.
 """

@@ -1,0 +1,60 @@
+"""Who uses an engine that is kept: by what its builds asked for, and by what statuses name. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from argosy.api.documents import Resource
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import EngineCache, ServingPool, ServingPoolSpec, Storage
+from argosy.api.values.meta import ObjectMeta
+from argosy_agent.contract.builds import BuildRequest, DataSource
+
+from .requests import requests
+
+_ANYWHERE = ServingPool(
+    metadata=ObjectMeta(name="anywhere"),
+    spec=ServingPoolSpec(storage=Storage(engine_cache=EngineCache(storage_uri="file:/anywhere"))),
+)
+"""A model asks for the same engine wherever it is kept: its pool need not be known."""
+
+
+class EngineUses:
+    """What these models ask for and are served by."""
+
+    def __init__(self, resources: Iterable[Resource]) -> None:
+        self._models = [each for each in resources if isinstance(each, InferenceModel)]
+
+    @property
+    def are_known(self) -> bool:
+        """Whether there is a model at all: without one nothing can be said of anything."""
+        return bool(self._models)
+
+    def of(self, key: str, asked: Sequence[BuildRequest]) -> tuple[str, ...]:
+        """The identities of the models that use the engine of this key, for which builds `asked`."""
+        return tuple(model.identity for model in self._models if _names(model, key) or _asks(model, asked))
+
+
+def _names(model: InferenceModel, key: str) -> bool:
+    """Whether its status says that it is served by the engine, or waits for it."""
+    return model.status is not None and any(key in engine.model_dump_json() for engine in model.status.engines)
+
+
+def _asks(model: InferenceModel, asked: Sequence[BuildRequest]) -> bool:
+    recorded = {_decisive(each) for each in asked}
+    architectures = {each.architecture for each in asked}
+    wanted = (each for architecture in architectures for each in requests(model, _ANYWHERE, architecture, "").values())
+    return any(_decisive(each) in recorded for each in wanted)
+
+
+def _decisive(request: BuildRequest) -> str:
+    """The name of a request without what another form of the same model may say otherwise, and still be served by it:
+    who may read the files, the image that compiles, what is to be shown."""
+    return replace(
+        request,
+        compiler="",
+        store="",
+        model=DataSource(request.model.uri),
+        calibration=DataSource(request.calibration.uri),
+        gate=None,
+        skip="",
+    ).name

@@ -1,0 +1,196 @@
+"""`argosy engines`: what is kept, who uses it, and what goes."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+from tests.agent.engines.making import FILES, KEY, OTHER, manifest, open_at, write
+from typer.testing import CliRunner
+
+from argosy.cli.engines import engines
+from argosy.fleet.builds.requests import requests
+from argosy.local.manifests import read_manifests
+from argosy_agent.contract.builds import AccuracyReport
+from argosy_agent.engines.store import EngineStore
+
+MODEL = {
+    "apiVersion": "argosy.dev/v1alpha1",
+    "kind": "InferenceModel",
+    "metadata": {"name": "reader", "namespace": "text"},
+    "spec": {
+        "poolRef": {"name": "pool"},
+        "modelFormat": {"name": "onnx"},
+        "version": 3,
+        "storageUri": "https://host/model",
+        "inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [4]}],
+        "outputs": [{"name": "y", "dataType": "TYPE_FP32", "dims": [4]}],
+        "engine": {"builder": "onnxruntime", "precision": "int8", "accuracy": {"skip": "a test"}},
+    },
+}
+POOL = {
+    "apiVersion": "argosy.dev/v1alpha1",
+    "kind": "ServingPool",
+    "metadata": {"name": "pool", "namespace": "text"},
+    "spec": {},
+}
+DAY = 24 * 3600
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(engines, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> EngineStore:
+    """Two engines of sixty days ago, and what a build left."""
+    kept = open_at(f"file:{tmp_path}/engines", tmp_path)
+    built = write(tmp_path / "built", FILES)
+    for key in (KEY, OTHER):
+        kept.publish(key, built, manifest(key))
+    kept.add_accuracy(KEY, AccuracyReport("top1_agreement", 0.9931, True, 10, "sha256:1", "2026-01-03T00:00:00Z"))
+    kept.save_phase("c" * 32, "convert", built)
+    age(tmp_path)
+    return kept
+
+
+def age(folder: Path, days: int = 60) -> None:
+    """Make all that is kept older."""
+    then = time.time() - days * DAY
+    for path in (folder / "engines").rglob("*"):
+        os.utime(path, (then, then))
+
+
+@pytest.fixture
+def manifests(store: EngineStore, tmp_path: Path) -> Path:
+    """The pool, whose cache the store is, and a model for which a build asked for the first engine."""
+    path = tmp_path / "fleet.yaml"
+    pool = {**POOL, "spec": {"storage": {"engineCache": {"storageUri": store.uri}}}}
+    path.write_text(yaml.safe_dump_all([pool, MODEL]))
+    asked(store, path, KEY)
+    age(tmp_path)
+    return path
+
+
+def asked(store: EngineStore, path: Path, key: str) -> None:
+    """A build for the model asks for an engine, as the operator has it asked."""
+    pool, model = sorted(read_manifests(path).resources, key=lambda each: each.kind, reverse=True)
+    for request in requests(model, pool, "amd64", "image:2").values():  # type: ignore[arg-type]
+        store.add_request(key, request)
+
+
+def test_a_table_of_what_is_kept(manifests: Path) -> None:
+    result = run("list", "-f", manifests)
+    assert result.exit_code == 0, result.output
+    (mine,) = (line for line in result.output.splitlines() if KEY[:12] in line)
+    for word in ("onnxruntime", "int8", "amd64", "https://host/model", "top1_agreement 0.9931", "text/reader", "60d"):
+        assert word in mine
+    (other,) = (line for line in result.output.splitlines() if OTHER[:12] in line)
+    assert "not measured" in other
+    assert "reader" not in other
+    assert "2 engines" in result.output
+    assert "belong to builds that run or did not end" in result.output
+
+
+def test_json_says_all(manifests: Path, store: EngineStore) -> None:
+    found = {each["key"]: each for each in json.loads(run("list", "--store", store.uri, "-o", "json").stdout)}
+    assert found.keys() == {KEY, OTHER}
+    assert found[KEY]["digest"] == found[OTHER]["digest"]
+    assert found[KEY]["accuracies"][0]["value"] == 0.9931
+    assert found[KEY]["usedBy"] == []
+    (mine,) = (each for each in yaml.safe_load(run("list", "-f", manifests, "-o", "yaml").stdout) if each["key"] == KEY)
+    assert mine["usedBy"] == ["InferenceModel text/reader"]
+
+
+def test_a_broken_engine_is_shown(store: EngineStore, tmp_path: Path) -> None:
+    next((tmp_path / "engines" / KEY).rglob("model.onnx")).unlink()
+    result = run("list", "--store", store.uri)
+    assert "model.onnx is missing" in result.output
+
+
+def test_what_nobody_uses_goes(manifests: Path, store: EngineStore) -> None:
+    would = run("gc", "-f", manifests, "--dry-run")
+    assert would.exit_code == 0, would.output
+    assert len(list(store.list())) == 2
+    result = run("gc", "-f", manifests)
+    assert result.output == would.output.replace("would remove", "removed").replace("would be removed", "removed")
+    assert f"removed {OTHER}: onnxruntime int8 amd64" in result.output
+    assert "nobody uses it, and it was last asked for 60d ago" in result.output
+    assert f"removed {'c' * 32}/phases" in result.output
+    assert "1 engine and 1 unfinished build, " in result.output
+    assert [each.key for each in store.list()] == [KEY]
+    assert "0 engines and 0 unfinished builds" in run("gc", "-f", manifests).output
+
+
+def test_what_is_younger_stays(manifests: Path, store: EngineStore) -> None:
+    assert "0 engines" in run("gc", "-f", manifests, "--older-than", "61d").output
+    asked(store, manifests, OTHER)
+    assert run("gc", "-f", manifests, "--older-than", "12h").exit_code == 0
+    assert {each.key for each in store.list()} == {KEY, OTHER}
+
+
+@pytest.mark.parametrize(
+    ("edit", "stays"),
+    [
+        ({"engine": {"builder": "onnxruntime", "precision": "int8", "accuracy": {"skip": "another reason"}}}, True),
+        ({"engine": {"builder": "onnxruntime", "precision": "fp16"}}, False),
+        ({"storageUri": "https://host/other"}, False),
+        ({"inputs": [{"name": "x", "dataType": "TYPE_FP32", "dims": [5]}]}, False),
+        ({"storage": {"secretName": "other"}}, True),
+    ],
+)
+def test_what_makes_another_engine(manifests: Path, store: EngineStore, edit: dict[str, object], stays: bool) -> None:
+    model = {**MODEL, "spec": {**MODEL["spec"], **edit}}  # type: ignore[dict-item]
+    manifests.write_text(yaml.safe_dump(model))
+    run("gc", "-f", manifests, "--store", store.uri)
+    assert [each.key for each in store.list()] == ([KEY] if stays else [])
+
+
+def test_what_a_status_names_stays(manifests: Path, store: EngineStore) -> None:
+    engine = {"architecture": "amd64", "state": "Ready", "storageUri": f"{store.uri}/{OTHER}/{'0' * 16}"}
+    served = {**MODEL, "status": {"engines": [engine]}}
+    manifests.write_text(yaml.safe_dump(served))
+    run("gc", "-f", manifests, "--store", store.uri)
+    assert {each.key for each in store.list()} == {KEY, OTHER}
+
+
+def test_without_models_engines_stay(store: EngineStore) -> None:
+    result = run("gc", "--store", store.uri)
+    assert result.exit_code == 0
+    assert "who uses which engine is not known, and whole ones stay" in result.output
+    assert "0 engines and 1 unfinished build" in result.output
+    assert {each.key for each in store.list()} == {KEY, OTHER}
+
+
+def test_no_store(tmp_path: Path) -> None:
+    (tmp_path / "pool.yaml").write_text(yaml.safe_dump(POOL))
+    for arguments in (["list"], ["gc", "-f", str(tmp_path / "pool.yaml")]):
+        result = run(*arguments)
+        assert result.exit_code == 1
+        assert "name the store with --store, or give the ServingPool that has spec.storage.engineCache" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["list", "--store", "https://host/x"], "cannot be written to: spec.storage.engineCache.storageUri is one of"),
+        (["list", "--store", "pvc://claim/engines"], "there are no claims outside a cluster"),
+        (["gc", "--store", "file:/x", "--older-than", "soon"], "--older-than: 'soon' is no time span"),
+        (["gc", "-f", "nothing.yaml", "--store", "file:/x"], "nothing.yaml: cannot be read"),
+    ],
+)
+def test_bad_input(tmp_path: Path, arguments: list[str], words: str) -> None:
+    result = run(*arguments, *(["--pvc-root", str(tmp_path / "none")] if "pvc:" in arguments[-1] else []))
+    assert result.exit_code == 1
+    assert words in result.output
+
+
+def test_a_model_that_is_wrong_might_use_anything(store: EngineStore, tmp_path: Path) -> None:
+    (tmp_path / "wrong.yaml").write_text(yaml.safe_dump({**MODEL, "spec": {}}))
+    result = run("gc", "-f", tmp_path / "wrong.yaml", "--store", store.uri)
+    assert result.exit_code == 1
+    assert "poolRef" in result.output
+    assert {each.key for each in store.list()} == {KEY, OTHER}
