@@ -7,6 +7,6 @@
     <store>/<key>/requests/<name>.json   the builds that asked for it
 
 `manifest` is the text, `artifacts` how one is written and found, `store` all of them; `inventory` says what there is,
-by the names of the files, `garbage` what of it may go. `argosy_agent.transfer` carries the files; nothing here knows how
-an engine is built.
+by the names of the files, `garbage` what of it may go. `argosy_agent.transfer` carries the files; nothing here knows
+how an engine is built.
 """
