@@ -74,4 +74,5 @@ def _gates(accuracy: Accuracy | None, secret: str) -> Iterator[Gate]:
         minimum=accuracy.min,
         maximum=accuracy.max,
         baseline_precision=accuracy.baseline_precision.value,
+        samples=accuracy.samples or 0,
     )
