@@ -46,6 +46,7 @@ class Artifacts:
 
     def __init__(self, uri: str, sink: Sink, flow: FlowOf) -> None:
         self._uri, self._sink, self._flow = uri.rstrip("/"), sink, flow
+        self._conditional: bool | None = None
 
     def uri(self, place: str) -> str:
         """Where a place is."""
@@ -128,7 +129,10 @@ class Artifacts:
         """Write the manifest, unless another has. The one that stands."""
         name, body = f"{place}/{MANIFEST}", manifest_text(mine).encode()
         flow = self._flow(_untold)
-        if not flow.persist(lambda: self._sink.is_conditional(f"{place}/{mine.attempt}/.conditional")):
+        if self._conditional is None:
+            scratch = f"{place}/{mine.attempt}/.conditional"
+            self._conditional = flow.persist(lambda: self._sink.is_conditional(scratch))
+        if not self._conditional:
             return self._win_unconditionally(place, mine, body)
 
         def settle() -> Manifest:

@@ -84,6 +84,17 @@ def manifest_of(
     )
 
 
+def without_credentials(request: BuildRequest) -> BuildRequest:
+    """The request as it may lie in a store that others read: no password and no signature stands in its URIs."""
+    gate = request.gate
+    return replace(
+        request,
+        model=_clean(request.model),
+        calibration=_clean(request.calibration),
+        gate=gate and replace(gate, data=_clean(gate.data), script=_clean(gate.script)),
+    )
+
+
 def manifest_text(manifest: Manifest) -> str:
     """A manifest as JSON, indented for people. Where it lies it does not say: a store may be copied elsewhere."""
     values = asdict(replace(manifest, uri=""))
@@ -113,6 +124,10 @@ def parse_manifest(text: str, uri: str, name: str = "manifest.json") -> Manifest
         files=tuple(map(_file, fields.list("files"))),
         uri=f"{uri.rstrip('/')}/{attempt}",
     )
+
+
+def _clean(source: DataSource) -> DataSource:
+    return replace(source, uri=shown(source.uri))
 
 
 def _file(fields: Fields) -> EngineFile:

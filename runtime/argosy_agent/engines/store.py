@@ -22,7 +22,7 @@ from argosy_agent.transfer.stores.settings import Settings
 from .artifacts import Artifacts, BrokenArtifactError
 from .garbage import garbage
 from .inventory import KEPT, Half, Held, below, differences, halves, last_used
-from .manifest import Manifest
+from .manifest import Manifest, without_credentials
 
 KEY = re.compile(r"[0-9a-f]{32}")
 """What `engine_key` makes: whatever else lies in a store is somebody else's, and is left alone."""
@@ -115,8 +115,8 @@ class EngineStore:
         return tuple(sorted(found, key=lambda each: each.at))
 
     def add_request(self, key: str, request: BuildRequest) -> None:
-        """Keep beside the engine of this key that a build asked for it, and when: it counts as used."""
-        self._keep(f"{_key(key)}/requests/{request.name}.json", request_text(request))
+        """Keep beside the engine of this key that a build asked for it, and when: it counts as used. No credentials."""
+        self._keep(f"{_key(key)}/requests/{request.name}.json", request_text(without_credentials(request)))
 
     def requests(self, key: str) -> tuple[BuildRequest, ...]:
         """The builds that asked for an engine. What cannot be read is left."""

@@ -1,13 +1,15 @@
 """Buckets as S3's clones, Google and Azure speak: what is written comes back, and each refusal is told in words."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from tests.peers.s3 import S3
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.engines.manifest import Manifest
@@ -182,3 +184,29 @@ def racing(store: EngineStore, folder: Path) -> Manifest:
     """What a second publisher has when its files are written and it has not looked again."""
     files = local_files(write(folder / "mine", {"x": b"1"}))
     return store._artifacts._write(KEY, files, replace(manifest(), attempt="ab" * 8), lambda done, total: None)
+
+
+def test_connections_that_are_cut(
+    bucket: S3, cache: Path, tmp_path: Path, proxied: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are lost and cut short; what was done is not done twice, and what was not is done again."""
+    monkeypatch.setattr(bucket_sink, "PART", 5 * 2**20)
+    proxy = proxied(bucket.port)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.port}")
+    big = write(tmp_path / "big", {"weights": bytes(range(256)) * 2**16, "config": b"1", "sub/x": b"2"})
+    proxy.cuts, later = [10, 0], [200, 30, 0]
+    store = open_at(URIS["s3"], tmp_path)
+    told: list[int] = []
+
+    def progress(done: int, total: int) -> None:
+        told.append(done)
+        if done:
+            proxy.cuts += later
+            later.clear()
+
+    published = store.publish(KEY, big, manifest(), progress)
+    assert proxy.cuts == later == []
+    assert told[-1] == published.size
+    assert store.lookup(KEY) == published
+    assert store._sink.folders(KEY) == [published.attempt]
+    assert listing(Storage(cache).fetch(published.uri, published.digest)) == listing(big)

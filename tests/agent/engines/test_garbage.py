@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from argosy_agent.contract.builds import AccuracyReport
 from argosy_agent.engines.garbage import garbage
 from argosy_agent.engines.inventory import Half, Held
-from argosy_agent.engines.manifest import Manifest
+from argosy_agent.engines.manifest import Manifest, without_credentials
 from argosy_agent.engines.store import EngineStore
 
 from .making import KEY, OTHER, REQUEST, manifest, write
@@ -57,7 +57,7 @@ def test_what_is_kept_beside_an_engine(store: EngineStore, engine: Path) -> None
     store.add_accuracy(KEY, report("2026-01-02T00:00:00Z"))
     store._sink.replace(f"{KEY}/accuracy/torn.json", b"{")
     (held,) = store.held()
-    assert held.requests == (REQUEST,)
+    assert held.requests == (without_credentials(REQUEST),)
     assert [each.at for each in held.accuracies] == ["2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z"]
     assert abs(held.used_at - time.time()) < 100
     assert (held.problem, held.halves) == ("", ())

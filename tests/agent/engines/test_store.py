@@ -2,11 +2,13 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from argosy_agent.cache.storage import Storage
+from argosy_agent.contract.builds import DataSource, Gate
 from argosy_agent.engines.store import EngineStore
 from argosy_agent.transfer.errors import StorageError
 
@@ -52,12 +54,13 @@ def test_the_first_of_two_stays(store: EngineStore, engine: Path, tmp_path: Path
     assert len(list(store.list())) == 1
 
 
-def test_no_credentials_stand_in_a_manifest(here: EngineStore, engine: Path, tmp_path: Path) -> None:
+def test_no_credentials_are_kept(here: EngineStore, engine: Path, tmp_path: Path) -> None:
     here.publish(KEY, engine, manifest())
-    text = (tmp_path / "engines" / KEY / "manifest.json").read_text()
-    assert "https://host/model" in text
-    assert "secret" not in text
-    assert "sign=" not in text
+    data = DataSource("https://who:secret@host/data?sign=1")
+    here.add_request(KEY, replace(REQUEST, calibration=data, gate=Gate(data, script=data)))
+    texts = [path.read_text() for path in (tmp_path / "engines").rglob("*.json")]
+    assert sum("https://host/model" in text for text in texts) == 2
+    assert not any("secret@" in text or "sign=" in text for text in texts)
 
 
 def test_racers_agree_on_one(store: EngineStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import EngineCache, ServingPool, ServingPoolSpec, Storage
 from argosy.api.values.meta import ObjectMeta
 from argosy_agent.contract.builds import BuildRequest, DataSource
+from argosy_agent.engines.manifest import without_credentials
 
 from .requests import requests
 
@@ -49,12 +50,13 @@ def _asks(model: InferenceModel, asked: Sequence[BuildRequest]) -> bool:
 def _decisive(request: BuildRequest) -> str:
     """The name of a request without what another form of the same model may say otherwise, and still be served by it:
     who may read the files, the image that compiles, what is to be shown."""
+    clean = without_credentials(request)
     return replace(
-        request,
+        clean,
         compiler="",
         store="",
-        model=DataSource(request.model.uri),
-        calibration=DataSource(request.calibration.uri),
+        model=DataSource(clean.model.uri),
+        calibration=DataSource(clean.calibration.uri),
         gate=None,
         skip="",
     ).name
