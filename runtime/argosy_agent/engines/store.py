@@ -10,7 +10,7 @@ from argosy_agent.contract.builddocuments import parse_request, request_text, te
 from argosy_agent.contract.builds import AccuracyReport, BuildRequest, digest_of
 from argosy_agent.contract.fields import DocumentError, document
 from argosy_agent.transfer.download import Download
-from argosy_agent.transfer.errors import ChangedError, StorageError, TransientError, reason, shown
+from argosy_agent.transfer.errors import ChangedError, StorageError, TransientError, is_full, reason, shown
 from argosy_agent.transfer.flow import Flow, Progress, Retry
 from argosy_agent.transfer.journal import Journal
 from argosy_agent.transfer.localfiles import digest_of as digest_of_folder
@@ -60,7 +60,10 @@ class EngineStore:
         return self._artifacts.publish(_key(key), folder, manifest, progress)
 
     def fetch(self, key: str, folder: Path, progress: Progress = lambda done, total: None) -> Manifest:
-        """Bring an engine's files into `folder`, which is empty or not there. Raises BrokenArtifactError."""
+        """Bring an engine's files into `folder`, which is empty or not there.
+
+        Raises BrokenArtifactError, and OSError where the disk of `folder` is full.
+        """
         return self._fetch(_key(key), folder, progress)
 
     def remove(self, key: str, attempt: str | None = None) -> None:
@@ -74,7 +77,10 @@ class EngineStore:
                 self._persist_remove(f"{key}/{beside}")
 
     def save_phase(self, key: str, phase: str, folder: Path) -> None:
-        """Keep what a finished phase left, for a build of the same key that goes on from there."""
+        """Keep what a finished phase left, for a build of the same key that goes on from there.
+
+        Folders that are empty or hidden are not kept.
+        """
         place = _phase(key, phase)
         try:
             self._artifacts.publish(place, folder, Manifest(key), lambda done, total: None)
@@ -197,9 +203,13 @@ class EngineStore:
         if manifest is None:
             raise StorageError(f"{shown(self._artifacts.uri(place))}: there is no engine")
         try:
+            if folder.is_dir() and any(folder.iterdir()):
+                raise StorageError(f"{folder} holds files already: an engine is fetched into an empty folder")
             self._download(manifest, folder, progress)
             digest = digest_of_folder(folder)
         except OSError as error:
+            if is_full(error):
+                raise
             raise StorageError(f"{folder} cannot be written: {reason(error)}") from error
         if digest != manifest.digest:
             what = f"its digest is {digest}, not {manifest.digest}"

@@ -66,9 +66,7 @@ class Build:
             self._course.known(compiler=self._compiler)
             return self._as_declared() or self._as_it_came()
         except FullError as error:
-            raise BuildError(
-                BuildFailure.STORE_FULL, f"spec.storage.engineCache: {error}; `argosy engines gc` makes room"
-            ) from error
+            raise BuildError(BuildFailure.STORE_FULL, f"spec.storage.engineCache: {error}") from error
         except StorageError as error:
             said = f"spec.storage.engineCache: {error}"
             raise BuildError(BuildFailure.STORE_UNAVAILABLE, said, passes=True) from error

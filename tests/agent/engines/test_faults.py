@@ -202,6 +202,19 @@ def test_a_full_disk(here: EngineStore, engine: Path, tmp_path: Path) -> None:
     here.publish(KEY, engine, manifest())
 
 
+def test_a_full_disk_on_the_way_back_is_not_the_stores(here: EngineStore, engine: Path, tmp_path: Path) -> None:
+    here.publish(KEY, engine, manifest())
+    with room(4096), pytest.raises(OSError, match="File too large"):
+        here.fetch(KEY, tmp_path / "copy")
+
+
+def test_a_folder_that_holds_something(here: EngineStore, engine: Path, tmp_path: Path) -> None:
+    here.publish(KEY, engine, manifest())
+    with pytest.raises(StorageError, match="copy holds files already: an engine is fetched into an empty folder"):
+        here.fetch(KEY, write(tmp_path / "copy", {"x": b"1"}))
+    assert listing(tmp_path / "copy") == {"x": b"1"}
+
+
 def test_no_space_left(here: EngineStore, engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -9,6 +9,8 @@ import pytest
 import yaml
 from click.testing import Result
 from tests.agent.engines.making import FILES, KEY, OTHER, manifest, open_at, write
+from tests.peers.fixtures import s3
+from tests.peers.s3 import S3
 from typer.testing import CliRunner
 
 from argosy.cli.engines import engines
@@ -16,6 +18,8 @@ from argosy.fleet.builds.requests import requests
 from argosy.local.manifests import read_manifests
 from argosy_agent.contract.builds import AccuracyReport
 from argosy_agent.engines.store import EngineStore
+
+__all__ = ["s3"]
 
 MODEL = {
     "apiVersion": "argosy.dev/v1alpha1",
@@ -130,6 +134,22 @@ def test_what_is_younger_stays(manifests: Path, store: EngineStore) -> None:
     asked(store, manifests, OTHER)
     assert run("gc", "-f", manifests, "--older-than", "12h").exit_code == 0
     assert {each.key for each in store.list()} == {KEY, OTHER}
+
+
+def test_a_bucket(s3: S3, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    values = {"ACCESS_KEY_ID": "key", "SECRET_ACCESS_KEY": "secret", "REGION": "us-east-1", "ENDPOINT_URL": s3.url}
+    for name, value in values.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    s3.reset()
+    s3.create_bucket("fleet")
+    kept = open_at("s3://fleet", tmp_path)
+    kept.publish(KEY, write(tmp_path / "built", FILES), manifest())
+    (found,) = json.loads(run("list", "--store", "s3://fleet", "-o", "json").stdout)
+    assert found["uri"] == f"s3://fleet/{KEY}/{found['attempt']}"
+    (tmp_path / "model.yaml").write_text(yaml.safe_dump(MODEL))
+    result = run("gc", "--store", "s3://fleet", "-f", tmp_path / "model.yaml", "--older-than", "0s")
+    assert "1 engine and 0 unfinished builds" in result.output
+    assert kept.keys() == []
 
 
 @pytest.mark.parametrize(
