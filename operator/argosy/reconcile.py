@@ -154,7 +154,7 @@ def _members(
             each.effective(accepted.valid),
             broken,
             snapshot.pool(key).elsewhere,
-            snapshot.shapes,
+            {**snapshot.shapes, **each.shapes},
             each.served,
         )
         for key, each in engines.items()

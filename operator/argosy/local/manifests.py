@@ -61,8 +61,22 @@ def for_this_machine(resources: Iterable[Resource], gpus: int, engines: Path | N
     It is every pool's node, with a replica per GPU at most, and the bundled server is every pool's runtime. A pool that
     keeps its engines nowhere keeps them in the folder `engines`.
     """
-    cache = EngineCache(storage_uri=engines.absolute().as_uri()) if engines is not None else None
-    return tuple(_for_this_machine(resource, max(1, gpus), cache) for resource in resources)
+    kept = resources if engines is None else with_engine_store(resources, engines)
+    return tuple(_for_this_machine(resource, max(1, gpus)) for resource in kept)
+
+
+def with_engine_store(resources: Iterable[Resource], engines: Path) -> tuple[Resource, ...]:
+    """The same, where pools that keep their engines nowhere keep them in the folder `engines`."""
+    cache = EngineCache(storage_uri=engines.absolute().as_uri())
+    return tuple(with_cache(each, cache) if _lacks_cache(each) else each for each in resources)
+
+
+def with_cache(resource: Resource, cache: EngineCache) -> Resource:
+    """A pool that keeps its engines there; anything else as it is."""
+    if not isinstance(resource, ServingPool):
+        return resource
+    storage = resource.spec.storage.model_copy(update={"engine_cache": cache})
+    return resource.model_copy(update={"spec": resource.spec.model_copy(update={"storage": storage})})
 
 
 def settings(resources: Iterable[Resource]) -> dict[str, ServerSettings]:
@@ -112,13 +126,14 @@ def _of_the_runtime(runtime: Runtime) -> Iterator[tuple[str, str]]:
             yield where, f"there is no cluster to read it from; {variable['name']} stays as it is in this shell"
 
 
-def _for_this_machine(resource: Resource, copies: int, cache: EngineCache | None) -> Resource:
+def _lacks_cache(resource: Resource) -> bool:
+    return isinstance(resource, ServingPool) and resource.spec.storage.engine_cache is None
+
+
+def _for_this_machine(resource: Resource, copies: int) -> Resource:
     if isinstance(resource, ServingPool):
         runtime = resource.spec.runtime.model_copy(update={"name": RuntimeName.ARGOSY})
-        storage = resource.spec.storage
-        if storage.engine_cache is None:
-            storage = storage.model_copy(update={"engine_cache": cache})
-        spec = resource.spec.model_copy(update={"node_selector": {}, "runtime": runtime, "storage": storage})
+        spec = resource.spec.model_copy(update={"node_selector": {}, "runtime": runtime})
         return resource.model_copy(update={"spec": spec})
     fewest = min(max(1, resource.spec.fewest_replicas), copies)
     update: dict[str, Any] = {"replicas": None, "min_replicas": fewest, "max_replicas": None}
@@ -185,13 +200,11 @@ def _anchored(resource: Resource, file: Path) -> Resource:
     return resource.model_copy(update={"spec": resource.spec.model_copy(update=update)})
 
 
-def _anchored_pool(pool: ServingPool, file: Path) -> ServingPool:
+def _anchored_pool(pool: ServingPool, file: Path) -> Resource:
     cache = pool.spec.storage.engine_cache
     if cache is None:
         return pool
-    anchored = cache.model_copy(update={"storage_uri": _absolute(cache.storage_uri, file)})
-    storage = pool.spec.storage.model_copy(update={"engine_cache": anchored})
-    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"storage": storage})})
+    return with_cache(pool, cache.model_copy(update={"storage_uri": _absolute(cache.storage_uri, file)}))
 
 
 def _anchored_engine(engine: Engine, file: Path) -> Engine:

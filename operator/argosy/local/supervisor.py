@@ -32,6 +32,7 @@ from .manifests import (
     for_this_machine,
     read_manifests,
     settings,
+    with_engine_store,
     without_effect,
 )
 from .rates import Meter, reading
@@ -224,7 +225,7 @@ class Supervisor:
         self._edited = False
         manifests = read_manifests(self._path)
         shapes = local_shapes(manifests.resources)
-        manifests = checked(manifests, shapes)
+        manifests = checked(manifests, self._state.engines, shapes)
         if manifests.problems and first:
             raise InvalidManifestsError(manifests.problems)
         if manifests.problems or self._problems:
@@ -279,10 +280,13 @@ def faulty(manifests: Manifests, known: Collection[str]) -> list[Resource]:
     return list({each.identity: each for each in manifests.resources if each.identity in wrong}.values())
 
 
-def checked(manifests: Manifests, shapes: Mapping[str, ModelShape] | None = None) -> Manifests:
-    """The manifests with the problems between their resources, and with the shapes of their models, by identity."""
+def checked(manifests: Manifests, engines: Path, shapes: Mapping[str, ModelShape]) -> Manifests:
+    """The manifests with the problems between their resources, and with the shapes of their models, by identity.
+
+    Pools that say nowhere to keep engines keep them in the folder `engines`.
+    """
     if manifests.problems:
         return manifests
-    between = check_together(manifests.resources, manifests.sources)
-    contradictions = refusals(manifests.resources, shapes or {}, manifests.sources)
+    between = check_together(with_engine_store(manifests.resources, engines), manifests.sources)
+    contradictions = refusals(manifests.resources, shapes, manifests.sources)
     return replace(manifests, problems=(*between, *contradictions))

@@ -9,7 +9,7 @@ from argosy.fleet.builds.engines import AskedEngine, EngineFacts, FormEngines, M
 from argosy.fleet.builds.failures import failure_message, failure_of
 from argosy.fleet.demand.engine_files import ServedEngines
 from argosy.fleet.facts import Waiting
-from argosy_agent.contract.builds import BuildFailure, BuildState
+from argosy_agent.contract.builds import BuildFailure, BuildState, ModelShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,17 @@ class PoolEngines:
             {name: self._waiting(form) for name, form in acting.items() if not form.served},
             self.facts.nodes.every,
         )
+
+    @property
+    def shapes(self) -> dict[str, ModelShape]:
+        """The models' shapes that builds told, by identity; of several versions that of the highest."""
+        reports = (
+            (each.acting.model.identity, asked.version, asked.build.report)
+            for each in self.models.values()
+            for asked in each.acting.asked
+        )
+        told = [(name, version, report.shape) for name, version, report in reports if report and report.shape]
+        return {name: shape for name, _, shape in sorted(told, key=lambda each: each[1])}
 
     def effective(self, resources: Iterable[Resource]) -> Iterator[Resource]:
         """The resources, of which the pool's models have those of their versions that are served."""

@@ -27,8 +27,8 @@ OVERDUE_S = 60.0
 class LocalBuild:
     """A build by its folder. Times are seconds of one steady clock.
 
-    A READY report in the folder is an earlier `argosy up`'s and goes on counting; one that is not READY does not: a new
-    start is a new try.
+    `was_started`: whether a builder was, by this object. A READY report in the folder is an earlier `argosy up`'s and
+    goes on counting; one that is not READY does not: a new start is a new try.
     """
 
     def __init__(self, planned: PlannedBuild, folder: Path, program: tuple[str, ...] = PROGRAM) -> None:
@@ -36,6 +36,7 @@ class LocalBuild:
         self._process: LocalProcess | None = None
         self._started = self._start_at = 0.0
         self._tries = 0
+        self.was_started = False
         self._failure: BuildFailure | None = None
         self._trouble = ""
         folder.mkdir(parents=True, exist_ok=True)
@@ -86,6 +87,7 @@ class LocalBuild:
         write_json(folder / "inputs.json", {"state": state_of(request)})
         command = BuilderCommand(folder, self.planned.timeout / 1000, devices, self._program)
         self._process, self._started, self._trouble = LocalProcess.start(command, folder, LOG), now, ""
+        self.was_started = True
 
     def look(self, now: float) -> None:
         """Take note of what became of it, and of files that changed under it. Blocks for a moment at most."""

@@ -133,6 +133,7 @@ def test_what_is_declared_is_read_by_trtllm_builds_names() -> None:
             "builder": "tensorrt_llm",
             "precision": "fp8",
             "accuracy": {"skip": "measured elsewhere"},
+            "calibration": {"dataUri": "s3://b/prompts"},
             "options": {"max_seq_len": 4096, "max_batch_size": 16, "max_num_tokens": 2048, "kv_cache_dtype": "fp8"},
         },
     )

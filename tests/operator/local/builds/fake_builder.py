@@ -1,4 +1,4 @@
-"""A builder for tests, with the flags of the real one: what the request's option `does` says.
+"""A builder for tests, with the flags of the real one: what the request's option `does` or $FAKE_BUILDER says.
 
 It writes a report as it goes; `hold` is a file that it waits for, so that tests decide when it goes on.
 """
@@ -13,6 +13,7 @@ from pathlib import Path
 from argosy_agent.contract.builddocuments import parse_request, report_text
 from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildState
 from argosy_agent.jsonfiles import write_text
+from argosy_agent.transfer.localfiles import local_path
 
 
 def main() -> int:
@@ -30,7 +31,7 @@ def main() -> int:
     tries.write_text(f"{tries.read_text() if tries.exists() else ''}{os.environ['CUDA_VISIBLE_DEVICES']}\n")
     line = f"pid {os.getpid()}"
     write_text(report, report_text(BuildReport(BuildState.BUILDING, phase="quantize", percent=40, line=line)))
-    does = request.options.get("does")
+    does = request.options.get("does", os.environ.get("FAKE_BUILDER"))
     if hold := request.options.get("hold"):
         while not Path(hold).exists():
             time.sleep(0.01)
@@ -41,7 +42,7 @@ def main() -> int:
         last = BuildReport(BuildState.FAILED, failure=BuildFailure.ACCURACY_TOO_LOW, message="0.5 is less than 0.9")
         write_text(report, report_text(last))
         return 3
-    engine = Path(request.options["engine"])
+    engine = Path(request.options.get("engine") or local_path(request.store) / "engine")
     engine.mkdir(parents=True, exist_ok=True)
     write_text(report, report_text(BuildReport(BuildState.READY, percent=100, key="k", uri=engine.as_uri(), size=5)))
     return 0
