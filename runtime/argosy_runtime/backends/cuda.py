@@ -16,6 +16,7 @@ from argosy_runtime.messages import Array
 
 _STREAM_NON_BLOCKING: Final = 1
 _PORTABLE: Final = 1  # the memory is page-locked for every device
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76
 _CAPTURE_THREAD_LOCAL: Final = 1  # other threads go on with what a capture forbids
 
 Priority = Literal["", "highest", "lowest"]
@@ -170,6 +171,16 @@ class _Graph:
         """See `Graph`."""
         self._stream.enter()
         _call("cuGraphExecDestroy", self._executable)
+
+
+def compute_capability(device_id: int) -> str:
+    """A GPU's, such as 9.0. Raises ServingError."""
+    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    _call("cuInit", 0)
+    _call("cuDeviceGet", ctypes.byref(device), device_id)
+    _call("cuDeviceGetAttribute", ctypes.byref(major), _CAPABILITY_MAJOR, device)
+    _call("cuDeviceGetAttribute", ctypes.byref(minor), _CAPABILITY_MINOR, device)
+    return f"{major.value}.{minor.value}"
 
 
 def _rank(priority: Priority) -> ctypes.c_int:

@@ -5,7 +5,7 @@ Looked up, brought, looked up again by what came, built phase by phase, read bac
 
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from .contract import BuildError, BuildJob, Phase, Progress
 from .course import Course
 from .inputs import Fetcher, brought
 from .phases import Phases
+from .shared import shared
 from .verification import Evidence, held, too_low
 
 FETCHED, BUILT, CHECKED, MEASURED = 10, 80, 82, 92
@@ -141,8 +142,9 @@ class Build:
         return self._passed(found, report)
 
     def _built(self, job: BuildJob, phases: Phases, digest: str, evidence: Evidence | None) -> BuildReport:
-        steps = self._builder.phases(self._reporting(job))
-        folder = phases.run(steps, self._begin)
+        with self._shared() as shared:
+            steps = self._builder.phases(self._reporting(job, shared))
+            folder = phases.run(steps, self._begin)
         self._course.during("check", BUILT, CHECKED, BuildState.VERIFYING)
         self._builder.check(job, folder)
         report = None
@@ -160,9 +162,20 @@ class Build:
         phases.drop()
         return self._ready(published, report)
 
-    def _reporting(self, job: BuildJob) -> BuildJob:
+    def _shared(self) -> AbstractContextManager[Path]:
+        around, request = self._around, self._request
+        folder = around.workspace / "shared" / self._course.report.key
+
+        def said(line: str) -> None:
+            self._course.known(line=line[:300])
+
+        return shared(around.store, request.builder, self._compiler, request.architecture, folder, said)
+
+    def _reporting(self, job: BuildJob, shared: Path) -> BuildJob:
         """The job with a progress that goes to whichever phase is running."""
-        return BuildJob(job.request, job.model, job.calibration, lambda percent, line: self._told(percent, line))
+        return BuildJob(
+            job.request, job.model, job.calibration, lambda percent, line: self._told(percent, line), shared
+        )
 
     def _begin(self, phase: Phase, start: int, end: int) -> None:
         span = BUILT - FETCHED

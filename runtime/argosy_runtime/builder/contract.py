@@ -45,13 +45,15 @@ def _silent(percent: int, line: str) -> None:
 class BuildJob:
     """One engine to build: what is asked, and the folders with the files that came for it.
 
-    `calibration` is None where the request names no data.
+    `calibration` is None where the request names no data. `shared` is a folder that all builds of one compiler for one
+    architecture have: what is in it when a build is over, the next one finds there. None where nothing is kept.
     """
 
     request: BuildRequest
     model: Path
     calibration: Path | None = None
     progress: Progress = field(default=_silent, compare=False)
+    shared: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,11 @@ class PlayedDriver:
         device._obj.value = ordinal
         return SUCCESS
 
+    def cuDeviceGetAttribute(self, value: Any, attribute: int, device: ctypes.c_int) -> int:  # noqa: N802
+        parts = dict(zip((75, 76), map(int, self.compute_capability.split(".")), strict=True))
+        value._obj.value = parts[attribute]
+        return SUCCESS
+
     def cuDevicePrimaryCtxRetain(self, context: Any, device: ctypes.c_int) -> int:  # noqa: N802
         context._obj.value = CONTEXT
         return SUCCESS

@@ -7,7 +7,7 @@ ONNX model, which runs on the host in the order of the stream that it was enqueu
 import os
 from typing import Any
 
-from . import _enums
+from . import _build, _enums
 from ._build import Builder, IBuilderConfig, INetworkDefinition, IOptimizationProfile, ITensor, OnnxParser
 from ._enums import *  # noqa: F403
 from ._runtime import (
@@ -23,7 +23,7 @@ from ._runtime import (
 )
 
 __version__ = ""
-_ONLY_IN_10 = ("IInt8EntropyCalibrator2",)
+_ONLY_IN_10 = ("IInt8EntropyCalibrator2", "IInt8EntropyCalibrator", "IInt8MinMaxCalibrator")
 
 
 def become(version: str) -> None:
@@ -36,9 +36,7 @@ def become(version: str) -> None:
     for name in _ONLY_IN_10:
         names.pop(name, None)
     if major < 11:
-        from ._build import IInt8EntropyCalibrator2
-
-        names["IInt8EntropyCalibrator2"] = IInt8EntropyCalibrator2
+        names.update({name: getattr(_build, name) for name in _ONLY_IN_10})
 
 
 become(os.environ.get("STANDIN_TENSORRT_VERSION", "10.16.1.11"))

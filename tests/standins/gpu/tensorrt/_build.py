@@ -241,6 +241,14 @@ class IInt8EntropyCalibrator2:
         self._initialized = True
 
 
+class IInt8EntropyCalibrator(IInt8EntropyCalibrator2):
+    """Of the same form."""
+
+
+class IInt8MinMaxCalibrator(IInt8EntropyCalibrator2):
+    """Of the same form."""
+
+
 class IBuilderConfig(Strict):
     """How to build."""
 
@@ -368,7 +376,7 @@ class Builder(Strict):
         if calibrator is not None:
             self._calibrate(calibrator, network)
         if config._cache is not None:
-            config._cache.content = b"9.0 " + f"{model.graph.name};".encode()
+            config._cache.content += b"9.0 " + f"{len(model.graph.node)};".encode()
         layers = [
             {
                 "Name": node.name,

@@ -85,21 +85,12 @@ class IOutputAllocator:
         self._initialized = True
 
 
-class IHostMemory:
-    """A buffer."""
-
-    def __init__(self, content: bytes) -> None:
-        self._content = content
+class IHostMemory(bytes):
+    """A buffer; before Python 3.12 only what is bytes can be one."""
 
     @property
     def nbytes(self) -> int:
-        return len(self._content)
-
-    def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self._content)
-
-    def __bytes__(self) -> bytes:
-        return self._content
+        return len(self)
 
 
 class Runtime(Strict):
