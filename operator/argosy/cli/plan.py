@@ -13,13 +13,14 @@ import yaml
 from rich.console import Console
 
 from argosy.api.conditions import ConditionType, Reason
+from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.plandocument import plan_document
 from argosy.cli.plantable import plan_table
 from argosy.fleet.topology.refusals import refusals
 from argosy.local.manifests import read_manifests
 from argosy.local.shapes import local_shapes
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import Outcome
 from argosy.render.configrules import check_together
 from argosy.snapshot import FleetSnapshot
 
@@ -64,12 +65,13 @@ def plan(
         problems += error.problems
     if problems:
         _refuse(problems)
-    outcome = reconcile(FleetSnapshot(tuple(manifests.resources), tuple(machines), shapes=shapes), datetime.now(UTC))
+    snapshot = FleetSnapshot(tuple(manifests.resources), tuple(machines), shapes=shapes)
+    outcome, builds = foreseen(snapshot, datetime.now(UTC))
     fleet, facts, advised = outcome.plan, outcome.facts, _advised(outcome)
     if output is Output.TABLE:
-        _console().print(plan_table(fleet, facts, advised))
+        _console().print(plan_table(fleet, facts, builds, advised))
     else:
-        document = plan_document(fleet, facts, advised)
+        document = plan_document(fleet, facts, builds, advised)
         text = json.dumps(document, indent=2) if output is Output.JSON else yaml.safe_dump(document, sort_keys=False)
         sys.stdout.write(text.rstrip("\n") + "\n")
     if any(pool.unplaced for pool in fleet.pools):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.facts import PoolFacts
 from argosy.fleet.packing.capacity import gpus_of
 from argosy.fleet.packing.lower_bound import lower_bound
@@ -11,9 +12,14 @@ from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 Document = dict[str, Any]
 
 
-def plan_document(plan: FleetPlan, facts: Sequence[PoolFacts], advice: Mapping[str, str] | None = None) -> Document:
-    """The whole plan: totals, then pools, then what fits nowhere, then advice, by resource. Memory is in bytes, compute
-    in thousandths of a GPU.
+def plan_document(
+    plan: FleetPlan,
+    facts: Sequence[PoolFacts],
+    builds: Sequence[PlannedBuild] = (),
+    advice: Mapping[str, str] | None = None,
+) -> Document:
+    """The whole plan: totals, then pools, then what fits nowhere, the engines that it takes, advice by resource. Memory
+    is in bytes, compute in thousandths of a GPU.
     """
     total, withheld = gpus_total(facts), gpus_withheld(facts)
     return {
@@ -35,7 +41,19 @@ def plan_document(plan: FleetPlan, facts: Sequence[PoolFacts], advice: Mapping[s
             for pool in plan.pools
             for each in pool.unplaced
         ],
+        **({"builds": [_build(each) for each in builds]} if builds else {}),
         **({"advice": [{"resource": name, "message": said} for name, said in advice.items()]} if advice else {}),
+    }
+
+
+def _build(build: PlannedBuild) -> Document:
+    request = build.request
+    return {
+        "models": list(build.owners),
+        "builder": request.builder,
+        "precision": request.precision,
+        "architecture": request.architecture,
+        "gpus": request.gpus,
     }
 
 

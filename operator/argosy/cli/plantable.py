@@ -8,20 +8,32 @@ from rich.text import Text
 
 from argosy.cli.plandocument import gpus_total, gpus_withheld
 from argosy.fleet.amounts import counted, gib, percent
+from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.facts import Node, PoolFacts
 from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.fleet.packing.lower_bound import lower_bound
 from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
+from argosy.local.builds.rows import engine_of, models_of
 
 _BAR = 10
 
 
-def plan_table(plan: FleetPlan, facts: Sequence[PoolFacts], advice: Mapping[str, str] | None = None) -> RenderableType:
-    """A table for each pool, the totals, what fits nowhere, and the advice for each resource."""
+def plan_table(
+    plan: FleetPlan,
+    facts: Sequence[PoolFacts],
+    builds: Sequence[PlannedBuild] = (),
+    advice: Mapping[str, str] | None = None,
+) -> RenderableType:
+    """A table for each pool, the totals, what fits nowhere, the engines that it takes, the advice for each resource."""
     by_pool = {each.pool: each for each in facts}
     tables = [_pool_table(pool, by_pool[pool.pool]) for pool in plan.pools]
     said = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())
-    return Group(*tables, _totals(plan, facts), *_unplaced(plan), *said)
+    return Group(*tables, _totals(plan, facts), *_unplaced(plan), *map(_build, builds), *said)
+
+
+def _build(build: PlannedBuild) -> Text:
+    gpus = f", on {counted(build.request.gpus, 'GPU')}" if build.request.gpus else ""
+    return Text(f"To be built first: {engine_of(build.request)} for {models_of(build.owners)}{gpus}")
 
 
 def bar(used: int, whole: int) -> str:

@@ -6,17 +6,20 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.fleet.facts import Node
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
 from argosy.local.manifests import for_this_machine, read_manifests
-from argosy.reconcile import Outcome, reconcile
+from argosy.local.state import DEFAULT_STATE
+from argosy.reconcile import Outcome
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.transfer.errors import StorageError
 
 UNPLACED = 2
+_NOT_BUILT = "nothing is built here, so its files are not there: use --config-only, or serve it with argosy up"
 
 
 def render(
@@ -35,7 +38,7 @@ def render(
     Exit status: 0 if everything has a place, 2 if something has none, 1 if the input is wrong; then nothing is written.
     """
     try:
-        outcome = _outcome(filename, nodes)
+        outcome = _outcome(filename, nodes, config_only)
         export(_repositories(outcome), output, with_files=not config_only)
     except (StorageError, NotOursError) as error:
         _refuse(str(error))
@@ -48,15 +51,23 @@ def render(
         raise typer.Exit(UNPLACED)
 
 
-def _outcome(filename: Path, nodes: Path | None) -> Outcome:
+def _outcome(filename: Path, nodes: Path | None, config_only: bool) -> Outcome:
     manifests = read_manifests(filename)
     resources, machines = manifests.resources, _machines(nodes)
     if nodes is None:
-        resources = for_this_machine(resources, sum(not gpu.is_cpu for gpu in machines[0].gpus))
-    outcome = reconcile(FleetSnapshot(tuple(resources), machines, problems=manifests.problems), datetime.now(UTC))
+        resources = for_this_machine(resources, _gpus(machines[0]), (DEFAULT_STATE / "engines").absolute())
+    snapshot = FleetSnapshot(tuple(resources), machines, problems=manifests.problems)
+    outcome, builds = foreseen(snapshot, datetime.now(UTC))
     if outcome.problems:
         _refuse("\n".join(map(str, outcome.problems)))
+    if builds and not config_only:
+        models = sorted({owner for build in builds for owner in build.owners})
+        _refuse("\n".join(f"{each}: spec.engine: {_NOT_BUILT}" for each in models))
     return outcome
+
+
+def _gpus(node: Node) -> int:
+    return sum(not gpu.is_cpu for gpu in node.gpus)
 
 
 def _repositories(outcome: Outcome) -> list[RenderedRepository]:

@@ -172,3 +172,29 @@ def test_advice_on_the_split_is_shown(tmp_path: Path) -> None:
     document = json.loads(run("-f", manifest, "--nodes", EXAMPLE / "nodes.yaml", "-o", "json").output)
     (advice,) = document["advice"]
     assert advice["resource"] == "InferenceModel default/llama"
+
+
+DIGITS = ROOT / "examples" / "digits"
+CPU_NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: n, labels: {kubernetes.io/arch: arm64}}
+status:
+  capacity: {memory: 32Gi}
+  allocatable: {memory: 32Gi}
+  conditions: [{type: Ready, status: "True"}]
+"""
+
+
+def test_engines_that_are_to_be_built_are_told_and_hold_nothing_up(tmp_path: Path) -> None:
+    manifest = tmp_path / "models.yaml"
+    text = (DIGITS / "models.yaml").read_text()
+    manifest.write_text(text.replace("minServers: 1", "storage: {engineCache: {storageUri: s3://b/engines}}"))
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text(CPU_NODE)
+    found = run("-f", manifest, "--nodes", nodes)
+    assert found.exit_code == 0, found.output
+    assert "To be built first: onnxruntime int8 arm64 for digits" in found.output
+    document = json.loads(run("-f", manifest, "--nodes", nodes, "-o", "json").output)
+    assert [each["models"] for each in document["builds"]] == [["InferenceModel default/digits"]]
+    assert [model["model"] for model in document["pools"][0]["servers"][0]["models"]] == ["digits"]

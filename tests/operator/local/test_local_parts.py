@@ -24,7 +24,7 @@ from argosy.local.server import Command
 from argosy.local.snapshot import documents as resource_documents
 from argosy.local.snapshot import remembered, stamped
 from argosy.local.state import StateFolder, StateInUseError
-from argosy.local.view import LineView, Row, ServerRow, TableView, models_table
+from argosy.local.view import BuildRow, LineView, Row, ServerRow, TableView, builds_table, models_table
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.sync.control import Tally
 from argosy_runtime import flags
@@ -311,3 +311,66 @@ def test_a_models_secret_is_said_to_be_without_effect_here(workspace: Any, docum
     resources = read_manifests(workspace.manifests).resources
     assert [line.split(": ")[1] for line in without_effect(resources)] == ["spec.storage.secretName"]
     assert all(not each.spec.storage.secret_name for each in for_this_machine(resources, 0) if each.name == "one")
+
+
+ENGINE = """
+---
+apiVersion: argosy.dev/v1alpha1
+kind: InferenceModel
+metadata: {name: small}
+spec:
+  poolRef: {name: laptop}
+  modelFormat: {name: onnx}
+  version: 1
+  storageUri: file:small.onnx
+  footprint: {device: CPU}
+  engine:
+    builder: onnxruntime
+    precision: int8
+    image: registry/builder:1
+    calibration: {dataUri: "file:data.npz"}
+    accuracy: {skip: measured elsewhere}
+"""
+
+
+def test_render_writes_no_engine_that_is_not_built(workspace: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    workspace.write(ENGINE)
+    with pytest.raises(typer.Exit) as refused:
+        render(workspace.manifests, workspace.root / "out")
+    assert refused.value.exit_code == 1
+    assert "InferenceModel default/small: spec.engine: nothing is built here" in capsys.readouterr().err
+    render(workspace.manifests, workspace.root / "out", config_only=True)
+    assert (workspace.root / "out" / "laptop-0" / "small" / "config.pbtxt").is_file()
+
+
+def test_an_engines_data_is_beside_its_manifest_and_its_image_has_no_effect(workspace: Any) -> None:
+    workspace.write(ENGINE)
+    resources = read_manifests(workspace.manifests).resources
+    (model,) = (each for each in resources if each.kind == "InferenceModel")
+    assert model.spec.engine is not None
+    assert model.spec.engine.calibration.data_uri == (workspace.manifests / "data.npz").as_uri()
+    assert any(
+        "spec.engine.image: the builder is a process of this machine" in line for line in without_effect(resources)
+    )
+    pool, here = for_this_machine(resources, 0, workspace.root / "engines")
+    assert here.spec.engine.image is None  # type: ignore[union-attr]
+    assert pool.spec.storage.engine_cache.storage_uri == (workspace.root / "engines").as_uri()  # type: ignore[union-attr]
+
+
+def test_builds_are_told_by_phase_and_drawn_with_a_bar() -> None:
+    build = BuildRow("b", "small", "onnxruntime int8 amd64", "Building", "quantize", 45, "MatMul 3 of 9")
+    with Console(record=True, width=120, force_terminal=False).capture() as _:
+        console = Console(record=True, width=120)
+        LineView(console).update([], [], {}, [build, build])
+        assert console.export_text().strip() == "build of small (onnxruntime int8 amd64): quantize"
+        console.print(builds_table([build]))
+        drawn = console.export_text()
+    assert "45" in drawn
+    assert "MatMul 3 of 9" in drawn
+
+
+def test_a_cpus_architecture_is_as_kubernetes_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for machine, name in {"x86_64": "amd64", "aarch64": "arm64", "AMD64": "amd64", "riscv64": "riscv64"}.items():
+        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        assert cpu_node().labels == {"kubernetes.io/arch": name}
+        assert cpu_node().architecture(on_gpu=False) == name
