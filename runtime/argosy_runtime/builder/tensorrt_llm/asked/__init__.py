@@ -1,0 +1,1 @@
+"""What is asked of TensorRT-LLM, and whether the model can do it. Pure."""

@@ -1,0 +1,51 @@
+"""The architectures that TensorRT-LLM 1.2 makes engines of from Hugging Face checkpoints by its own package.
+
+Those of its `MODEL_MAP` whose classes have `from_hugging_face`; what only its example scripts convert is not here.
+"""
+
+ENGINES = frozenset(
+    {
+        "ArcticForCausalLM",
+        "BaiChuanForCausalLM",
+        "BaichuanForCausalLM",
+        "ChatGLMForCausalLM",
+        "ChatGLMForConditionalGeneration",
+        "ChatGLMModel",
+        "CohereForCausalLM",
+        "DeciLMForCausalLM",
+        "DeepseekForCausalLM",
+        "DeepseekV2ForCausalLM",
+        "ExaoneForCausalLM",
+        "FalconForCausalLM",
+        "GLMModel",
+        "GPT2LMHeadModel",
+        "GPTBigCodeForCausalLM",
+        "GPTJForCausalLM",
+        "Gemma2ForCausalLM",
+        "Gemma3ForCausalLM",
+        "GemmaForCausalLM",
+        "GraniteForCausalLM",
+        "GraniteMoeForCausalLM",
+        "Grok1ModelForCausalLM",
+        "InternLM2ForCausalLM",
+        "InternLMForCausalLM",
+        "LlamaForCausalLM",
+        "MambaForCausalLM",
+        "MistralForCausalLM",
+        "MixtralForCausalLM",
+        "NemotronForCausalLM",
+        "Phi3ForCausalLM",
+        "Phi3SmallForCausalLM",
+        "PhiForCausalLM",
+        "PhiMoEForCausalLM",
+        "QWenForCausalLM",
+        "QWenLMHeadModel",
+        "Qwen2ForCausalLM",
+        "Qwen2MoeForCausalLM",
+        "Qwen3ForCausalLM",
+        "Qwen3MoeForCausalLM",
+        "RWForCausalLM",
+        "SkyworkForCausalLM",
+        "Starcoder2ForCausalLM",
+    }
+)

@@ -1,0 +1,1 @@
+"""The engine itself: how `trtllm-build` is called, and what the engine says of itself."""

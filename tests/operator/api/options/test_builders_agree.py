@@ -1,0 +1,51 @@
+"""Each builder of the runtime takes the options that the API lets through, and no others."""
+
+import importlib
+
+import pytest
+
+from argosy.api.engine.options.checks import TABLES
+from argosy.api.engine.options.precisions import PRECISIONS
+from argosy.api.engine.options.tensorrt_llm import QFORMATS
+from argosy_agent.contract.builds import BuildRequest, DataSource
+from argosy_runtime.builder.contract import BuildError
+from argosy_runtime.builder.tensorrt_llm.asked import options, settings
+
+TAKEN = {"tensorrt_llm": options.OPTIONS, "tensorrt_llm pytorch": options.PYTORCH_OPTIONS}
+
+
+@pytest.mark.parametrize("table", TAKEN)
+def test_tensorrt_llm_takes_the_options_of_its_table(table: str) -> None:
+    assert TABLES[table].keys() == TAKEN[table]
+
+
+def test_what_only_the_server_reads_is_the_same_on_both_sides() -> None:
+    assert {name for name, option in TABLES["tensorrt_llm"].items() if option.serving} == options.SERVING
+
+
+def test_formats_and_their_precisions_are_the_same_on_both_sides() -> None:
+    for precision in PRECISIONS["tensorrt_llm"]:
+        asked = settings.settings_of(a_request(precision=str(precision)))
+        assert asked.qformat == QFORMATS[precision][0]
+        assert asked.qformat in settings.ALGORITHMS
+
+
+@pytest.mark.parametrize("builder", ["tensorrt", "onnxruntime", "aotinductor"])
+def test_other_builders_take_the_options_of_their_tables(builder: str) -> None:
+    module = f"argosy_runtime.builder.{builder}.options"
+    try:
+        taken = importlib.import_module(module).OPTIONS
+    except ModuleNotFoundError as missing:
+        pytest.skip(f"{missing.name} is not here")
+    assert TABLES[builder].keys() == taken
+
+
+def test_an_option_of_no_table_is_refused_by_the_builder_too() -> None:
+    with pytest.raises(BuildError, match=r"spec\.engine\.options\.max_seqlen: tensorrt_llm has no such option"):
+        settings.settings_of(a_request(options={"max_seqlen": 1}))
+
+
+def a_request(**changes: object) -> BuildRequest:
+    """A request for an engine, with these fields changed."""
+    model = DataSource("file:///model")
+    return BuildRequest("tensorrt_llm", "9.0", "image", "file:///engines", model, **changes)  # type: ignore[arg-type]

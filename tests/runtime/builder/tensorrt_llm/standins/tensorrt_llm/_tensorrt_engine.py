@@ -1,0 +1,5 @@
+from .llm import Llm
+
+
+class LLM(Llm):
+    engines = True

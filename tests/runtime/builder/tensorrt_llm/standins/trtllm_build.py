@@ -1,0 +1,169 @@
+"""`trtllm-build` of TensorRT-LLM 1.2.1: every flag and choice that its documentation has, and what it writes."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from standin import called, changed
+
+P = ("auto", "float16", "float32", "bfloat16", "int32", "disable")
+F = ("fp8", "disable")
+PLUGINS = {
+    "bert_attention_plugin": (P, "auto"),
+    "gpt_attention_plugin": (P, "auto"),
+    "gemm_plugin": ((*P, "fp8", "nvfp4"), "disable"),
+    "gemm_swiglu_plugin": (F, "disable"),
+    "fp8_rowwise_gemm_plugin": (P, "disable"),
+    "nccl_plugin": (P, "auto"),
+    "lora_plugin": (P, "disable"),
+    "moe_plugin": (P, "auto"),
+    "mamba_conv1d_plugin": (P, "auto"),
+    "low_latency_gemm_plugin": (F, "disable"),
+    "low_latency_gemm_swiglu_plugin": (F, "disable"),
+    "gemm_allreduce_plugin": (("float16", "bfloat16", "disable"), "disable"),
+}
+ENABLED = {
+    "dora_plugin": False,
+    "context_fmha": True,
+    "bert_context_fmha_fp32_acc": False,
+    "remove_input_padding": True,
+    "norm_quant_fusion": False,
+    "reduce_fusion": False,
+    "user_buffer": False,
+    "use_paged_context_fmha": True,
+    "use_fp8_context_fmha": True,
+    "fuse_fp4_quant": False,
+    "multiple_profiles": False,
+    "paged_state": True,
+    "streamingllm": False,
+    "use_fused_mlp": True,
+    "pp_reduce_scatter": False,
+}
+NUMBERS = {
+    "max_batch_size": 2048,
+    "max_input_len": 1024,
+    "max_seq_len": None,
+    "max_beam_width": 1,
+    "max_num_tokens": 8192,
+    "opt_num_tokens": None,
+    "max_encoder_input_len": 1024,
+    "max_prompt_embedding_table_size": 0,
+    "max_lora_rank": 64,
+    "max_draft_len": 0,
+    "workers": 1,
+}
+MODES = {
+    "draft_tokens_external": 2,
+    "medusa": 4,
+    "lookahead_decoding": 8,
+    "explicit_draft_tokens": 16,
+    "eagle": 32,
+}
+SWITCHES = [
+    "strip_plan",
+    "weight_sparsity",
+    "weight_streaming",
+    "fast_build",
+    "enable_debug_output",
+    "dry_run",
+    "monitor_memory",
+]
+
+
+def parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser("trtllm-build", allow_abbrev=False)
+    found.add_argument("--checkpoint_dir", required=True)
+    found.add_argument("--output_dir", default="engine_outputs")
+    for name, number in NUMBERS.items():
+        found.add_argument(f"--{name}", type=int, default=number)
+    found.add_argument("--tokens_per_block", type=int, default=32)
+    found.add_argument("--kv_cache_type", choices=["continuous", "paged", "disabled"])
+    found.add_argument("--output_timing_cache", default="model.cache")
+    found.add_argument("--profiling_verbosity", choices=["layer_names_only", "detailed", "none"])
+    found.add_argument("--logits_dtype", choices=["float16", "float32"])
+    found.add_argument("--log_level", choices=["error", "warning", "info", "verbose", "debug"], default="info")
+    found.add_argument("--speculative_decoding_mode", choices=[*MODES])
+    found.add_argument("--lora_target_modules", nargs="+", default=[])
+    for name in (*SWITCHES, "gather_context_logits", "gather_all_token_logits"):
+        found.add_argument(f"--{name}", action="store_true")
+    for name, (choices, default) in PLUGINS.items():
+        found.add_argument(f"--{name}", choices=choices, default=default)
+    for name, on in ENABLED.items():
+        found.add_argument(f"--{name}", choices=["enable", "disable"], default="enable" if on else "disable")
+    return found
+
+
+def main() -> None:
+    given = parser().parse_args()
+    called("trtllm-build", arguments=[each for each in sys.argv[1:] if not each.startswith("/")])
+    say(f"Set PluginConfig.gemm_plugin to {given.gemm_plugin}.")
+    checkpoint = json.loads(Path(given.checkpoint_dir, "config.json").read_text())
+    ranks = checkpoint["mapping"]["world_size"]
+    output = Path(given.output_dir)
+    output.mkdir(exist_ok=True)
+    build = config(given, checkpoint)
+    told = {"version": "1.2.1", "pretrained_config": checkpoint, "build_config": build}
+    (output / "config.json").write_text(json.dumps(changed("engine", told)))
+    for rank in range(ranks):
+        assert Path(given.checkpoint_dir, f"rank{rank}.safetensors").is_file()
+        say("Build TensorRT engine Unnamed Network 0")
+        say("Total time of building Unnamed Network 0: 00:00:31")
+        if f"rank{rank}" != os.environ.get("STANDIN_WITHOUT"):
+            (output / f"rank{rank}.engine").write_bytes(b"engine")
+        say("Engine serialized. Total time: 00:00:01")
+    Path(given.output_timing_cache).write_bytes(b"cache")
+    say("Total time of building all engines: 00:00:34")
+
+
+def config(given: argparse.Namespace, checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """build_config, with what build() changes in silence."""
+    fp8 = checkpoint["quantization"]["quant_algo"] in ("FP8", "W4A8_AWQ", "NVFP4")
+    cache = checkpoint["quantization"]["kv_cache_quant_algo"]
+    longest = given.max_seq_len or checkpoint["max_position_embeddings"]
+    plugins: dict[str, Any] = {name: none(getattr(given, name)) for name in PLUGINS}
+    plugins |= {name: getattr(given, name) == "enable" for name in ENABLED}
+    plugins |= {"dtype": checkpoint["dtype"], "tokens_per_block": given.tokens_per_block, "paged_state": False}
+    plugins["paged_kv_cache"] = given.kv_cache_type in (None, "paged")
+    if checkpoint["mapping"]["world_size"] == 1:
+        plugins["nccl_plugin"] = None
+    if checkpoint["quantization"]["quant_algo"] == "NVFP4":
+        plugins["gemm_plugin"] = "nvfp4"
+    if cache == "INT8" or (cache == "FP8" and not fp8) or not plugins["context_fmha"]:
+        plugins["use_paged_context_fmha"] = False
+    plugins["use_fp8_context_fmha"] &= fp8 and cache == "FP8"
+    if checkpoint["mapping"]["tp_size"] == 1:
+        plugins["reduce_fusion"] = plugins["user_buffer"] = False
+    return {
+        "max_input_len": min(given.max_input_len, longest),
+        "max_seq_len": longest + given.max_draft_len,
+        "max_batch_size": given.max_batch_size,
+        "max_beam_width": given.max_beam_width,
+        "max_num_tokens": max(min(given.max_num_tokens, longest * given.max_batch_size), given.tokens_per_block),
+        "opt_num_tokens": given.opt_num_tokens or min(given.max_batch_size, given.max_num_tokens),
+        "max_prompt_embedding_table_size": given.max_prompt_embedding_table_size,
+        "max_draft_len": given.max_draft_len,
+        "kv_cache_type": given.kv_cache_type or "paged",
+        "gather_context_logits": given.gather_context_logits,
+        "profiling_verbosity": given.profiling_verbosity or "layer_names_only",
+        "speculative_decoding_mode": MODES.get(given.speculative_decoding_mode, 1),
+        "weight_sparsity": given.weight_sparsity,
+        "weight_streaming": given.weight_streaming,
+        "monitor_memory": given.monitor_memory,
+        "lora_config": {"max_lora_rank": given.max_lora_rank, "lora_target_modules": given.lora_target_modules},
+        "plugin_config": plugins,
+    }
+
+
+def none(value: str) -> str | None:
+    return None if value == "disable" else value
+
+
+def say(text: str) -> None:
+    print(f"[11/22/2026-10:00:00] [TRT-LLM] [I] {text}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
