@@ -26,15 +26,18 @@ class Option:
     least: float | None = None
 
 
-def read(options: Mapping[str, Any], table: Mapping[str, Option]) -> dict[str, Any]:
-    """Every option of the table with its value or default. Raises BuildError: INVALID_OPTIONS, by path."""
+def read(options: Mapping[str, Any], table: Mapping[str, Option], under: str = "") -> dict[str, Any]:
+    """Every option of the table with its value or default; `under` is their path below `engine.options`.
+
+    Raises BuildError: INVALID_OPTIONS, by path.
+    """
     unknown = sorted(set(options) - set(table))
     if unknown:
         near = get_close_matches(unknown[0], table, 1)
         meant = f"; do you mean {near[0]}?" if near else f"; there are {', '.join(table)}"
-        raise invalid(unknown[0], f"unknown option{meant}")
+        raise invalid(under + unknown[0], f"unknown option{meant}")
     for name, value in options.items():
-        _check(name, value, table[name])
+        _check(under + name, value, table[name])
     return {name: options.get(name, option.default) for name, option in table.items()}
 
 

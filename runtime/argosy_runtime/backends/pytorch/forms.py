@@ -22,7 +22,7 @@ from argosy_runtime.backends.contract import InstanceSpec
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, internal, invalid, unavailable
 
-from . import naming, structure
+from . import naming, packages, structure
 
 RUNTIME = "model.py"
 AOTI = "torch_aoti"
@@ -94,7 +94,7 @@ def _opened(config: ModelConfig, path: Path, device: torch.device | None) -> Ope
     try:
         if path.suffix == ".py":
             return _from_source(config, path, device)
-        if path.suffix == ".pt2" or config.platform == AOTI:
+        if path.suffix == ".pt2" or config.platform == AOTI or packages.is_package(path):
             return _from_archive(config, path, device)
         return _from_torchscript(config, path, device)
     except ServingError:
@@ -141,17 +141,15 @@ def _check_complete(model: str, places: Mapping[str, int]) -> None:
 def _from_archive(config: ModelConfig, path: Path, device: torch.device | None) -> OpenModel:
     if not zipfile.is_zipfile(path):
         raise internal(f"failed to load '{path}' for model '{config.name}': not a PT2 archive")
-    with zipfile.ZipFile(path) as archive:
-        compiled = any("aotinductor" in name for name in archive.namelist())
-    return _compiled(config, path, device) if compiled else _exported(config, path, device)
+    return _compiled(config, path, device) if packages.is_package(path) else _exported(config, path, device)
 
 
 def _compiled(config: ModelConfig, path: Path, device: torch.device | None) -> OpenModel:
     index = device.index if device is not None and device.index is not None else -1
-    package = torch._inductor.aoti_load_package(str(path), device_index=index)
+    package = packages.loaded(path, index)
     in_spec, _ = package.loader.get_call_spec()
     spec = pytree.treespec_loads(in_spec)
-    call = _structured(config, spec, structure.argument_leaves(spec), package)
+    call = _structured(config, spec, structure.argument_leaves(spec, packages.input_names(package)), package)
     return OpenModel(device or torch.device("cpu"), call)
 
 
@@ -187,7 +185,7 @@ def _structured(
 
 
 def _from_source(config: ModelConfig, path: Path, device: torch.device | None) -> OpenModel:
-    module = _module_class(config, path)()
+    module = module_class(config, path)()
     weights = path.with_suffix(".pt")
     if weights.is_file():
         module.load_state_dict(torch.load(weights, map_location=device, weights_only=True))
@@ -203,7 +201,8 @@ def _from_source(config: ModelConfig, path: Path, device: torch.device | None) -
     return OpenModel(_device_in(module, device), lambda inputs: run(*[inputs[name] for name in order]))
 
 
-def _module_class(config: ModelConfig, path: Path) -> Callable[[], torch.nn.Module]:
+def module_class(config: ModelConfig, path: Path) -> Callable[[], torch.nn.Module]:
+    """The one class of module that a Python file defines. Raises ServingError (INVALID_ARG)."""
     source = _imported(path)
     found = [
         value

@@ -30,8 +30,6 @@ from .files import LARGE, loaded, save, weight_bytes
 from .inspecting import inspected
 from .sessions import opened, told_by_onnxruntime
 
-OPSET = 13
-"""The first whose QuantizeLinear knows channels."""
 CHUNK = 16
 """So many samples' outputs are held at once."""
 SLOW_WHEN_DYNAMIC = ("Conv", "Transpose")
@@ -52,7 +50,7 @@ def prepare(source: str, target: str, options: Mapping[str, Any], progress: Prog
     large = weight_bytes(model) > LARGE
     with tempfile.TemporaryDirectory(dir=Path(target).parent.parent) as scratch:
         first = Path(scratch, "model.onnx")
-        save(_upgraded(model, max(options["opset"], OPSET)), first)
+        save(_upgraded(model, options["opset"]), first)
         del model
         chosen = {name: options[name] for name in ("skip_optimization", "skip_symbolic_shape", "auto_merge")}
         try:

@@ -29,33 +29,31 @@ OPTIONS: Mapping[str, Option] = {
     "skip_optimization": Option(bool, False),
     "skip_symbolic_shape": Option(bool, False),
     "auto_merge": Option(bool, False),
-    "opset": Option(int, 0, least=7),
+    "opset": Option(int, 13, least=13),
 }
-OF_INT8 = tuple(OPTIONS)[1:-1]
+OF_INT8 = tuple(OPTIONS)[1:]
 OF_STATIC = ("quant_format", "activation_type", "calibrate_method")
 
-EXTRA = (
-    "extra.Sigmoid.nnapi",
-    "ActivationSymmetric",
-    "ActivationRestrictedAsymmetric",
-    "WeightSymmetric",
-    "EnableSubgraph",
-    "ForceQuantizeNoInputCheck",
-    "MatMulConstBOnly",
-    "AddQDQPairToWeight",
-    "OpTypesToExcludeOutputQuantization",
-    "DedicatedQDQPair",
-    "QDQOpTypePerChannelSupportToAxis",
-    "CalibTensorRangeSymmetric",
-    "CalibMovingAverage",
-    "CalibMovingAverageConstant",
-    "CalibMaxIntermediateOutputs",
-    "CalibPercentile",
-    "UseQDQContribOps",
-    "MinimumRealRange",
-    "QDQKeepRemovableActivations",
-    "QDQDisableWeightAdjustForInt32Bias",
-)
+EXTRA: Mapping[str, Option] = {
+    "ActivationSymmetric": Option(bool),
+    "ActivationRestrictedAsymmetric": Option(bool),
+    "WeightSymmetric": Option(bool),
+    "EnableSubgraph": Option(bool),
+    "ForceQuantizeNoInputCheck": Option(bool),
+    "MatMulConstBOnly": Option(bool),
+    "AddQDQPairToWeight": Option(bool),
+    "OpTypesToExcludeOutputQuantization": Option(list),
+    "DedicatedQDQPair": Option(bool),
+    "CalibTensorRangeSymmetric": Option(bool),
+    "CalibMovingAverage": Option(bool),
+    "CalibMovingAverageConstant": Option(float),
+    "CalibMaxIntermediateOutputs": Option(int, least=1),
+    "CalibPercentile": Option(float),
+    "UseQDQContribOps": Option(bool),
+    "MinimumRealRange": Option(float),
+    "QDQKeepRemovableActivations": Option(bool),
+    "QDQDisableWeightAdjustForInt32Bias": Option(bool),
+}
 """What `extra_options` may hold. SmoothQuant is not among them: it needs a package that is no part of the image."""
 
 
@@ -79,7 +77,7 @@ def settings_of(request: BuildRequest) -> Settings:
     on_gpu = request.architecture[:1].isdigit()
     _check_precision(request, on_gpu)
     mode = _mode(request, options)
-    _check_extra(options["extra_options"] or {})
+    read(options["extra_options"] or {}, EXTRA, "extra_options.")
     if not options["activation_type"]:
         # Where bytes are multiplied by unsigned ones (VNNI), signed activations are slower.
         options["activation_type"] = "QUInt8" if request.architecture == "amd64" else "QInt8"
@@ -121,9 +119,3 @@ def _mode(request: BuildRequest, options: Mapping[str, Any]) -> str:
         if given:
             raise invalid(given[0], "is of static int8 alone; set engine.calibration, or leave it out")
     return mode
-
-
-def _check_extra(extra: Mapping[str, Any]) -> None:
-    for name in extra:
-        if name not in EXTRA:
-            raise invalid(f"extra_options.{name}", f"unknown; there are {', '.join(EXTRA)}")

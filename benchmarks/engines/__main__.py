@@ -1,0 +1,127 @@
+"""`python -m benchmarks.engines [--json]`: builds one engine by each builder that runs here, and compares.
+
+Keys: `speedup_int8` and `speedup_pt2` are the medians of the rounds' ratios of engine to file, `cached_s` the seconds
+of the second request for an engine that is there (the slower one's).
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from argosy_agent.contract.builddocuments import parse_report, request_text
+from argosy_agent.contract.builds import BuildReport, BuildRequest, BuildState, DataSource, Gate
+from argosy_agent.transfer.localfiles import digest_of
+from argosy_runtime.builder.onnxruntime.optimizing import MACHINES
+
+from .models import MOST, Subject, encoder, perceptron
+from .serving import Served, in_turns
+
+BATCH = 8
+
+
+def main() -> None:
+    """Print what was measured."""
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="argosy-engines-") as folder:
+        found = {
+            "int8": compared(perceptron(Path(folder, "int8")), Path(folder, "int8"), options),
+            "pt2": compared(encoder(Path(folder, "pt2")), Path(folder, "pt2"), options),
+        }
+    result: dict[str, Any] = {f"speedup_{name}": each["speedup"] for name, each in found.items()}
+    result["cached_s"] = max(each["cached_s"] for each in found.values())
+    result |= found
+    print(json.dumps(result, indent=1) if options.json else _table(found))
+
+
+def compared(subject: Subject, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """One engine, built, asked for again, and held beside its file."""
+    request = _request(subject, folder)
+    built = built_by(request, folder / "first")
+    known = replace(request, model=replace(request.model, digest=_digest(subject)))
+    begin = time.perf_counter()
+    cached = built_by(replace(known, gate=None), folder / "second")
+    cached_s = time.perf_counter() - begin
+    assert cached.cached
+    engine = next(Path(built.uri.removeprefix("file://")).iterdir())
+    x = np.random.default_rng(4).normal(size=(BATCH, *subject.inputs[0].dims)).astype(np.float32)
+    both = [Served(subject, subject.file), Served(subject, engine)]
+    difference = float(np.abs(both[0].answer(x) - both[1].answer(x)).max())
+    rounds = in_turns(both, x, options.rounds, options.seconds)
+    assert built.accuracy is not None
+    return {
+        "builder": built.compiler,
+        "precision": subject.precision,
+        "speedup": round(median(after / before for before, after in rounds), 2),
+        "file_per_s": round(median(before for before, _ in rounds)),
+        "engine_per_s": round(median(after for _, after in rounds)),
+        "file_bytes": subject.file.stat().st_size,
+        "engine_bytes": engine.stat().st_size,
+        "cosine_similarity": round(built.accuracy.value, 6),
+        "max_absolute_error": difference,
+        "build_s": built.seconds,
+        "cached_s": round(cached_s, 2),
+    }
+
+
+def _request(subject: Subject, folder: Path) -> BuildRequest:
+    architecture = next(name for name, machine in MACHINES.items() if machine == platform.machine())
+    return BuildRequest(
+        subject.builder,
+        architecture,
+        "benchmark",
+        (folder / "store").as_uri(),
+        DataSource(subject.file.parent.as_uri()),
+        precision=subject.precision,
+        options=subject.options,
+        inputs=subject.inputs,
+        outputs=subject.outputs,
+        max_batch_size=MOST,
+        calibration=subject.calibration,
+        gate=Gate(DataSource(subject.data.as_uri()), metric="cosine_similarity", minimum=subject.minimum),
+    )
+
+
+def _digest(subject: Subject) -> str:
+    return digest_of(subject.file.parent)
+
+
+def built_by(request: BuildRequest, workspace: Path) -> BuildReport:
+    """The report of a build, run as a Job runs it. Raises RuntimeError where there is no engine."""
+    workspace.mkdir(parents=True)
+    asked, report = workspace / "request.json", workspace / "report.json"
+    asked.write_text(request_text(request))
+    command = [sys.executable, "-m", "argosy_runtime.builder", "--log=warning", f"--request={asked}"]
+    subprocess.run([*command, f"--workspace={workspace}", f"--report-file={report}"], check=False)
+    found = parse_report(report.read_text())
+    if found.state is not BuildState.READY:
+        raise RuntimeError(f"{request.builder}: {found.failure}: {found.message}")
+    return found
+
+
+def _table(found: dict[str, dict[str, Any]]) -> str:
+    names = list(next(iter(found.values())))
+    lines = [f"| | {' | '.join(found)} |", f"|---|{'---|' * len(found)}"]
+    lines += [f"| {name} | {' | '.join(str(each[name]) for each in found.values())} |" for name in names]
+    return "\n".join(lines)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks.engines", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--rounds", type=int, default=7, help="how often each answers in turn")
+    parser.add_argument("--seconds", type=float, default=1.0, help="how long each answers in a round")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

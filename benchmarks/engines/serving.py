@@ -1,0 +1,75 @@
+"""One model file, answering through the backend that serves it, in this process."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime import backends
+from argosy_runtime.backends.contract import Call, Infer, InstanceSpec, ServerCall
+from argosy_runtime.messages import InferRequest, InferResponse
+from argosy_runtime.tensors import Tensor
+
+from .models import Subject
+
+
+class Served:
+    """An instance of the backend with one model."""
+
+    def __init__(self, subject: Subject, file: Path) -> None:
+        config = ModelConfig(name="model", backend=subject.backend, max_batch_size=16, default_model_filename=file.name)
+        for side, specs in (("input", subject.inputs), ("output", subject.outputs)):
+            for each in specs:
+                getattr(config, side).add(name=each.name, data_type=each.data_type, dims=each.dims)
+        spec = InstanceSpec(config, 1, file.parent, file.parent, "model_0", "KIND_CPU", 0)
+        self._instance = backends.resolve(subject.backend).load(spec, _Host())
+        self._output = subject.outputs[0].name
+
+    def rate(self, x: np.ndarray, seconds: float) -> float:
+        """Samples a second of requests of the batch `x`, one after the other, for so long."""
+        done, begin = 0, time.perf_counter()
+        while (spent := time.perf_counter() - begin) < seconds:
+            self.answer(x)
+            done += len(x)
+        return done / spent
+
+    def answer(self, x: np.ndarray) -> np.ndarray:
+        """The output of one request."""
+        responder = _Responder()
+        self._instance.execute([InferRequest("model", {"x": Tensor("x", "FP32", x)})], responder)
+        response = responder.response
+        assert response is not None
+        if response.error is not None:
+            raise response.error
+        return np.asarray(response.outputs[self._output].array)
+
+
+class _Responder:
+    def __init__(self) -> None:
+        self.response: InferResponse | None = None
+
+    def send(self, index: int, response: InferResponse) -> None:
+        self.response = response
+
+    def is_cancelled(self, index: int) -> bool:
+        return False
+
+    def is_paused(self, index: int) -> bool:
+        return False
+
+
+class _Host:
+    def call(self, what: Infer | ServerCall) -> Call:
+        raise NotImplementedError("these models ask nothing of their server")
+
+    def log(self, level: str, message: str) -> None:
+        pass
+
+
+def in_turns(served: Sequence[Served], x: np.ndarray, rounds: int, seconds: float) -> list[list[float]]:
+    """The rates of each, round by round, so that what else the machine does falls on all of them."""
+    for each in served:
+        each.rate(x, seconds / 4)
+    return [[each.rate(x, seconds) for each in served] for _ in range(rounds)]
