@@ -14,7 +14,7 @@ from .manifest import EngineFile, Manifest
 
 MANIFEST = "manifest.json"
 ATTEMPT = re.compile(r"[0-9a-f]{16}")
-BESIDE = re.compile(r"\.manifest\.json\.[0-9a-f]+")
+BESIDE = re.compile(r"\.[0-9a-f]{16}\.part")
 """A manifest whose writer was killed before he could give it its name."""
 KEPT = ("accuracy", "requests")
 

@@ -22,8 +22,9 @@ class Bucket:
 
     `condition`: what is done with a put that should only create: `kept`, `ignored`, or `refused` with 501. `room`:
     bytes that still go in. `refused` are answers by method, each (status, code). `troubles` are statuses for the next
-    puts. `asked` is every request: method and path. Who gets a key that begins with `held`, where that is not empty,
-    waits until `released`.
+    puts; `conflicts`: so many puts that should only create are told that another such one is under way. `asked` is
+    every request: method and path. Who gets a key that begins with `held`, where that is not empty, waits until
+    `released`.
     """
 
     name: str = "fleet"
@@ -34,6 +35,7 @@ class Bucket:
     full: tuple[int, str] = (507, "XMinioStorageFull")
     refused: dict[str, tuple[int, str]] = field(default_factory=dict)
     troubles: list[int] = field(default_factory=list)
+    conflicts: int = 0
     lose_answers: bool = False
     held: str = ""
     released: threading.Event = field(default_factory=threading.Event)
@@ -107,6 +109,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._store(key, body)
 
     def _is_refused(self, key: str) -> bool:
+        if self.bucket.conflicts:
+            self.bucket.conflicts -= 1
+            self._say(409, "ConditionalRequestConflict")
+            return True
         if self.bucket.condition == "refused":
             self._say(501, "NotImplemented")
             return True

@@ -19,7 +19,7 @@ from argosy_agent.transfer.localfiles import local_files
 from argosy_agent.transfer.sinks import bucket as bucket_sink
 
 from .bucketserver import Bucket, serving
-from .making import FILES, KEY, listing, manifest, open_at, write
+from .making import FILES, KEY, OTHER, listing, manifest, open_at, write
 
 URIS = {
     "s3": "s3://fleet/engines",
@@ -112,6 +112,16 @@ def test_an_answer_that_was_lost(cloud: Bucket, uri: str, engine: Path, tmp_path
     published = store.publish(KEY, engine, manifest())
     assert store.lookup(KEY) == published
     assert store._sink.folders(KEY) == [published.attempt]
+
+
+def test_a_conflict_is_no_loss(cloud: Bucket, engine: Path, tmp_path: Path) -> None:
+    """S3 answers 409 while another writes the same object, who may yet fail."""
+    store = open_at(URIS["s3"], tmp_path)
+    store.publish(OTHER, engine, manifest(OTHER))
+    cloud.conflicts = 2
+    published = store.publish(KEY, engine, manifest())
+    assert store.lookup(KEY) == published
+    assert cloud.conflicts == 0
 
 
 def test_what_passes_is_tried_again(cloud: Bucket, uri: str, engine: Path, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_request_counts_as_use(here: EngineStore, engine: Path, tmp_path: Path
 
 
 def test_what_a_killed_writer_left(here: EngineStore, tmp_path: Path) -> None:
-    write(tmp_path / "engines" / KEY, {f".manifest.json.{'a' * 12}": b"{", f"{'1' * 16}/.model.onnx.{'b' * 12}": b"x"})
+    write(tmp_path / "engines" / KEY, {f".{'a' * 16}.part": b"{", f"{'1' * 16}/.{'b' * 16}.part": b"x"})
     gone = list(here.collect(None, LATER))
     assert len(gone) == 2
     assert here.keys() == []

@@ -122,3 +122,11 @@ def test_wrong_names_are_refused(here: EngineStore, engine: Path) -> None:
 def test_a_scheme_that_cannot_be_written_to(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"https://host/x cannot be written to: spec.storage.engineCache.storageUri"):
         open_at("https://host/x", tmp_path)
+
+
+def test_the_longest_names(store: EngineStore, tmp_path: Path) -> None:
+    """255 bytes, which leave no room for a longer one beside."""
+    files = {"é" * 127 + "x": b"1", f"sub/{'n' * 255}": b"2"}
+    store.publish(KEY, write(tmp_path / "long", files), manifest())
+    store.fetch(KEY, tmp_path / "copy")
+    assert listing(tmp_path / "copy") == files

@@ -16,6 +16,8 @@ from .sink import Sink, Stored, UnconditionalError
 CHUNK = 8 * 2**20
 NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 """What a file system says that knows no hard links: FAT, some network and FUSE file systems."""
+UNFINISHED = ".part"
+"""The end of the hidden name that a file has until it is whole."""
 TRIES = 5
 """How often a folder is made for a file while others, who remove what is empty, take it away."""
 
@@ -114,7 +116,7 @@ class FolderSink(Sink):
     def _beside(self, name: str) -> Iterator[Path]:
         """An empty file in the folder of `name`, which is gone afterwards."""
         target = self._root / name
-        beside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}")
+        beside = target.with_name(f".{secrets.token_hex(8)}{UNFINISHED}")
         for left in reversed(range(TRIES)):
             target.parent.mkdir(parents=True, exist_ok=True)
             try:
