@@ -10,6 +10,7 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching import Batching, QueuePolicy
 from argosy.fleet.plan import Placement, ServerPlan
 
+from .engine_config import name_engine
 from .instance_groups import place
 from .sequence import sequence_batching
 from .tensors import tensor_input, tensor_output
@@ -31,7 +32,7 @@ def local_devices(placement: Placement, server: ServerPlan) -> Devices:
 def model_config(model: InferenceModel, devices: Devices, versions: Collection[int]) -> pb.ModelConfig:
     """The whole config of one model that serves `versions`.
 
-    `spec.config` has the last word, field by field.
+    `spec.config` has the last word, field by field, but on what an engine's files are called.
     """
     spec = model.spec
     config = pb.ModelConfig(
@@ -48,6 +49,7 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
         config.sequence_batching.CopyFrom(sequence_batching(spec.sequence))
     place(config, spec, devices.gpus, devices.instances)
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
+    name_engine(config, model, versions)
     return config
 
 

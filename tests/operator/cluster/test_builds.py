@@ -94,8 +94,10 @@ HALF = BuildReport(BuildState.BUILDING, percent=40)
 def test_a_job_whose_pod_has_no_node_yet_holds_the_gpus_that_it_was_made_for() -> None:
     (view,) = build_views([of_job(job())], []).values()
     assert (view.observed.node, view.observed.gpus, view.observed.job) == ("node-2", (1,), JobState.ACTIVE)
+    assert not view.observed.counted
     (view,) = build_views([of_job(job())], [pod({"phase": "Running"})]).values()
-    assert (view.observed.node, view.observed.gpus, view.runs) == ("node-1", (), True)
+    assert (view.observed.node, view.observed.gpus, view.observed.counted) == ("node-1", (1,), True)
+    assert view.runs
     (view,) = build_views([], [pod({"phase": "Running"}, deletionTimestamp="2026-01-01T00:00:09Z")]).values()
     assert (view.observed.job, view.runs) == (JobState.ABSENT, False)
 

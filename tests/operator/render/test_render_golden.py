@@ -2,15 +2,19 @@
 
 import os
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from argosy.api.documents import parse_documents
 from argosy.cli.nodes import read_nodes
+from argosy.fleet.builds.observed import ObservedBuild
+from argosy.fleet.builds.plan import PlannedBuild
 from argosy.reconcile import reconcile
-from argosy.snapshot import FleetSnapshot
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
+from argosy_agent.contract.builds import BuildReport, BuildState
 from argosy_runtime.modelconfig import check_structure, normalize, parse_text
 
 CASES = sorted(path for path in (Path(__file__).parents[2] / "data" / "render").iterdir() if path.is_dir())
@@ -22,7 +26,10 @@ def rendered(case: Path) -> dict[str, str]:
     resources, problems = parse_documents((case / "input" / "all.yaml").read_text(), "all.yaml")
     assert problems == []
     nodes = read_nodes(case / "input" / "nodes.yaml")
-    outcome = reconcile(FleetSnapshot(tuple(resources), nodes), NOW)
+    snapshot = FleetSnapshot(tuple(resources), nodes)
+    outcome = reconcile(snapshot, NOW)
+    built = {key: PoolSnapshot(builds=dict(map(ready, builds))) for key, builds in outcome.builds.items()}
+    outcome = reconcile(replace(snapshot, pools=built), NOW)
     assert [str(problem) for problem in outcome.problems] == []
     found: dict[str, str] = {}
     for repository in (step.repository for steps in outcome.steps.values() for step in steps):
@@ -33,6 +40,13 @@ def rendered(case: Path) -> dict[str, str]:
                 words = (source.uri, source.digest, source.filename)
                 found[f"{folder}/{version}.source"] = " ".join(word or "-" for word in words) + "\n"
     return found
+
+
+def ready(build: PlannedBuild) -> tuple[str, ObservedBuild]:
+    """The build, as it is observed once its engine is there."""
+    request = build.request
+    uri = f"{request.store}/{request.architecture}/{PurePosixPath(request.model.uri).name}"
+    return build.name, ObservedBuild(build.name, BuildReport(BuildState.READY, uri=uri, digest=f"sha256:{'0' * 64}"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -16,8 +16,10 @@ from argosy.fleet.demand.model_files import declared_sources
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.render.configrules import check_rendered
 from argosy.render.configtext import config_text
+from argosy.render.engine_config import POD_REPOSITORY
 from argosy.render.ensemble_config import ensemble_config
 from argosy.render.model_config import Devices, local_devices, model_config, overlay
+from argosy.render.workloads.volumes import REPOSITORY
 from argosy_agent.contract import RenderedModel, VersionSource, in_load_order
 from argosy_runtime.modelconfig import check_structure, normalize
 
@@ -206,3 +208,7 @@ def test_an_ensembles_config_and_bound_are_rendered_and_checked() -> None:
     assert {each.path for each in check_rendered([declared.model("m"), wrong])} == {
         "spec.config.model_metrics.metric_control[0]"
     }
+
+
+def test_an_engines_path_is_where_a_server_has_its_repository() -> None:
+    assert POD_REPOSITORY == REPOSITORY

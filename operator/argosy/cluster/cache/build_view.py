@@ -36,10 +36,15 @@ class BuildView:
             return ObservedBuild(self.name, self.report)
         failed = self.job.state is JobState.ACTIVE and self.failure is not None
         state = JobState.FAILED if failed else self.job.state
-        # What a Pod holds is counted with all Pods that hold GPUs.
-        gpus = self.job.gpus if state is JobState.ACTIVE and not self.node else ()
         return ObservedBuild(
-            self.name, self.report, state, self.node or self.job.node, gpus, self.trouble, self.failure
+            name=self.name,
+            report=self.report,
+            job=state,
+            node=self.node or self.job.node,
+            gpus=self.job.gpus,
+            counted=bool(self.node),  # with all Pods that hold GPUs
+            trouble=self.trouble,
+            failure=self.failure,
         )
 
 

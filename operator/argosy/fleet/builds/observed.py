@@ -28,9 +28,9 @@ _OF_JOBS = {
 class ObservedBuild:
     """One build, by `BuildRequest.name`. A `report` that is final is the last word, whatever the Job does.
 
-    `node` is where it runs or is to run; `gpus` are those of the node that it holds and that the snapshot's nodes do
-    not show as withheld: none where its Pod is counted among those that hold GPUs already. `trouble` says in words why
-    it does not run. `failure` and `trouble` say why its Job FAILED, where the build itself could not.
+    `node` is where it runs or is to run, `gpus` are those of the node that were planned for it; `counted`: the nodes
+    of the snapshot show them as withheld, for its Pod is one of those that hold GPUs. `trouble` says in words why it
+    does not run. `failure` and `trouble` say why its Job FAILED, where the build itself could not.
     """
 
     name: str
@@ -40,6 +40,7 @@ class ObservedBuild:
     gpus: tuple[int, ...] = ()
     trouble: str = ""
     failure: BuildFailure | None = None
+    counted: bool = False
 
     @property
     def is_over(self) -> bool:

@@ -28,7 +28,7 @@ def withhold(
     nodes: Iterable[Node], builds: Iterable[ObservedBuild], servers: Iterable[CurrentServer]
 ) -> tuple[Node, ...]:
     """The nodes, on which the GPUs that running builds hold say so. Servers keep what they have."""
-    running = [each for each in builds if each.job is JobState.ACTIVE and not each.is_over]
+    running = [each for each in builds if each.job is JobState.ACTIVE and not each.is_over and not each.counted]
     served = devices(servers) if running else set()
     held = {(each.node, gpu): each.name for each in running for gpu in each.gpus if (each.node, gpu) not in served}
     return tuple(replace(node, gpus=tuple(_withheld(node, gpu, held) for gpu in node.gpus)) for node in nodes)

@@ -1,0 +1,43 @@
+"""What a model's config says where an engine serves in place of its files: what its file is called, and where it is.
+
+`spec.config` names the files that the model comes as; of these nothing is left in an engine's folder.
+"""
+
+from collections.abc import Collection
+
+from tritonclient.grpc import model_config_pb2 as pb
+
+from argosy.api.engine.engine import Builder
+from argosy.api.inferencemodel import InferenceModel
+
+ENGINE_FILES = {Builder.TENSORRT: "model.plan", Builder.AOTINDUCTOR: "model.pt2"}
+"""What a builder calls the file that it makes, where it is not the name that the model's own file has."""
+PLATFORMS = {Builder.AOTINDUCTOR: "torch_aoti"}
+"""What Triton tells the kinds of one backend's files apart by."""
+POD_REPOSITORY = "/models/repository"
+"""Where a server's Pod has its repository."""
+ENGINE_PATH, BATCHING = "gpt_model_path", "gpt_model_type"
+"""What NVIDIA's backend for TensorRT-LLM reads: the engine's folder, an absolute path, and how requests are joined."""
+
+
+def name_engine(config: pb.ModelConfig, model: InferenceModel, versions: Collection[int]) -> None:
+    """Write where the engine is that serves a model, of so many versions the newest where one path has to do.
+
+    A parameter that `spec.config` sets stays.
+    """
+    engine = model.spec.engine
+    if engine is None:
+        return
+    if engine.builder is Builder.TENSORRT_LLM:
+        config.ClearField("default_model_filename")
+        _parameter(config, BATCHING, "inflight_fused_batching")
+        if versions:
+            _parameter(config, ENGINE_PATH, f"{POD_REPOSITORY}/{model.served_name}/{max(versions)}")
+    elif engine.builder in ENGINE_FILES:
+        config.default_model_filename = ENGINE_FILES[engine.builder]
+        config.platform = PLATFORMS.get(engine.builder, config.platform)
+
+
+def _parameter(config: pb.ModelConfig, name: str, value: str) -> None:
+    if name not in config.parameters:
+        config.parameters[name].string_value = value
