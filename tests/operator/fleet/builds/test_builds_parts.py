@@ -20,7 +20,7 @@ from tests.operator.fleet.builds.simulated_builds import (
 )
 from tests.operator.fleet.simulated_cluster import POOL
 
-from argosy.api import ConditionType, InferenceModel, ServingPool
+from argosy.api import ConditionType, InferenceModel, Resource, ServingPool
 from argosy.fleet.builds.failures import WAYS_OUT, failure_message
 from argosy.fleet.builds.observed import JobState, ObservedBuild
 from argosy.fleet.builds.requests import requests
@@ -193,7 +193,7 @@ def test_what_fails_on_one_architecture_serves_on_the_other() -> None:
 def test_what_no_longer_fits_beside_a_form_that_is_held_back_gives_way_too() -> None:
     tensors = {"inputs": [{"name": "Z", "dataType": "TYPE_FP32", "dims": [1]}]}
     before = accept([pool(), built("m"), declared.ensemble("e", "m")], [], {}, check_together)
-    last = {each.identity: each for each in before.valid}
+    last: dict[str, Resource] = {each.identity: each for each in before.valid}
     steps = [{"model": "m", "inputs": {"Z": "T0"}, "outputs": {"Y": "T1"}}]
     now = accept([pool(), built("m", 2, **tensors), declared.ensemble("e", "m", steps=steps)], [], last, check_together)
     assert now.problems == ()
@@ -203,7 +203,7 @@ def test_what_no_longer_fits_beside_a_form_that_is_held_back_gives_way_too() -> 
 
 
 def test_a_form_that_fits_no_longer_is_not_gone_back_to() -> None:
-    last = {each.identity: each for each in (built("m"),)}
+    last: dict[str, Resource] = {each.identity: each for each in (built("m"),)}
     now = accept([declared.pool(), declared.model("m", 2)], [], last, check_together)
     held = hold_back(now, ["InferenceModel default/m"], last, check_together)
     assert held.held == frozenset()
