@@ -13,9 +13,11 @@ from typing import Any
 import httpx
 import numpy as np
 import numpy.typing as npt
+import onnx
 import onnxruntime
 import psutil
 import pytest
+from onnx import numpy_helper
 from tests.acceptance.running import REAL, Starter, Up, Workspace, environment, free_ports
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
@@ -125,6 +127,45 @@ def test_ctrl_c_ends_a_build_and_leaves_nothing_half_written(up: Starter) -> Non
     assert not builders(up.workspace)
     assert not list(up.workspace.state.rglob("*.partial"))
     assert not list((up.workspace.state / "engines").rglob("manifest.json"))
+
+
+def test_a_model_that_changes_under_its_name_is_built_anew_while_its_engine_serves(
+    up: Starter, scans: tuple[Arrays, Arrays]
+) -> None:
+    images, _ = scans
+    run = up()
+    key = until_ready(run)["key"]
+    before = scores(run, images[:64])
+    path = up.workspace.manifests / "models" / "digits.onnx"
+    model = onnx.load(path)
+    (bias,) = (each for each in model.graph.initializer if each.name == "bias2")
+    bias.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(bias) + 1, "bias2"))
+    beside = path.with_name(".digits.onnx")
+    onnx.save(model, beside)
+    beside.replace(path)
+    answers: list[Arrays] = []
+
+    def is_rebuilt() -> bool:
+        answers.append(scores(run, images[:64]))
+        (engine,) = run.statuses()["digits"]["engines"]
+        return bool(engine["key"] not in ("", key) and run.condition("digits").get("status") == "True")
+
+    until(run, is_rebuilt)
+    after = scores(run, images[:64])
+    assert np.array_equal(answers[0], before)
+    assert all(np.array_equal(each, before) or np.array_equal(each, after) for each in answers)
+    assert np.allclose(after, before + 1, atol=0.5)
+
+
+def test_a_build_goes_on_after_argosy_up_was_killed(up: Starter) -> None:
+    run = up()
+    (left,) = until(run, lambda: builders(up.workspace)[:1])
+    run.process.kill()
+    run.process.wait()
+    again = up()
+    until_ready(again)
+    assert not left.is_running()
+    assert not builders(up.workspace)
 
 
 def test_the_network_is_what_the_script_trains(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class LocalBuild:
     def look(self, now: float) -> None:
         """Take note of what became of it, and of files that changed under it. Blocks for a moment at most."""
         if self._process is None:
-            if self._report is not None and self._is_stale():
+            if (self._report is not None or self._failure is not None) and self._is_stale():
                 self._forget()
             return
         overdue = self.planned.timeout and now - self._started > self.planned.timeout / 1000 + OVERDUE_S

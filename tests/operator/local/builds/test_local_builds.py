@@ -153,6 +153,15 @@ async def test_a_builder_that_goes_on_crashing_fails_with_its_last_words(builds:
     assert "a word before the end" in found.trouble
 
 
+@pytest.mark.parametrize("does", ["crash", "fail"])
+async def test_a_failed_build_is_tried_again_when_its_files_change(builds: LocalBuilds, model: Path, does: str) -> None:
+    one, loop = planned(model, does=does), Loop(builds)
+    await loop.until(is_over(one), one)
+    edit(model)
+    assert not (await loop.round(one))[one.name].is_over
+    assert builds.is_busy
+
+
 async def test_a_failure_is_final_until_the_next_up(builds: LocalBuilds, model: Path, tmp_path: Path) -> None:
     one = planned(model, does="fail")
     found = (await Loop(builds).until(is_over(one), one))[one.name]
