@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from argosy.local.fleet import Listening, LocalFleet
 from argosy.local.machine import this_machine
-from argosy.local.ports import PortInUseError, Ports
+from argosy.local.servers.fleet import Listening, LocalFleet
+from argosy.local.servers.ports import PortInUseError, Ports
 from argosy.local.state import DEFAULT_STATE, StateFolder, StateInUseError
 from argosy.local.supervisor import Goal, InvalidManifestsError, Supervisor
 from argosy.local.view import view_for

@@ -18,7 +18,7 @@ from argosy.api.values.storage import ModelStorage
 from argosy.api.yamltext import YamlTextError, read_documents
 from argosy_agent.transfer.localfiles import is_file, local_path
 
-from .server import ServerSettings
+from .servers.server import ServerSettings
 
 SUFFIXES = (".yaml", ".yml")
 

@@ -25,7 +25,6 @@ from argosy_agent.contract.builds import ModelShape
 
 from .builds.compilers import installed_compilers
 from .builds.runner import LocalBuilds
-from .fleet import LocalFleet
 from .manifests import (
     SUFFIXES,
     Manifests,
@@ -36,6 +35,7 @@ from .manifests import (
     without_effect,
 )
 from .rates import Meter, reading
+from .servers.fleet import LocalFleet
 from .shapes import local_shapes
 from .snapshot import all_ready, any_stalled, documents, remembered, rows, stamped
 from .state import StateFolder

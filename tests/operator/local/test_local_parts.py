@@ -17,10 +17,10 @@ from argosy.cli.render import render
 from argosy.local.export import MARKER, NotOursError, export
 from argosy.local.machine import cpu_node, joined, visible
 from argosy.local.manifests import for_this_machine, read_manifests, settings, without_effect
-from argosy.local.ports import PortInUseError, Ports, check_free, next_free
 from argosy.local.printing import age, definition_of, find, table
 from argosy.local.rates import Meter, Rate, Reading, rates, reading
-from argosy.local.server import Command
+from argosy.local.servers.ports import PortInUseError, Ports, check_free, next_free
+from argosy.local.servers.server import Command
 from argosy.local.snapshot import documents as resource_documents
 from argosy.local.snapshot import remembered, stamped
 from argosy.local.state import StateFolder, StateInUseError

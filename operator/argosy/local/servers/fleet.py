@@ -10,6 +10,9 @@ from typing import Any
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Node, ServerReport
 from argosy.fleet.plan import ServerPlan
+from argosy.local.process import LocalProcess, stop
+from argosy.local.state import StateFolder
+from argosy.local.view import ServerRow
 from argosy.reconcile import Outcome
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository
@@ -18,10 +21,7 @@ from argosy_agent.sync.control import Tally
 
 from .managed import ManagedServer
 from .ports import Ports, next_free
-from .process import LocalProcess, stop
 from .server import EXIT_TIMEOUT_S, PROGRAM, Command, ServerSettings, left_ports
-from .state import StateFolder
-from .view import ServerRow
 
 Key = tuple[PoolKey, str]
 """Pool and server."""

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 from argosy.fleet.facts import ServerReport
+from argosy.local.process import LocalProcess, stop
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.folder.repository import RepositoryFolder
@@ -12,7 +13,6 @@ from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import Control, ControlError, Tally
 
 from .ports import PortInUseError, check_free
-from .process import LocalProcess, stop
 from .server import EXIT_TIMEOUT_S, Command
 
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 1.0, 30.0
