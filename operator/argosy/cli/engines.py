@@ -84,7 +84,11 @@ def collect_engines(
     store: Store = "",
     pvc_root: PvcRoot = Path("/pvc"),
     older_than: Annotated[
-        str, typer.Option("--older-than", help="What was built or asked for since then stays: as 12h, 30d.")
+        str,
+        typer.Option(
+            "--older-than",
+            help="What was written or asked for since then stays: more than a build takes, as 30d.",
+        ),
     ] = "30d",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
 ) -> None:

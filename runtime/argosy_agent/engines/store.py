@@ -3,6 +3,7 @@
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from .manifest import Manifest, without_credentials
 
 KEY = re.compile(r"[0-9a-f]{32}")
 """What `engine_key` makes: whatever else lies in a store is somebody else's, and is left alone."""
+LOOKERS = 8
+"""How many keys are looked at at once: each takes several requests."""
 PHASE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -150,8 +153,8 @@ class EngineStore:
 
     def held(self) -> Iterator[Held]:
         """All that is kept, half or broken too, key by key; files are told by name and size, and not read."""
-        for key in self.keys():
-            yield self.inspect(key)
+        with ThreadPoolExecutor(LOOKERS, "look") as pool:
+            yield from pool.map(self.inspect, self.keys())
 
     def inspect(self, key: str) -> Held:
         """What is kept under one key."""
@@ -184,8 +187,8 @@ class EngineStore:
 
         Without `remove` only says what would go.
         """
-        for held in self.held():
-            found = garbage((held,), is_used, before)
+        for key in self.keys():
+            found = garbage((self.inspect(key),), is_used, before)
             for engine in found.engines:
                 if remove:
                     self.remove(engine.key)
