@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from e2e.cluster import ClusterError, ClusterUnavailableError, binaries, images, node, packages
 from e2e.cluster.policy import Machine, Verdict, verdict
-from tests.peers import perf_analyzer, s3, triton
+from tests.peers import perf_analyzer, s3, tensorrt_lean, triton
 from tests.peers.cache import PeerUnavailableError
 
 
@@ -37,6 +37,8 @@ def _all() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "S3 server", s3.install
     yield "tritonserver", triton.install
     yield "perf_analyzer", perf_analyzer.install
+    for release in tensorrt_lean.RELEASES:
+        yield f"TensorRT's lean runtime {release}", lambda release=release: tensorrt_lean.tensorrt_lean(release)
     yield "Kubernetes' control plane", binaries.find
     yield "a node's programs", lambda: node.check_possible(binaries.find(*binaries.NODE))
     yield "base image", images.ensure_base

@@ -36,10 +36,15 @@ TENSORRT: dict[str, Option] = {
     "weight_streaming": flag("Weights may stay in the host's memory.", default="false"),
     "strict_nans": flag("Not-a-numbers are kept as they are.", default="false"),
     "profiling_verbosity": choice(
-        "What profilers are told.", "LAYER_NAMES_ONLY", "DETAILED", "NONE", default="LAYER_NAMES_ONLY"
+        "What profilers are told.",
+        "LAYER_NAMES_ONLY",
+        "DETAILED",
+        "NONE",
+        default="DETAILED where a precision is read back, else LAYER_NAMES_ONLY",
     ),
     "strongly_typed": flag(
-        "Types are those of the ONNX file, and precision changes nothing.", default="true from TensorRT 11 on"
+        "Types are those of the ONNX file; a lower precision is made in the file, by ModelOpt.",
+        default="true from TensorRT 11 on",
     ),
     "precision_constraints": choice("How strictly the file's own types are kept.", "none", "prefer", "obey"),
     "calibrator": choice(

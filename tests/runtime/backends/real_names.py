@@ -1,0 +1,55 @@
+"""Run by a test with the path of the real bindings: what they have, as JSON."""
+
+import json
+import re
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import tensorrt_lean_bindings as real  # type: ignore[import-not-found]
+
+CLASSES = ("Runtime", "ICudaEngine", "IExecutionContext")
+
+
+class Allocator(real.IOutputAllocator):  # type: ignore[misc]
+    """Its methods are there to be written, so that one can be made says that it may be a base."""
+
+    def __init__(self) -> None:
+        real.IOutputAllocator.__init__(self)
+
+
+class Log(real.ILogger):  # type: ignore[misc]
+    """Likewise."""
+
+    def __init__(self) -> None:
+        real.ILogger.__init__(self)
+
+
+def arguments(method: object) -> list[str] | None:
+    """The names of a method's arguments, of its first form; None where the binding does not tell."""
+    text = str(method.__doc__ or "")
+    found = re.search(r"\(self: [\w.:]+(?:, )?(.*?)\) ->", text)
+    return None if found is None else re.findall(r"(?:^|, )(\w+): ", found[1])
+
+
+print(
+    json.dumps(
+        {
+            "version": real.__version__,
+            "classes": {
+                name: {
+                    each: arguments(getattr(getattr(real, name), each))
+                    for each in dir(getattr(real, name))
+                    if not each.startswith("_")
+                }
+                for name in CLASSES
+            },
+            "enums": {
+                name: sorted(getattr(real, name).__members__)
+                for name in dir(real)
+                if hasattr(getattr(real, name), "__members__")
+            },
+            "severities": [getattr(real.ILogger, name).name for name in ("INTERNAL_ERROR", "ERROR", "WARNING")],
+            "made": [bool(Allocator()), bool(Log())],
+        }
+    )
+)

@@ -1,0 +1,58 @@
+"""The stand-in of TensorRT has no name and no argument that the real bindings have not."""
+
+import inspect
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.starting import give_up
+from tests.peers.cache import PeerUnavailableError
+from tests.peers.tensorrt_lean import RELEASES, tensorrt_lean
+from tests.runtime.backends.plans import trt
+
+__all__ = ["trt"]
+
+REAL = Path(__file__).with_name("real_names.py")
+
+
+@pytest.fixture(params=RELEASES)
+def real(request: pytest.FixtureRequest) -> Any:
+    """What the real bindings of a release say of themselves."""
+    try:
+        folder = tensorrt_lean(request.param)
+    except PeerUnavailableError as error:
+        give_up(f"TensorRT's lean runtime {request.param} cannot be had from PyPI: {error}")
+    done = subprocess.run([sys.executable, str(REAL), str(folder)], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found["version"] == request.param
+    return found
+
+
+def test_every_name_and_argument_is_theirs(trt: Any, real: Any) -> None:
+    compared = 0
+    for name, methods in real["classes"].items():
+        ours = getattr(trt, name)
+        for each in [each for each in vars(ours) if not each.startswith("_")]:
+            assert each in methods, f"{name}.{each}"
+            arguments = methods[each]
+            if arguments is not None and inspect.isfunction(getattr(ours, each)):
+                assert list(inspect.signature(getattr(ours, each)).parameters)[1:] == arguments, f"{name}.{each}"
+                compared += 1
+    assert compared >= 15
+
+
+def test_what_the_backend_sets_and_extends_is_there(real: Any) -> None:
+    assert "engine_host_code_allowed" in real["classes"]["Runtime"]
+    assert real["severities"] == ["INTERNAL_ERROR", "ERROR", "WARNING"]
+    assert real["made"] == [True, True]
+
+
+def test_every_member_of_an_enumeration_is_theirs(trt: Any, real: Any) -> None:
+    trt.become(real["version"])
+    shared = [name for name in real["enums"] if hasattr(trt, name)]
+    assert {"DataType", "TensorIOMode", "TensorLocation", "ExecutionContextAllocationStrategy"} <= set(shared)
+    for name in shared:
+        assert set(getattr(trt, name).__members__) <= set(real["enums"][name]), name
