@@ -121,10 +121,32 @@ class ModelCache(ApiModel):
     )
 
 
+_READ_ONLY = ("hf", "oci", "http", "https")
+_READ_ONLY_CEL = [f"self.storageUri.startsWith('{scheme}:')" for scheme in _READ_ONLY]
+
+
+def _can_be_written_to(cache: "EngineCache") -> Iterator[Fault]:
+    scheme = cache.storage_uri.partition(":")[0]
+    if scheme in _READ_ONLY:
+        message = (
+            f"{scheme} is only read from, and engines are written; name a folder in s3, gs, az, abfss, pvc or file"
+        )
+        yield Fault(message, ("storageUri",))
+
+
 class EngineCache(ApiModel):
     """Where built engines are kept for all."""
 
     storage_uri: StorageUri = Field(description="The folder of the engines: s3, gs, az, abfss, pvc or file.")
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("storage_uri",),
+            _can_be_written_to,
+            cel=f"!({' || '.join(_READ_ONLY_CEL)})",
+            says="engines can be kept in s3, gs, az, abfss, pvc or file",
+        ),
+    )
 
 
 class Storage(ApiModel):

@@ -224,7 +224,9 @@ class EnsembleStatus(ResourceStatus):
 class GpuHolder(StatusPart):
     """Who else holds GPUs of the pool's nodes."""
 
-    holder: str = Field(description="Who: Pod namespace/name, ServingPool namespace/name, or MIG.")
+    holder: str = Field(
+        description="Who: Pod namespace/name, ServingPool namespace/name, a build of an engine, or MIG."
+    )
     gpus: Int = Field(default=0, ge=0, description="How many GPUs it holds.")
 
 

@@ -117,6 +117,11 @@ BREAKING = [
     ("Ensemble", {"minReplicas": 2, "maxReplicas": 1}, "maxReplicas is at least minReplicas"),
     ("ServingPool", {"minServers": 4}, "maxServers is at least minServers"),
     ("ServingPool", {"runtime.args": ["--id=a", "--http-port=1"]}, "args has a flag that Argosy sets itself"),
+    (
+        "ServingPool",
+        {"storage.engineCache": {"storageUri": "hf://b/e"}},
+        "engines can be kept in s3, gs, az, abfss, pvc or file",
+    ),
     ("ServingPool", {"tolerations.0.value": "x"}, "operator Exists takes no value, and Equal needs a key"),
 ]
 

@@ -46,6 +46,9 @@ _READY = Column("Ready", _condition("Ready"), description="Whether it serves wha
 _REASON = Column("Reason", _condition("Ready", "reason"), description="Why, or why not.")
 _POOL = Column("Pool", ".spec.poolRef.name", description="The pool that serves it.")
 _URL = Column("URL", ".status.url", description="Where requests go.", priority=1)
+_ENGINE = Column(
+    "Engine", _condition("EngineReady", "reason"), description="How far the engines are that it asks for.", priority=1
+)
 _MESSAGE = Column("Message", _condition("Ready", "message"), description="Why, in a sentence.", priority=1)
 _AGE = Column("Age", ".metadata.creationTimestamp", "date", "Time since its creation.")
 _VERSION = Column("Version", ".status.activeVersion", "integer", "The version that most requests reach.")
@@ -67,6 +70,7 @@ DEFINITIONS = (
             _VERSION,
             _REPLICAS,
             _AVAILABLE,
+            _ENGINE,
             _URL,
             _MESSAGE,
             _AGE,

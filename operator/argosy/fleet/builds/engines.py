@@ -35,6 +35,11 @@ class AskedEngine:
     former: EngineFiles | None = None
 
     @property
+    def name(self) -> str:
+        """The build's, which is the request's."""
+        return self.build.name
+
+    @property
     def architecture(self) -> str:
         """What it is compiled for."""
         return self.request.architecture
@@ -144,7 +149,8 @@ class EngineFacts:
     ) -> Iterator[AskedEngine]:
         for architecture in sorted(set(architectures) - {""}):
             for version, request in requests(model, self.pool, architecture, self.image).items():
-                build = self.builds.get(request.name) or ObservedBuild(request.name)
+                name = request.name
+                build = self.builds.get(name) or ObservedBuild(name)
                 former = formers.get((version, architecture, request_digest(request)))
                 yield AskedEngine(version, request, build, former)
 

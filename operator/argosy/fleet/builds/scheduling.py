@@ -38,7 +38,12 @@ def _withheld(node: Node, gpu: Gpu, held: Mapping[Device, str]) -> Gpu:
     build = held.get((node.name, gpu.index))
     if build is None or gpu.is_cpu or (gpu.withheld_by and not gpu.reclaimable):
         return gpu
-    return replace(gpu, withheld_by=f"build {build}", reclaimable=False)
+    return replace(gpu, withheld_by=held_by(build), reclaimable=False)
+
+
+def held_by(build: str) -> str:
+    """What a GPU says of the build that holds it."""
+    return f"build {build}"
 
 
 def plan_builds(
@@ -58,11 +63,13 @@ class _Scheduler:
     def planned(self, engines: PoolEngines) -> tuple[PlannedBuild, ...]:
         asked: dict[str, list[_Asked]] = {}
         for each in engines.asked:
-            asked.setdefault(each[1].request.name, []).append(each)
+            asked.setdefault(each[1].name, []).append(each)
         found = {name: _planned(owners) for name, owners in asked.items()}
         if engines.facts.pool.spec.suspend:
             return tuple(_stopped(found[name]) for name in sorted(found))
-        running = {name: each for name, each in found.items() if each.start and _stands(each, engines)}
+        running = {
+            name: each for name, each in found.items() if each.start and self._stands(each, asked[name], engines)
+        }
         waiting = [name for name, each in found.items() if not each.is_over and name not in running]
         turns = _turns(engines.asked, running)
         cpu_slots = CPU_BUILDS - sum(not each.gpus for each in running.values())
@@ -70,6 +77,14 @@ class _Scheduler:
             found[name] = self._begun(replace(found[name], start=False, node="", gpus=()), engines, cpu_slots)
             cpu_slots -= found[name].start and not found[name].gpus
         return tuple(found[name] for name in sorted(found))
+
+    def _stands(self, build: PlannedBuild, asked: Sequence[_Asked], engines: PoolEngines) -> bool:
+        """Whether what a build is bound to is there for it: not where somebody took its GPUs before it had them."""
+        node = engines.facts.nodes.every.get(build.node)
+        if not build.gpus or (node is not None and asked[0][1].build.counted):
+            return True
+        others = {gpu.index for gpu in node.gpus if gpu.withheld_by not in ("", held_by(build.name))} if node else set()
+        return node is not None and not any(gpu in others or (build.node, gpu) in self.taken for gpu in build.gpus)
 
     def _begun(self, build: PlannedBuild, engines: PoolEngines, cpu_slots: int) -> PlannedBuild:
         """The build where it may run now, or what it waits for."""
@@ -127,11 +142,6 @@ def _stopped(build: PlannedBuild) -> PlannedBuild:
     return build if build.is_over else replace(build, start=False, node="", gpus=(), waits=_SUSPENDED)
 
 
-def _stands(build: PlannedBuild, engines: PoolEngines) -> bool:
-    """Whether the node is there that a build is bound to."""
-    return not build.gpus or build.node in engines.facts.nodes.every
-
-
 def _turns(asked: Iterable[_Asked], running: Mapping[str, PlannedBuild]) -> dict[str, tuple[int, str, str]]:
     """When it is each build's turn: by how many of its model's are before it, then by the model's age."""
     of_models: dict[str, list[_Asked]] = {}
@@ -150,6 +160,6 @@ def _ranked(
 ) -> Iterator[tuple[InferenceModel, str, int]]:
     """Each model's builds with their ranks: those that run, and then by version and architecture."""
     for asked in of_models:
-        names = {(each.request.name not in running, each.version, each.request.name) for _, each in asked}
+        names = {(each.name not in running, each.version, each.name) for _, each in asked}
         for rank, (_, _, name) in enumerate(sorted(names)):
             yield asked[0][0], name, rank

@@ -45,7 +45,7 @@ def engine_statuses(model: InferenceModel, progress: PoolProgress) -> tuple[Engi
         for each in form.asked:
             status = _status(each, each.version in served.get(each.architecture, {}), progress.builds, form)
             if status.serving or form is engines.declared:
-                found.setdefault((each.version, each.architecture, each.request.name), status)
+                found.setdefault((each.version, each.architecture, each.name), status)
     return tuple(sorted(found.values(), key=lambda each: (not each.serving, -each.version, each.architecture)))
 
 
@@ -171,7 +171,7 @@ def _told(engine: AskedEngine, builds: Mapping[str, PlannedBuild]) -> str:
 
 def _reason(engine: AskedEngine, builds: Mapping[str, PlannedBuild]) -> str:
     """Why an engine is not ready, or how far it is."""
-    build, planned = engine.build, builds.get(engine.request.name)
+    build, planned = engine.build, builds.get(engine.name)
     if engine.state is BuildState.FAILED:
         return bounded(failure_message(build), _MESSAGE)
     if engine.state is BuildState.PENDING:
@@ -190,7 +190,7 @@ def _status(engine: AskedEngine, serving: bool, builds: Mapping[str, PlannedBuil
         architecture=engine.architecture,
         state=engine.state,
         serving=serving,
-        build=engine.request.name,
+        build=engine.name,
         phase=said.phase if runs else "",
         percent=100 if ready else min(100, said.percent) if runs else 0,
         last_line=bounded(said.line, _LINE) if runs or engine.state is BuildState.FAILED else "",

@@ -18,14 +18,16 @@ from tests.operator.fleet.builds.simulated_builds import (
     says,
     status,
 )
-from tests.operator.fleet.simulated_cluster import POOL
+from tests.operator.fleet.simulated_cluster import POOL, START
 
-from argosy.api import ConditionType, InferenceModel, Resource, ServingPool
+from argosy.api import ConditionType, InferenceModel, Resource, ServingPool, parse_body
 from argosy.fleet.builds.failures import WAYS_OUT, failure_message
 from argosy.fleet.builds.observed import JobState, ObservedBuild
 from argosy.fleet.builds.requests import requests
 from argosy.fleet.validation.accept import accept, hold_back
+from argosy.reconcile import reconcile
 from argosy.render.configrules import check_together
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract.builddocuments import parse_request, request_text
 from argosy_agent.contract.builds import (
     BuildFailure,
@@ -208,3 +210,58 @@ def test_a_form_that_fits_no_longer_is_not_gone_back_to() -> None:
     held = hold_back(now, ["InferenceModel default/m"], last, check_together)
     assert held.held == frozenset()
     assert held.valid == now.valid
+
+
+def test_a_build_whose_gpu_somebody_took_before_it_had_it_goes_elsewhere() -> None:
+    fleet = Fleet((hopper("a"), hopper("b")), stuck=True)
+    resources = [pool(), built("m")]
+    (build,) = fleet.tick(resources).builds[POOL]
+    held = {node.name: node for node in fleet.nodes}
+    taken = replace(held[build.node].gpus[0], withheld_by="ServingPool default/other")
+    held[build.node] = replace(held[build.node], gpus=(taken,))
+    fleet.nodes = tuple(held.values())
+    (moved,) = fleet.tick(resources).builds[POOL]
+    assert moved.start
+    assert {build.node, moved.node} == {"a", "b"}
+
+
+def test_a_build_whose_pod_is_counted_already_keeps_its_place_and_is_withheld_once() -> None:
+    nodes = (hopper("a", 2),)
+    fleet = Fleet(nodes, stuck=True)
+    (build,) = fleet.tick([pool(), built("m")]).builds[POOL]
+    pod = replace(nodes[0].gpus[1], withheld_by="Pod default/p-build-x")
+    seen = ObservedBuild(build.name, None, JobState.ACTIVE, "a", build.gpus, counted=True)
+    snapshot = FleetSnapshot(
+        (pool(), built("m")),
+        (replace(nodes[0], gpus=(nodes[0].gpus[0], pod)),),
+        {POOL: PoolSnapshot(builds={build.name: seen})},
+        build_image=fleet.image,
+    )
+    outcome = reconcile(snapshot, START)
+    (again,) = outcome.builds[POOL]
+    assert (again.start, again.node, again.gpus) == (True, "a", build.gpus)
+    assert outcome.plan.pools[0].withheld == {"Pod default/p-build-x": 1}
+
+
+@pytest.mark.parametrize("scheme", ["hf", "oci", "http", "https"])
+def test_engines_are_not_kept_where_nothing_can_be_written(scheme: str) -> None:
+    cache = {"engineCache": {"storageUri": f"{scheme}://b/e"}}
+    body = {"apiVersion": "argosy.dev/v1alpha1", "kind": "ServingPool", "metadata": {"name": "p"}}
+    _, (problem,) = parse_body({**body, "spec": {"storage": cache}})
+    assert problem.path == "spec.storage.engineCache.storageUri"
+    assert problem.message.startswith(f"{scheme} is only read from")
+
+
+def test_a_status_with_many_engines_stays_small() -> None:
+    """Sixty-four versions on four architectures, with URIs as long as they may be, all of which failed at length."""
+    versions = [{"version": n, "storageUri": f"s3://b/{n}/{'x' * 1900}"} for n in range(1, 65)]
+    nodes = tuple(hopper(f"n{kind}", compute_capability=f"{kind}.0") for kind in (7, 8, 9, 10))
+    model = built("m", None, versions=versions, storageUri=None)  # type: ignore[arg-type]
+    first = reconcile(FleetSnapshot((pool(), model), nodes), START)
+    words = failed(BuildFailure.CRASHED, "CUDA error; " * 900, line="l" * 5000)
+    builds = {each.name: ObservedBuild(each.name, words) for each in first.builds[POOL]}
+    assert len(builds) == 256
+    outcome = reconcile(FleetSnapshot((pool(), model), nodes, {POOL: PoolSnapshot(builds=builds)}), START)
+    written = status(outcome)
+    assert (len(written.engines), written.remaining_engines) == (50, 206)
+    assert len(written.model_dump_json(by_alias=True, exclude_none=True)) < 256 * 1024
