@@ -12,7 +12,6 @@ from rich.text import Text
 from argosy.fleet.amounts import counted, gib
 from argosy.fleet.builds.uses import EngineUses
 from argosy.local.printing import age
-from argosy_agent.contract.builds import AccuracyReport
 from argosy_agent.engines.inventory import Half, Held
 from argosy_agent.engines.manifest import Manifest
 
@@ -90,7 +89,7 @@ def _row(held: Held, uses: EngineUses, now: datetime) -> tuple[str, ...]:
         age(now - _created(manifest)),
         asked,
         held.problem or manifest.model.uri,
-        _accuracy(held.accuracies[-1]) if held.accuracies else "not measured",
+        _accuracy(held),
         users,
     )
 
@@ -104,7 +103,12 @@ def _created(manifest: Manifest) -> datetime:
     return created if created.tzinfo else created.replace(tzinfo=UTC)
 
 
-def _accuracy(report: AccuracyReport) -> str:
+def _accuracy(held: Held) -> str:
+    """What was measured last, or why nothing was."""
+    if not held.accuracies:
+        skips = sorted({each.skip for each in held.requests if each.skip})
+        return f"skipped: {skips[0]}" if skips else "not measured"
+    report = held.accuracies[-1]
     return f"{report.metric or 'script'} {report.value:.4g}{'' if report.passed else ' (too low)'}"
 
 

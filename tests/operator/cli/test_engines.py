@@ -109,6 +109,12 @@ def test_json_says_all(manifests: Path, store: EngineStore) -> None:
     assert mine["usedBy"] == ["InferenceModel text/reader"]
 
 
+def test_why_nothing_was_measured(manifests: Path, store: EngineStore) -> None:
+    asked(store, manifests, OTHER)
+    (other,) = (line for line in run("list", "-f", manifests).output.splitlines() if OTHER[:12] in line)
+    assert "skipped: a test" in other
+
+
 def test_a_broken_engine_is_shown(store: EngineStore, tmp_path: Path) -> None:
     next((tmp_path / "engines" / KEY).rglob("model.onnx")).unlink()
     result = run("list", "--store", store.uri)
