@@ -28,7 +28,7 @@ def make_it_fit(d: Deployment) -> str:
     if tensor := d.smallest_fit(most):
         return f"take parallelism.tensor {tensor}"
     if d.split.weight_bits > 8 and (tensor := d.smallest_fit(most, 8)):
-        return f"take engine.precision fp8 with parallelism.tensor {tensor}"
+        return f"take parallelism.tensor {tensor} with weights of 8 bits"
     return "lower max_seq_len or the pool's memoryHeadroom, or add larger GPUs"
 
 

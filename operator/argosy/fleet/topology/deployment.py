@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 from argosy.api import InferenceModel
-from argosy.api.engine.precision import BITS
+from argosy.api.engine.precision import BITS, Precision
 from argosy.api.model.traffic import Traffic
 from argosy.fleet.facts import Node
 from argosy.fleet.topology.memory import PLAIN_BITS, TOKENS_A_STEP, Budget, Split, budget, is_counted
@@ -14,6 +14,8 @@ from argosy_agent.contract.builds import ModelShape
 
 LENGTH = 8192
 """Tokens of the longest sequence where `max_seq_len` does not say: a model that could do more is seldom asked to."""
+_STORED = {BITS[Precision.TF32]: 32}
+"""Bits in which weights are kept of an arithmetic that reads fewer of them."""
 _CACHE_BITS = {"fp8": 8, "int8": 8, "nvfp4": 4, "fp4": 4, "float32": 32, "fp32": 32}
 
 
@@ -58,7 +60,7 @@ class Deployment:
         split = Split(
             tensor=model.spec.parallelism.tensor,
             pipeline=model.spec.parallelism.pipeline,
-            weight_bits=BITS[precision] if precision and BITS[precision] in (4, 8, 32) else PLAIN_BITS,
+            weight_bits=_STORED.get(BITS[precision], BITS[precision]) if precision else PLAIN_BITS,
             cache_bits=_CACHE_BITS.get(str(options.get("kv_cache_dtype", "")), PLAIN_BITS),
             length=_whole(options, "max_seq_len") or _usual_length(shape, model.spec.traffic),
             sequences=_whole(options, "max_batch_size") or model.spec.max_batch_size or 1,

@@ -141,7 +141,8 @@ def deal_out_experts(d: Deployment) -> str:
 def _expert_split(d: Deployment) -> tuple[int, int] | None:
     """How many GPUs share each expert, and among how many groups experts are dealt out; None where nothing says, or
     what it says is no number."""
-    shared, dealt = d.options.get("moe_tp_size"), d.options.get("moe_ep_size")
+    shared = d.options.get("moe_tp_size")
+    dealt = d.options.get("moe_ep_size", d.options.get("moe_expert_parallel_size"))
     given = [each for each in (shared, dealt) if each is not None]
     if not given or not all(type(each) is int and each > 0 for each in given):
         return None

@@ -42,7 +42,7 @@ def decode_on_fewer(d: Deployment) -> str:
     """The split that fits, and what it leaves for the cache."""
     tensor, bits = _fewer(d) or (DECODE_TENSOR, d.split.weight_bits)
     there = d.at(replace(d.split, tensor=tensor, weight_bits=bits))
-    precision = "" if bits == d.split.weight_bits else " with engine.precision fp8"
+    precision = "" if bits == d.split.weight_bits else " with weights of 8 bits"
     leave = f": {gib(there.weights)} of weights leave {gib(there.left)} a GPU for the cache" if there else ""
     return f"take tensor {tensor}{precision}, and more replicas in place of the other GPUs{leave}"
 

@@ -110,7 +110,7 @@ def test_what_refuses_is_said_alone() -> None:
 def test_decoding_on_fewer_gpus_may_take_a_lower_precision() -> None:
     machine = replace(DGX, usable=48 * GIB)
     assert (
-        "take tensor 2 with engine.precision fp8"
+        "take tensor 2 with weights of 8 bits"
         in said(deployment("llama-3-70b", machine, tensor=8, traffic=(1, 9)))["DecodeHeavy"]
     )
 
@@ -174,3 +174,10 @@ def test_a_split_that_contradicts_the_shape_is_a_problem_of_its_file() -> None:
     assert str(problem).startswith(
         "models.yaml: InferenceModel default/m: spec: parallelism.tensor 3 does not divide the model's 32"
     )
+
+
+@pytest.mark.parametrize(("precision", "bits"), [(None, 16), ("bf16", 16), ("tf32", 32), ("fp32", 32)])
+def test_weights_are_kept_in_as_many_bits_as_the_precision_says(precision: str | None, bits: int) -> None:
+    engine = {"builder": "tensorrt", **({"precision": precision} if precision else {})}
+    found = Deployment.of(model("m", engine=engine), shape("llama-3-8b"))  # type: ignore[arg-type]
+    assert found.split.weight_bits == bits
