@@ -43,7 +43,7 @@ class Served:
         assert response is not None
         if response.error is not None:
             raise response.error
-        return np.asarray(response.outputs[self._output].array)
+        return np.asarray(next(tensor.array for tensor in response.outputs if tensor.name == self._output))
 
 
 class _Responder:

@@ -2,6 +2,8 @@
 
 import errno
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildStat
 from argosy_agent.engines.store import EngineStore
 from argosy_agent.transfer.errors import FullError, StorageError
 from argosy_agent.transfer.localfiles import digest_of
-from argosy_runtime.builder.contract import BuildError
+from argosy_runtime.builder.contract import BuildError, BuildJob
 
 from .conftest import Frame
 
@@ -215,3 +217,27 @@ def test_who_comes_second_gets_the_engine_of_who_was_first(frame: Frame, tmp_pat
 
     assert second.uri == firsts[0].uri  # type: ignore[attr-defined]
     assert len(list((tmp_path / "store" / second.key).glob("*/engine.bin"))) == 1
+
+
+def test_two_builds_of_one_engine_in_one_workspace_are_one_after_the_other(frame: Frame) -> None:
+    """As argosy build and argosy up on one laptop: the second waits, and finds the first one's engine."""
+    begun, go_on = threading.Event(), threading.Event()
+    check = frame.builder.check
+
+    def slow(job: BuildJob, folder: Path) -> None:
+        begun.set()
+        assert go_on.wait(30)
+        check(job, folder)
+
+    frame.builder.check = slow  # type: ignore[method-assign]
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(frame.run)
+        assert begun.wait(30)
+        second = pool.submit(frame.run)
+        while not any("another build" in report.line for report in frame.reports):
+            wait([second], 0.01)
+        go_on.set()
+
+    assert not first.result().cached
+    assert second.result().cached
+    assert frame.builder.ran == ALL
