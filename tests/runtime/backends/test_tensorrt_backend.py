@@ -217,6 +217,23 @@ def test_outputs_whose_shape_the_data_decides(load: Any, responder: Any) -> None
         assert result(responder.only()) == [[index for index, value in enumerate(given) if value]]
 
 
+def test_what_the_data_shaped_is_not_touched_by_the_next_run(load: Any, responder: Any) -> None:
+    found = model([node("NonZero", ["X"], ["Y"])], [info("X", FLOAT, None)], [info("Y", INT64, 1, None)])
+    text = """
+    name: "m" backend: "tensorrt" platform: "tensorrt_plan"
+    input [ { name: "X" data_type: TYPE_FP32 dims: [ -1 ] } ]
+    output [ { name: "Y" data_type: TYPE_INT64 dims: [ 1, -1 ] } ]
+    instance_group [ { name: "m" kind: KIND_GPU gpus: [ 0 ] } ]
+    """
+    instance = load(plan(found, profiles=[ranges(1, 4, 64)]), text=text)
+    instance.execute([ask(Tensor("X", "FP32", np.array([0, 1, 1], np.float32)), keep=True)], responder)
+    kept = responder.only().outputs[0]
+    responder.sent.clear()
+    instance.execute([ask(Tensor("X", "FP32", np.array([1, 0, 0], np.float32)))], responder)
+    assert result(responder.only()) == [[0]]
+    assert kept.array.tolist() == [[1, 2]]
+
+
 def graphs(spec: str = "") -> str:
     return f"dynamic_batching {{ preferred_batch_size: [ 4 ] }} optimization {{ cuda {{ graphs: true {spec} }} }}"
 

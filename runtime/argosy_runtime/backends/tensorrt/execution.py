@@ -53,6 +53,7 @@ class ProfileContext:
         self._stream = stream
         self._logger = logger
         self._instance = instance
+        self._allocators: dict[str, OutputAllocator] = {}
 
     def run(self, inputs: Mapping[str, Given], pool: BlockPool) -> dict[str, Made]:
         """Begin a run on the stream; the outputs are there when that is through. Raises ServingError (INTERNAL)."""
@@ -100,15 +101,22 @@ class ProfileContext:
     def _on_device(self, info: TensorInfo, pool: BlockPool) -> "Made | OutputAllocator":
         shape = tuple(self._context.get_tensor_shape(info.name))
         if -1 in shape:
-            allocator = OutputAllocator(pool)
-            if not self._context.set_output_allocator(info.name, allocator):
-                raise internal(
-                    f"failed to set the allocator of output '{info.name}' for {self._instance}: {self._logger.reason()}"
-                )
-            return allocator
+            return self._allocator(info.name, pool)
         block = pool.take(size_of(info, shape))
         self._address(info.name, block.address)
         return Made(shape, block)
+
+    def _allocator(self, name: str, pool: BlockPool) -> OutputAllocator:
+        allocator = self._allocators.get(name)
+        if allocator is None:
+            allocator = OutputAllocator(pool)
+            if not self._context.set_output_allocator(name, allocator):
+                raise internal(
+                    f"failed to set the allocator of output '{name}' for {self._instance}: {self._logger.reason()}"
+                )
+            self._allocators[name] = allocator
+        allocator.begin()
+        return allocator
 
     def _address(self, name: str, address: int) -> None:
         if not self._context.set_tensor_address(name, address):
@@ -124,11 +132,8 @@ class ProfileContext:
         return bool(self._context.execute_async_v3(self._stream.handle))
 
     def _made(self, place: "Made | OutputAllocator") -> Made:
-        if isinstance(place, Made):
-            return place
-        # What the data decides is known when the run is over.
-        self._stream.synchronize()
-        return Made(place.shape, place.block)
+        # What the data decides TensorRT has told by the time that the run is begun.
+        return place if isinstance(place, Made) else Made(place.shape, place.block)
 
 
 def size_of(info: TensorInfo, shape: Shape) -> int:

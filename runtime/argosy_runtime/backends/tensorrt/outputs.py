@@ -7,13 +7,20 @@ from .memory import Block, BlockPool
 
 
 class OutputAllocator(trt.IOutputAllocator):  # type: ignore[misc]
-    """One output of one run: a block as large as TensorRT asks for, and the shape that it has in the end."""
+    """One output of a context: for each run a block as large as TensorRT asks for, and the shape in the end.
+
+    TensorRT holds on to it without keeping it, so it lasts as long as the context.
+    """
 
     def __init__(self, pool: BlockPool) -> None:
         trt.IOutputAllocator.__init__(self)
         self._pool = pool
         self.block: Block | None = None
         self.shape: tuple[int, ...] = ()
+
+    def begin(self) -> None:
+        """Another run: what the last one wrote is somebody else's."""
+        self.block, self.shape = None, ()
 
     def reallocate_output_async(self, tensor_name: str, memory: Any, size: int, alignment: int, stream: Any) -> int:
         """See `trt.IOutputAllocator`; `size` is above 0 for an empty output too."""
