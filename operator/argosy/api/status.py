@@ -64,7 +64,10 @@ class FootprintStatus(StatusPart):
     gpu_memory: Quantity | None = Field(default=None, description="Memory on each GPU.")
     compute: MeasuredShare | None = Field(default=None, description="The share of one GPU's compute.")
     gpus: Int = Field(default=0, ge=0, description="Whole GPUs.")
-    measured: bool = Field(default=False, description="Whether it was measured on a server, or is the declared one.")
+    measured: bool = Field(
+        default=False,
+        description="Whether it was measured on a server; else it is declared, or follows from the model's shape.",
+    )
 
 
 class AccuracyStatus(StatusPart):

@@ -17,6 +17,7 @@ from argosy.fleet.status.progress import PoolProgress
 from argosy.fleet.status.scaling import scaling, scaling_status
 from argosy.fleet.status.topology import topology_advice, unused_traffic
 from argosy.fleet.status.unsupported import unused_model_settings
+from argosy_agent.contract.builds import ModelShape
 
 UNMEASURED = (
     "it has that GPU for itself, for what it takes is neither declared nor measured. Set spec.footprint.gpuMemory so "
@@ -51,7 +52,7 @@ def model_status(
         active_version=loading.active_version,
         **first_places(places),
         **first_engines(engine_statuses(model, progress)),
-        footprint=_footprint(model, places),
+        footprint=_footprint(model, places, progress.members.shapes.get(model.name)),
         scaling=scaling_status(model, len(servers) + len(progress.without_place(model.name))),
     )
 
@@ -87,9 +88,9 @@ def _placed(model: InferenceModel, progress: PoolProgress, places: Sequence[Plac
     return replace(finding, message=f"{finding.message}; {UNMEASURED}")
 
 
-def _footprint(model: InferenceModel, places: Sequence[PlacementStatus]) -> FootprintStatus:
-    declared, need = (
-        model.spec.footprint or Footprint(),
-        footprint_of(model, has_gpus=any(each.gpus for each in places)),
-    )
-    return FootprintStatus(gpu_memory=declared.gpu_memory, compute=declared.compute, gpus=need.gpus, measured=False)
+def _footprint(model: InferenceModel, places: Sequence[PlacementStatus], shape: ModelShape | None) -> FootprintStatus:
+    """What is declared; memory that nobody declared is what the model's shape gives."""
+    declared = model.spec.footprint or Footprint()
+    need = footprint_of(model, has_gpus=any(each.gpus for each in places), shape=shape)
+    memory = declared.gpu_memory if declared.gpu_memory is not None else need.memory or None
+    return FootprintStatus(gpu_memory=memory, compute=declared.compute, gpus=need.gpus, measured=False)

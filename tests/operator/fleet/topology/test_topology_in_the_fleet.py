@@ -93,3 +93,10 @@ def test_advice_and_a_setting_without_effect_are_both_said() -> None:
     assert reason == "TopologyAdvice"
     assert "DecodeHeavy" in message
     assert "without effect in this release: spec.rollout" in message
+
+
+def test_the_status_shows_what_the_shape_gives_as_not_measured() -> None:
+    status = round_of({}).statuses["InferenceModel default/m"]
+    assert isinstance(status, InferenceModelStatus)
+    assert status.footprint is not None
+    assert (status.footprint.gpu_memory, status.footprint.gpus, status.footprint.measured) == (NEEDED, 1, False)
