@@ -20,6 +20,8 @@ from .parent import die_with_parent
 ANSWER_S = 1800.0
 """An engine that has not answered one sample, or has not opened, after so long hangs."""
 END_S = 5.0
+RUN, READ = "run", "log_likelihood"
+"""The methods of a runner that are called from the other end; only language models have the second."""
 
 
 @contextmanager
@@ -35,9 +37,8 @@ def isolated(builder: str, folder: Path, request: BuildRequest, name: str) -> It
     child.start()
     there.close()
     try:
-        remote = _Remote(child, here, name)
-        remote.answer()
-        yield remote
+        near = _Remote(child, here, name)
+        yield _RemoteLanguage(child, here, name) if near.answer() else near
     finally:
         here.close()
         child.join(END_S)
@@ -56,12 +57,16 @@ class _Remote:
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """See `Runner`."""
+        outputs: Mapping[str, Array] = self.asked(RUN, dict(inputs))
+        return outputs
+
+    def asked(self, method: str, argument: Any) -> Any:
+        """What a method of the far end's runner returns. Raises BuildError."""
         try:
-            self._connection.send(dict(inputs))
+            self._connection.send((method, argument))
         except OSError:
             raise self._died() from None
-        outputs: Mapping[str, Array] = self.answer()
-        return outputs
+        return self.answer()
 
     def answer(self) -> Any:
         """The next answer. Raises BuildError."""
@@ -83,14 +88,24 @@ class _Remote:
         return explained(self._name, 1 if status is None else status, (), ran_out_of_memory=oom_kills() > self._kills)
 
 
+class _RemoteLanguage(_Remote):
+    """The near end of a language model that reads text itself."""
+
+    def log_likelihood(self, text: str) -> tuple[float, int]:
+        """See `LanguageRunner`."""
+        told, count = self.asked(READ, text)
+        return float(told), int(count)
+
+
 def _serve(connection: Connection, builder: str, folder: Path, request: BuildRequest) -> None:
     """The far end: open, then answer until the near end closes."""
     die_with_parent()
     try:
         with registry.resolve(builder).runner(folder, request) as runner:
-            connection.send(None)
+            connection.send(hasattr(runner, READ))
             while True:
-                connection.send(dict(runner.run(connection.recv())))
+                method, argument = connection.recv()
+                connection.send(getattr(runner, method)(argument))
     except (EOFError, ConnectionError):
         return
     except BuildError as error:
