@@ -9,6 +9,7 @@ from argosy_agent.contract.builds import BuildFailure, BuildRequest, ModelShape
 from argosy_runtime.builder.contract import BuildError, BuildJob, Phase
 
 from .asked.fits import check_fit
+from .asked.gpus import check_gpu
 from .asked.settings import Settings, settings_of
 from .checkpoints.calibration import texts
 from .checkpoints.engineless import check_checkpoint, check_format, written
@@ -70,6 +71,7 @@ class TensorRtLlm:
 
 def _check(job: BuildJob, settings: Settings) -> None:
     """All that can be told before a GPU is used. Raises BuildError."""
+    check_gpu(settings, job.request.precision, job.request.architecture)
     config = read_config(job.model)
     check_weights(job.model)
     check_fit(settings, config, read_shape(job.model))

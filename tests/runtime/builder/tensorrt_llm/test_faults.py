@@ -66,6 +66,23 @@ def test_what_does_not_fit_the_model_is_refused_with_the_numbers(
     assert not standins.calls
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"architecture": "8.0", "precision": "fp8"}, "fp8 needs a GPU of compute capability 8.9 or more"),
+        ({"architecture": "7.5"}, "the model needs a GPU of compute capability 8.0 or more, and this one has 7.5"),
+        ({"architecture": "10.0", "precision": "int8", "options": {"qformat": "int8_wo"}}, "take fp8 or fp4"),
+        ({"architecture": "amd64"}, "builds for GPUs, and the model is to run on amd64"),
+    ],
+)
+def test_a_gpu_without_the_arithmetic_is_refused_at_once(
+    changes: dict[str, Any], said: str, checkpoint: Path, texts: Path, standins: Standins
+) -> None:
+    error = refused(checkpoint, texts, **changes)
+    assert error.failure is BuildFailure.INVALID_OPTIONS
+    assert said in error.message
+
+
 def test_blocks_of_awq_must_fit_into_each_gpus_rows(model: Path, texts: Path, standins: Standins) -> None:
     rewrite(model / "config.json", intermediate_size=320)
     error = refused(model, texts, precision="int4", tensor=2, options={"awq_block_size": 64})
