@@ -11,6 +11,7 @@ from argosy.api.model.batching import Batching, QueuePolicy
 from argosy.fleet.plan import Placement, ServerPlan
 
 from .engine_config import name_engine
+from .engine_parameters import engine_parameters
 from .instance_groups import place
 from .sequence import sequence_batching
 from .tensors import tensor_input, tensor_output
@@ -48,6 +49,9 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
     if spec.sequence is not None:
         config.sequence_batching.CopyFrom(sequence_batching(spec.sequence))
     place(config, spec, devices.gpus, devices.instances)
+    if spec.engine is not None:
+        for name, value in engine_parameters(spec.engine, model.served_name, versions).items():
+            config.parameters[name].string_value = value
     overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
     name_engine(config, model, versions)
     return config
