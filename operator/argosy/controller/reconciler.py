@@ -152,7 +152,8 @@ class Reconciler:
             memory.valid = outcome.valid
             unreadable = declared.pool is None and any(isinstance(each, ServingPool) for each in declared.faulty)
             if not unreadable:
-                self._tell(self._reservations.decided(key, outcome.servers(key), outcome.plan))
+                builds = outcome.builds.get(key, ())
+                self._tell(self._reservations.decided(key, outcome.servers(key), outcome.plan, builds))
         if unreadable:
             await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
             return None

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 from argosy.api.values.identity import PoolKey
 from argosy.controller.ports import Cache
+from argosy.fleet.builds.observed import JobState
+from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.facts import CurrentServer, Device, Node
 from argosy.fleet.nodes.reservations import devices, reserved
 from argosy.fleet.plan import FleetPlan
@@ -12,12 +14,16 @@ from argosy.fleet.plan import FleetPlan
 
 @dataclass(slots=True)
 class _Pool:
-    """`decided`: its servers as last decided on; `standing`: those whose objects may still be as they were before."""
+    """`decided`: its servers as last decided on; `standing`: those whose objects may still be as they were before.
+
+    `builds`: those that are to run.
+    """
 
     decided: tuple[CurrentServer, ...]
     standing: tuple[CurrentServer, ...]
     claims: frozenset[Device] = frozenset()
     waiting: bool = False
+    builds: tuple[PlannedBuild, ...] = ()
 
     @property
     def holdings(self) -> tuple[CurrentServer, ...]:
@@ -36,18 +42,22 @@ class Reservations:
         """The nodes as the pool may plan with them, its servers, and which GPUs other pools ask for."""
         known = self._pools.get(key)
         own = known.decided if known is not None else self._cluster.pool(key).current
-        others = {other: self._holdings(other) for other in self._cluster.pools() | self._pools.keys() if other != key}
+        pools = (other for other in self._cluster.pools() | self._pools.keys() if other != key)
+        others = {other: (*self._holdings(other), *self._building(other)) for other in pools}
         nodes = reserved(self._cluster.nodes(), own, others, self._cluster.foreign_gpus())
         claims = (each.claims for other, each in self._pools.items() if other != key)
         return nodes, tuple(own), frozenset().union(*claims)
 
-    def decided(self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan) -> set[PoolKey]:
-        """A pool's servers are to be these. The pools that hold what it asks for, and were not asked before."""
+    def decided(
+        self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan, builds: Iterable[PlannedBuild] = ()
+    ) -> set[PoolKey]:
+        """A pool's servers and builds are to be these. The pools that have what it asks for, and were not asked yet."""
         before = self._pools.get(key)
         mine = [each for each in plan.pools if each.pool == key]
         claims = frozenset(device for each in mine for device in each.claims)
         waiting = any(each.unplaced for each in mine)
-        now = _Pool(tuple(servers), _former(self._holdings(key), servers), claims, waiting)
+        former, running = _former(self._holdings(key), servers), tuple(each for each in builds if each.start)
+        now = _Pool(tuple(servers), former, claims, waiting, running)
         self._pools[key] = now
         asked = claims - (before.claims if before is not None else frozenset())
         return {other for other in self._others(key) if asked & devices(self._holdings(other))}
@@ -78,6 +88,16 @@ class Reservations:
     def _holdings(self, key: PoolKey) -> tuple[CurrentServer, ...]:
         known = self._pools.get(key)
         return known.holdings if known is not None else tuple(self._cluster.pool(key).current)
+
+    def _building(self, key: PoolKey) -> Iterator[CurrentServer]:
+        """What a pool's builds hold and no Pod of theirs is counted for yet, as if they were servers."""
+        known, views = self._pools.get(key), self._cluster.pool(key).builds
+        for name, view in views.items() if known is None else ():
+            if view.observed.job is JobState.ACTIVE and not view.observed.counted:
+                yield CurrentServer(name, view.observed.node, view.observed.gpus)
+        for build in known.builds if known is not None else ():
+            if build.name not in views or not views[build.name].observed.counted:
+                yield CurrentServer(build.name, build.node, build.gpus)
 
 
 def _former(holdings: Iterable[CurrentServer], servers: Iterable[CurrentServer]) -> tuple[CurrentServer, ...]:

@@ -1,7 +1,7 @@
 """Pools on the same nodes, one round after another: a GPU goes from one to the other, and never has two servers."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -9,15 +9,18 @@ from tests.operator.controller.test_reconciler import NOW
 from tests.operator.controller.test_store import model, pool
 from tests.operator.fleet.declared import gpu_node
 
-from argosy.api import ServingPoolStatus
+from argosy.api import ConditionType, ServingPoolStatus
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
+from argosy.cluster.cache.build_objects import BuildJob
+from argosy.cluster.cache.build_view import BuildView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import UnreachableError
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.parsed_body import parsed_body
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.store import Store
+from argosy.fleet.builds.observed import JobState
 from argosy.fleet.facts import CurrentServer, Refusal
 from argosy.render.workloads import Cluster, Images, KubernetesObject
 
@@ -143,3 +146,35 @@ async def test_a_pool_that_waits_looks_again_when_another_one_needs_less() -> No
     assert told == []
     await run.reconcile(PoolKey("n/q"))
     assert told == ["n/p"]
+
+
+def builder(observed: FakeCache, writes: Applies) -> Reconciler:
+    """Pool `p` with a model that asks for an engine, and `q` with a model of all four GPUs."""
+    store, kept = Store(), {"storage": {"engineCache": {"storageUri": "s3://b/e"}}}
+    engine = model("x", poolRef={"name": "p"}, modelFormat={"name": "onnx"}, engine={"builder": "onnxruntime"})
+    for body in (pool("p", **kept), pool("q"), engine, _whole("y", {"name": "q"}, 4)):
+        store.put(parsed_body(body))
+    return Reconciler(store, observed, writes, FakeStatusListener(), Images("a", "b", "c"), Cluster(), lambda: NOW)
+
+
+async def test_a_gpu_that_a_build_is_to_have_is_no_other_pools() -> None:
+    node = replace(gpu_node("a", 4, nvlink=(frozenset(range(4)),)), compute_capability="9.0")
+    observed, writes = FakeCache((node,)), Applies()
+    run = builder(observed, writes)
+    await run.reconcile(PoolKey("n/p"))
+    (job,) = (each for each in writes.objects if each.startswith("Job "))
+    await run.reconcile(PoolKey("n/q"))
+    assert writes.gpus == {}
+    placed = writes.statuses["InferenceModel n/y"].condition(ConditionType.PLACED)
+    assert placed is not None
+    assert "1 by ServingPool n/p" in placed.message
+    name = job.rpartition("-build-")[2]
+    made = BuildJob(name, job, "", JobState.ACTIVE, "a", (0,))
+    for node_name, withheld in (("", {"ServingPool n/p": 1}), ("a", {})):
+        observed.views = {PoolKey("n/p"): PoolView(builds={name: BuildView(name, job=made, node=node_name)})}
+        again = builder(observed, writes)  # the operator started anew
+        await again.reconcile(PoolKey("n/q"))
+        status = writes.statuses["ServingPool n/q"]
+        assert isinstance(status, ServingPoolStatus)
+        assert status.gpus is not None
+        assert {each.holder: each.gpus for each in status.gpus.withheld_by} == withheld
