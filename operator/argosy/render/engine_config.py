@@ -3,7 +3,8 @@
 `spec.config` names the files that the model comes as; of these nothing is left in an engine's folder.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from tritonclient.grpc import model_config_pb2 as pb
 
@@ -16,6 +17,8 @@ PLATFORMS = {Builder.AOTINDUCTOR: "torch_aoti"}
 """What Triton tells the kinds of one backend's files apart by."""
 POD_REPOSITORY = "/models/repository"
 """Where a server's Pod has its repository."""
+VERSION_COMPATIBLE = "VERSION_COMPATIBLE"
+"""What the bundled server's TensorRT backend reads: a plan may run code that it brings."""
 ENGINE_PATH, BATCHING = "gpt_model_path", "gpt_model_type"
 """What NVIDIA's backend for TensorRT-LLM reads: the engine's folder, an absolute path, and how requests are joined."""
 
@@ -36,6 +39,21 @@ def name_engine(config: pb.ModelConfig, model: InferenceModel, versions: Collect
     elif engine.builder in ENGINE_FILES:
         config.default_model_filename = ENGINE_FILES[engine.builder]
         config.platform = PLATFORMS.get(engine.builder, config.platform)
+        if engine.builder is Builder.TENSORRT:
+            _serve_plan(config, engine.options)
+
+
+def _serve_plan(config: pb.ModelConfig, options: Mapping[str, Any]) -> None:
+    """What a plan needs beside its name: leave to run what it brings, and every profile that it was built with.
+
+    A server uses the first profile alone of a group that names none.
+    """
+    if options.get("version_compatible") is True:
+        _parameter(config, VERSION_COMPATIBLE, "true")
+    profiles = options.get("profiles") or ()
+    for group in config.instance_group:
+        if len(profiles) > 1 and not group.profile:
+            group.profile.extend(str(index) for index in range(len(profiles)))
 
 
 def _parameter(config: pb.ModelConfig, name: str, value: str) -> None:

@@ -115,6 +115,30 @@ def test_an_engine_decides_the_backend(
     assert declared_sources(built)[1].filename == filename
 
 
+SHAPES = {"x": {"min": [1, 8], "opt": [2, 8], "max": [4, 8]}}
+
+
+@pytest.mark.parametrize(
+    ("options", "groups", "profiles", "allowed"),
+    [
+        ({}, None, [], False),
+        ({"profiles": [SHAPES]}, None, [], False),
+        ({"profiles": [SHAPES, SHAPES]}, None, ["0", "1"], False),
+        ({"profiles": [SHAPES, SHAPES]}, [{"profile": [1]}], ["1"], False),
+        ({"version_compatible": True}, None, [], True),
+    ],
+)
+def test_a_plan_is_served_with_all_its_profiles_and_with_leave_for_its_code(
+    options: dict[str, Any], groups: list[dict[str, Any]] | None, profiles: list[str], allowed: bool
+) -> None:
+    more = {} if groups is None else {"instanceGroups": groups}
+    built = model("onnx", engine={"builder": "tensorrt", "options": options}, **more)
+    config = model_config(built, Devices((0,)), [1])
+    assert [list(group.profile) for group in config.instance_group] == [profiles]
+    assert (config.parameters["VERSION_COMPATIBLE"].string_value == "true") is allowed
+    assert check_rendered([built]) == []
+
+
 @pytest.mark.parametrize("backend", ["onnx", "python", "tensorrt"])
 def test_a_batch_size_that_is_left_to_the_files_is_absent_and_no_fault(backend: str) -> None:
     scalar = {"name": "x", "dataType": "TYPE_FP32", "dims": [1], "reshape": {"shape": []}}
