@@ -1,12 +1,13 @@
 """Whether an engine is good enough for who asks: measured now, or known from an earlier measurement."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildRequest, Gate
 
 from .accuracy import judge
+from .accuracy.language import remembered
 from .contract import BuildError, Progress
 from .data import Purpose, Samples, read_samples
 from .process import isolated
@@ -40,6 +41,8 @@ class Evidence:
         self, request: BuildRequest, baseline: Path, engine: Path, now: str, progress: Progress
     ) -> AccuracyReport:
         """Both folders' models answer the samples. Raises BuildError."""
+        if not self.samples.rows and self.script is None:
+            return self._read(request, baseline, engine, now, progress)
         count = len(self.samples)
         with (
             isolated(request.builder, baseline, request, "the baseline") as before,
@@ -55,6 +58,22 @@ class Evidence:
                 batch=request.max_batch_size,
                 told=lambda at: progress(100 * at // count, f"{at} of {count} samples compared"),
             )
+
+    def _read(
+        self, request: BuildRequest, baseline: Path, engine: Path, now: str, progress: Progress
+    ) -> AccuracyReport:
+        """Both folders' language models read the texts, one after the other: GPUs may not hold both."""
+        texts = self.samples.texts
+        sides = []
+        for side, (folder, name) in enumerate(((baseline, "the baseline"), (engine, "the engine"))):
+            with isolated(request.builder, folder, request, name) as runner:
+                sides.append(remembered(runner, texts, _told(progress, 50 * side, len(texts), name)))
+        return judge(self.gate, self.samples, sides[0], sides[1], now)
+
+
+def _told(progress: Progress, start: int, count: int, name: str) -> Callable[[int], None]:
+    """Tells of the texts that one of two sides has read."""
+    return lambda at: progress(start + 50 * at // count, f"{name} has read {at} of {count} texts")
 
 
 def held(report: AccuracyReport, gate: Gate) -> AccuracyReport:
