@@ -13,7 +13,7 @@ from argosy.api.documents import Resource
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import EngineCache, ServingPool
 from argosy.api.values.storage import StorageUri
-from argosy.cli.buildtable import LineBuilds, ProgressBuilds, build_table, failures
+from argosy.cli.printing.builds import LineBuilds, ProgressBuilds, build_table, failures
 from argosy.local.builds.runner import LocalBuilds
 from argosy.local.builds.session import STOPPED, BuildSession, asked
 from argosy.local.machine import this_machine

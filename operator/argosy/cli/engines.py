@@ -16,7 +16,7 @@ from rich.console import Console
 from argosy.api.documents import Resource
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.quantity import parse_duration
-from argosy.cli.enginetable import collected, engine_document, engine_table, total
+from argosy.cli.printing.engines import collected, engine_document, engine_table, total
 from argosy.fleet.builds.uses import EngineUses
 from argosy.local.manifests import read_manifests
 from argosy_agent.engines.inventory import Half, Held

@@ -15,8 +15,8 @@ from rich.console import Console
 from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
-from argosy.cli.plandocument import plan_document
-from argosy.cli.plantable import plan_table
+from argosy.cli.printing.plan_document import plan_document
+from argosy.cli.printing.plan_table import plan_table
 from argosy.fleet.topology.refusals import refusals
 from argosy.local.manifests import read_manifests
 from argosy.local.shapes import local_shapes

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from argosy.cli.plandocument import gpus_total, gpus_withheld
+from argosy.cli.printing.plan_document import gpus_total, gpus_withheld
 from argosy.fleet.amounts import counted, gib, percent
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.facts import Node, PoolFacts
