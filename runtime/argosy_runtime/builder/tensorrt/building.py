@@ -13,9 +13,9 @@ from argosy_runtime.backends.tensorrt.library import Logger, load_plugins, trt
 from argosy_runtime.builder.contract import BuildError, Progress
 from argosy_runtime.builder.data import Purpose, read_samples
 
-from .calibrating import calibrator
+from .calibrating import Batches, calibrator, check
 from .causes import failed
-from .configuring import add_profiles, configure, set_flags
+from .configuring import add_profiles, calibrate, configure, set_flags
 from .monitoring import Monitor
 from .profiles import NetworkInput, Profile, profiles_of
 from .settings import STRONG_ONLY, Settings
@@ -74,22 +74,19 @@ def build(
     configure(builder, config, asked.attributes)
     if "VERSION_COMPATIBLE" in asked.flags:
         config.plugins_to_serialize = parser.get_used_vc_plugin_libraries()
-    made = add_profiles(builder, config, profiles)
+    add_profiles(builder, config, profiles)
     kept: Any = None
     if asked.calibrated:
         rows = read_samples(Path(data), _specs(declared, found, max_batch_size), samples, Purpose.CALIBRATION).rows
-        kept = calibrator(asked.calibrator, rows, min(max(max_batch_size, 1), len(rows)), stream, progress)
-        config.int8_calibrator = kept
-        if made:
-            config.set_calibration_profile(made[0])
+        size = min(max(max_batch_size, 1), len(rows))
+        kept = calibrator(asked.calibrator, Batches(rows, size, stream, progress))
+        calibrate(builder, config, kept, profiles, size if max_batch_size else 0)
     monitor = Monitor(progress)
     config.progress_monitor = monitor
     with _ended_by_signal(monitor), _timed(config, timings, progress):
         plan = builder.build_serialized_network(network, config)
-    if kept is not None and kept.error is not None:
-        raise BuildError(
-            BuildFailure.CALIBRATION_INVALID, f"{Purpose.CALIBRATION.field}: {kept.error}; it must fit the model"
-        ) from kept.error
+    if kept is not None:
+        check(kept)
     if plan is None:
         raise failed(logger.lines, monitor.cancelled.is_set())
     Path(target, PLAN).write_bytes(plan)

@@ -9,6 +9,7 @@ from argosy_runtime.backends.cuda import ComputeStream
 from argosy_runtime.backends.tensorrt.library import trt
 from argosy_runtime.backends.tensorrt.memory import Block, BlockPool
 from argosy_runtime.builder.contract import Array, Progress
+from argosy_runtime.builder.data import Purpose
 
 CLASSES: Mapping[str, str] = {
     "entropy2": "IInt8EntropyCalibrator2",
@@ -18,10 +19,37 @@ CLASSES: Mapping[str, str] = {
 """TensorRT's calibrators, by the option's words."""
 
 
-def calibrator(kind: str, rows: Sequence[Mapping[str, Array]], size: int, stream: ComputeStream, told: Progress) -> Any:
-    """A calibrator that hands out the rows in batches of `size`; what is left over at the end is not used."""
+class Batches:
+    """The rows in batches of `size` on the device; what is left over at the end is not used."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Array]], size: int, stream: ComputeStream, told: Progress) -> None:
+        self.size = size
+        self._rows, self._stream, self._told = rows, stream, told
+        self._pool = BlockPool(stream)
+        self._given = 0
+        self._blocks: list[Block] = []
+
+    def next(self, names: Sequence[str]) -> list[int] | None:
+        """The addresses of the next batch's tensors, which stay until the one after; None at the end."""
+        rows = self._rows[self._given : self._given + self.size]
+        if len(rows) < self.size:
+            return None
+        self._given += self.size
+        self._blocks = [self._sent(np.stack([row[name] for row in rows])) for name in names]
+        self._told(-1, f"calibrated on {self._given} of {len(self._rows)} samples")
+        return [block.address for block in self._blocks]
+
+    def _sent(self, array: Array) -> Block:
+        whole = np.ascontiguousarray(array)
+        block = self._pool.take(whole.nbytes)
+        self._stream.copy(block.address, whole.ctypes.data, whole.nbytes)
+        self._stream.synchronize()
+        return block
+
+
+def calibrator(kind: str, batches: Batches) -> Any:
+    """TensorRT's calibrator of that kind on these batches."""
     base: Any = getattr(trt, CLASSES[kind])
-    pool = BlockPool(stream)
 
     class Calibrator(base):  # type: ignore[misc]
         """See TensorRT's class of that name. What is raised here TensorRT only prints, so it is kept."""
@@ -29,35 +57,16 @@ def calibrator(kind: str, rows: Sequence[Mapping[str, Array]], size: int, stream
         def __init__(self) -> None:
             base.__init__(self)
             self.error: Exception | None = None
-            self._given = 0
-            self._blocks: list[Block] = []
 
         def get_batch_size(self) -> int:
-            return size
+            return batches.size
 
         def get_batch(self, names: Sequence[str]) -> list[int] | None:
             try:
-                return self._next(names)
+                return batches.next(names)
             except Exception as error:
                 self.error = error
                 return None
-
-        def _next(self, names: Sequence[str]) -> list[int] | None:
-            rows_left = rows[self._given : self._given + size]
-            if len(rows_left) < size:
-                return None
-            self._given += size
-            self._blocks = [self._sent(np.stack([row[name] for row in rows_left])) for name in names]
-            stream.synchronize()
-            told(-1, f"calibrated on {self._given} of {len(rows)} samples")
-            return [block.address for block in self._blocks]
-
-        def _sent(self, array: Array) -> Block:
-            whole = np.ascontiguousarray(array)
-            block = pool.take(whole.nbytes)
-            stream.copy(block.address, whole.ctypes.data, whole.nbytes)
-            stream.synchronize()
-            return block
 
         def read_calibration_cache(self) -> None:
             return None
@@ -68,4 +77,11 @@ def calibrator(kind: str, rows: Sequence[Mapping[str, Array]], size: int, stream
     return Calibrator()
 
 
-__all__ = ["CLASSES", "calibrator"]
+def check(calibrated: Any) -> None:
+    """Raise BuildError where TensorRT could not be given the data."""
+    error = calibrated.error
+    if error is not None:
+        raise Purpose.CALIBRATION.error(f"{error!r}; it must fit the model") from error
+
+
+__all__ = ["CLASSES", "Batches", "calibrator", "check"]

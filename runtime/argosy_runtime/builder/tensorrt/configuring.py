@@ -41,6 +41,23 @@ def add_profiles(builder: Any, config: Any, profiles: Sequence[Profile]) -> list
     return made
 
 
+def calibrate(builder: Any, config: Any, calibrator: Any, profiles: Sequence[Profile], size: int) -> None:
+    """Have int8 ranges found by a calibrator in batches of `size`, 0 where the model has none.
+
+    TensorRT calibrates at the best shapes of a profile of its own, so those have the calibrator's batch.
+    """
+    config.int8_calibrator = calibrator
+    if not profiles:
+        return
+    own = builder.create_optimization_profile()
+    for name, (least, best, most) in profiles[0].shapes.items():
+        shape = [size, *best[1:]] if size and least[0] <= size <= most[0] else best
+        own.set_shape(name, shape, shape, shape)
+    for name, (_, best, _) in profiles[0].values.items():
+        own.set_shape_input(name, best, best, best)
+    config.set_calibration_profile(own)
+
+
 def _member(enum: str, name: str, option: str) -> Any:
     members = getattr(trt, enum)
     if not hasattr(members, name):
@@ -79,4 +96,4 @@ _ENUMS = {
     "profiling_verbosity": "ProfilingVerbosity",
 }
 
-__all__ = ["add_profiles", "configure", "set_flags"]
+__all__ = ["add_profiles", "calibrate", "configure", "set_flags"]

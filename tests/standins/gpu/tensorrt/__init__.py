@@ -8,8 +8,9 @@ import os
 from typing import Any
 
 from . import _build, _enums
-from ._build import Builder, IBuilderConfig, INetworkDefinition, IOptimizationProfile, ITensor, OnnxParser
+from ._build import Builder, IBuilderConfig, IOptimizationProfile
 from ._enums import *  # noqa: F403
+from ._network import INetworkDefinition, ITensor, OnnxParser
 from ._runtime import (
     ICudaEngine,
     IExecutionContext,
