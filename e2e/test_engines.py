@@ -107,6 +107,18 @@ def jobs(namespace: Namespace, build: str = "") -> list[dict[str, Any]]:
     return found
 
 
+def ended(namespace: Namespace, build: str) -> tuple[int, int]:
+    """How many Pods of a build's one Job succeeded and failed, once it is over: a report comes before its Pod's end."""
+
+    def status() -> dict[str, Any]:
+        (job,) = jobs(namespace, build)
+        found: dict[str, Any] = job["status"]
+        return found
+
+    namespace.until("the Job's end", lambda: "conditions" in status())
+    return status().get("succeeded", 0), status().get("failed", 0)
+
+
 def reasons(namespace: Namespace, name: str) -> set[str]:
     """The reasons of the Events of a model."""
     found = namespace.json("get", "events", "--field-selector", f"involvedObject.name={name}")["items"]
@@ -126,7 +138,8 @@ def test_an_int8_engine_is_built_in_a_job_and_answers_as_its_report_says(
     found = engine(namespace, INT8)
     assert (found["state"], found["serving"], found["accuracy"]["passed"]) == ("Ready", True, True)
     (job,) = jobs(namespace)
-    assert job["status"]["succeeded"] == 1
+    assert ended(namespace, found["build"]) == (1, 0)
+    assert job["metadata"]["labels"]["argosy.dev/build"] == found["build"]
     assert len(artifacts(bucket)) == 1
 
     _, test = digits()
@@ -200,8 +213,7 @@ def test_a_build_whose_pod_is_killed_ends_right(namespace: Namespace, bucket: Bu
         podprocesses.kill(pod, "argosy_runtime.builder")
     namespace.ready("inferencemodel/killed")
     build = engine(namespace, "inferencemodel/killed")["build"]
-    (job,) = jobs(namespace, build)
-    assert (job["status"]["succeeded"], job["status"]["failed"]) == (1, 1)
+    assert ended(namespace, build) == (1, 1)
 
 
 def test_a_job_that_is_deleted_by_hand_is_made_anew(namespace: Namespace, bucket: Bucket) -> None:

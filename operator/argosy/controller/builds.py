@@ -101,9 +101,11 @@ class BuildRenderer:
             return _Fate.GO
         if view.last_code == FINAL_EXIT_CODE and not self.cluster.judges_failures:
             return _Fate.GO  # Kubernetes would try again what cannot go well
+        reported = view.report is not None and view.report.is_final
+        if reported and view.by_others:
+            return _Fate.GO  # a Pod of an earlier Job ended the build: this one's would only begin anew
         if self._is_as_made(build, job):
             return _Fate.APPLY if build.start else _Fate.STAY
-        reported = view.report is not None and view.report.is_final
         return _Fate.STAY if view.runs or reported else _Fate.GO
 
     def _stays_until(self, build: PlannedBuild, view: BuildView, job: BuildJob) -> datetime | None:

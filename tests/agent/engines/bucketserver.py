@@ -60,6 +60,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         key = rest[0]
         if bucket.held and method == "GET" and key.startswith(bucket.held):
             bucket.released.wait()
+            self.connection.settimeout(2)  # who waited may be gone, and then takes no answer
         with bucket.lock:
             if method in bucket.refused:
                 self._say(*bucket.refused[method])

@@ -309,7 +309,7 @@ async def test_a_missing_right_is_a_refusal(cluster: Cluster, declared: Declared
 KINDS_OF_POOLS = (
     "nodes,pods,configmaps,services,serviceaccounts,deployments.apps,roles.rbac.authorization.k8s.io,"
     "rolebindings.rbac.authorization.k8s.io,networkpolicies.networking.k8s.io,poddisruptionbudgets.policy,"
-    "controllerrevisions.apps,inferencemodels.argosy.dev,ensembles.argosy.dev,servingpools.argosy.dev"
+    "controllerrevisions.apps,jobs.batch,inferencemodels.argosy.dev,ensembles.argosy.dev,servingpools.argosy.dev"
 )
 
 
@@ -364,6 +364,20 @@ async def watches_again(cluster: Cluster, watched: Watched, declared: Declared) 
     await watched.quiet()
     cluster.kubectl("-n", declared.pool.namespace, "delete", "deployment/pool-1")
     await until("a deletion is seen", lambda: declared.key in watched.changes)
+
+
+async def test_a_role_is_there_before_it_is_bound(cluster: Cluster, declared: Declared, namespace: str) -> None:
+    """Who may not bind any role has to have the rights of the one that he binds, so that one is looked at."""
+    cluster.kubectl("-n", namespace, "create", "serviceaccount", "plain")
+    role, verbs = f"all-{namespace}", "get,list,watch,create,patch,update,delete"
+    cluster.kubectl("create", "clusterrole", role, f"--verb={verbs}", f"--resource={KINDS_OF_POOLS}")
+    account = f"--serviceaccount={namespace}:plain"
+    cluster.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", account)
+    async with (
+        Connection.open(cluster.service_account_kubeconfig(namespace, "plain")) as connection,
+        watching(connection, namespace) as watched,
+    ):
+        assert await declared.apply(watched, declared.objects(*(f"pool-{number}" for number in range(8)))) == ()
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,8 @@ def test_an_image_that_cannot_be_had(reason: str) -> None:
 def pod(status: Mapping[str, Any], second: int = 0, node: str = "node-1", **metadata: Any) -> BuildPod:
     at = f"2026-01-01T00:00:{second:02}Z"
     labels = {"argosy.dev/build": NAME, "argosy.dev/builds-of": "pool"}
-    body = {"metadata": {"labels": labels, "creationTimestamp": at, **metadata}, "spec": {"nodeName": node}}
+    own = {"uid": f"uid-{second}", "labels": labels, "creationTimestamp": at, **metadata}
+    body = {"metadata": own, "spec": {"nodeName": node}}
     return of_build_pod({**body, "status": status})
 
 
@@ -135,6 +136,16 @@ def test_why_a_job_failed(
     (view,) = build_views(details, [pod(status, second) for second, status in enumerate(pods)]).values()
     assert view.observed.job is JobState.FAILED
     assert (str(view.observed.failure), words in view.observed.trouble) == (failure, True), view
+
+
+def test_a_report_is_told_to_be_of_a_pod_that_is_there() -> None:
+    reported = Reported(NAME, replace(HALF, pod="uid-1"))
+    (view,) = build_views([reported], [pod({"phase": "Running"}, 1)]).values()
+    assert not view.by_others
+    (view,) = build_views([reported], [pod({"phase": "Running"}, 2)]).values()
+    assert view.by_others
+    (view,) = build_views([reported], [pod({"phase": "Running"}, 1, deletionTimestamp="2026-01-01T00:00:09Z")]).values()
+    assert view.by_others
 
 
 def test_a_report_that_cannot_be_read_is_trouble() -> None:

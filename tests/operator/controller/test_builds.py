@@ -106,6 +106,11 @@ def test_a_job_that_still_ends_after_its_last_report_is_left_alone() -> None:
     assert rendered(OVER, view=seen(report=FAILED)).keep == {JOB}
 
 
+def test_a_job_whose_build_was_ended_by_a_pod_of_an_earlier_one_goes() -> None:
+    builds = rendered(OVER, view=seen(runs=True, report=READY, by_others=True))
+    assert (names(builds), builds.keep) == (MAPS | POLICY, frozenset())
+
+
 def test_a_job_that_ended_well_without_a_report_is_made_anew_after_a_moment() -> None:
     view = seen(ended="Complete", report=HALF)
     builds = rendered(BUILD, view=view)

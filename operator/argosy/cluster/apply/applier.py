@@ -125,8 +125,9 @@ class Applier:
         changed = [each for each in wanted if not self._indexer(each).is_as_applied(each.key, each.digest)]
         unknown = [each.place for each in changed if self._indexer(each).get(each.key) is None]
         round_ = _Round(pool, owners, await self._lookup.many(unknown))
-        await self._put(round_, [each for each in changed if each.kind.name not in _STARTED])
-        started = [each for each in changed if each.kind.name in _STARTED]
+        first, bindings, started = _stages(changed)
+        await self._put(round_, first)
+        await self._put(round_, bindings)
         await self._put(round_, [each for each in started if each.group not in round_.stuck])
         await self._prune(round_, {each.identity for each in wanted}.union(keep))
         refusals = sorted(round_.refusals, key=lambda refusal: refusal.object)
@@ -232,6 +233,14 @@ class Applier:
 
 def _wanted(body: KubernetesObject) -> _Wanted:
     return _Wanted(body, object_identity(body), kind_of(body), key_of(body), digest(body))
+
+
+def _stages(wanted: Sequence[_Wanted]) -> tuple[list[_Wanted], list[_Wanted], list[_Wanted]]:
+    """What is applied first; then RoleBindings, which are refused while their Roles are not there; then what runs."""
+    found: tuple[list[_Wanted], list[_Wanted], list[_Wanted]] = ([], [], [])
+    for each in wanted:
+        found[2 if each.kind.name in _STARTED else each.kind == kinds.ROLE_BINDING].append(each)
+    return found
 
 
 def _is_made_by_us(owned: Owned) -> bool:

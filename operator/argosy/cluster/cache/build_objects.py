@@ -48,6 +48,7 @@ class BuildPod:
     `trouble` says why it does not run, `image` that its image cannot be had, `ended` how it ended without success.
     """
 
+    uid: str
     build: str
     node: str
     created: datetime
@@ -94,6 +95,7 @@ def of_build_pod(body: Mapping[str, Any]) -> BuildPod:
     metadata, status = body["metadata"], body.get("status") or {}
     stays = "deletionTimestamp" not in metadata
     return BuildPod(
+        uid=metadata["uid"],
         build=(metadata.get("labels") or {}).get(BUILD_LABEL, ""),
         node=(body.get("spec") or {}).get("nodeName") or "",
         created=datetime.fromisoformat(metadata["creationTimestamp"]),

@@ -17,7 +17,7 @@ class BuildView:
     """One build as it stands, by its request's name.
 
     `runs`: one of its Pods does its work; `node`: where the newest is, empty before it has one. `last_code`: the exit
-    code of its newest Pod that failed; None without one.
+    code of its newest Pod that failed; None without one. `by_others`: the report is of none of the Pods that stay.
     """
 
     name: str
@@ -25,6 +25,7 @@ class BuildView:
     job: BuildJob | None = None
     runs: bool = False
     last_code: int | None = None
+    by_others: bool = False
     node: str = ""
     trouble: str = ""
     failure: BuildFailure | None = None
@@ -81,6 +82,7 @@ def _view(name: str, parts: _Parts) -> BuildView:
         job=parts.job,
         runs=any(pod.runs for pod in pods),
         last_code=ended[-1].code if ended else None,
+        by_others=report is not None and report.pod not in {pod.uid for pod in pods if pod.stays},
         node=newest.node if newest else "",
         trouble=trouble or (parts.reported.trouble if parts.reported else ""),
         failure=failure,
