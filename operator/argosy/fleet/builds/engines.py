@@ -5,7 +5,7 @@ another is built for the same request, by a newer image or because its report wa
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
@@ -17,21 +17,18 @@ from argosy.fleet.demand.engine_files import EngineFiles
 from argosy_agent.contract.builds import BuildRequest, BuildState, digest_of
 
 
-def request_digest(request: BuildRequest) -> str:
-    """What is asked for, whatever image builds it and wherever it is kept: twenty hexadecimal digits."""
-    return digest_of(asdict(replace(request, compiler="", store="")))[:20]
-
-
 @dataclass(frozen=True, slots=True)
 class AskedEngine:
     """An engine that one version of a model asks for, on one architecture.
 
-    `former` is what serves in its place until it is ready: one for the same request.
+    `digest` is of what is asked for, whatever image builds it and wherever it is kept. `former` is what serves in its
+    place until it is ready: one of the same digest.
     """
 
     version: int
     request: BuildRequest
     build: ObservedBuild
+    digest: str
     former: EngineFiles | None = None
 
     @property
@@ -149,10 +146,15 @@ class EngineFacts:
     ) -> Iterator[AskedEngine]:
         for architecture in sorted(set(architectures) - {""}):
             for version, request in requests(model, self.pool, architecture, self.image).items():
-                name = request.name
+                name, digest = _names(request)
                 build = self.builds.get(name) or ObservedBuild(name)
-                former = formers.get((version, architecture, request_digest(request)))
-                yield AskedEngine(version, request, build, former)
+                yield AskedEngine(version, request, build, digest, formers.get((version, architecture, digest)))
+
+
+def _names(request: BuildRequest) -> tuple[str, str]:
+    """`request.name`, and the same without the image that builds and the place that keeps; worked out together."""
+    plain = asdict(request)
+    return digest_of(plain)[:20], digest_of({**plain, "compiler": "", "store": ""})[:20]
 
 
 def _formers(entries: Iterable[EngineStatus]) -> dict[tuple[int, str, str], EngineFiles]:

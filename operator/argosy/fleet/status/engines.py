@@ -6,7 +6,7 @@ from typing import Any
 from argosy.api import ConditionType, InferenceModel, Reason
 from argosy.api.status import AccuracyStatus, EngineStatus, VersionState, VersionStatus
 from argosy.fleet.amounts import listed
-from argosy.fleet.builds.engines import AskedEngine, FormEngines, ModelEngines, request_digest
+from argosy.fleet.builds.engines import AskedEngine, FormEngines, ModelEngines
 from argosy.fleet.builds.failures import failure_message, failure_of
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.builds.pool import failed_reason
@@ -202,7 +202,7 @@ def _status(engine: AskedEngine, serving: bool, builds: Mapping[str, PlannedBuil
         build_seconds=round(said.seconds, 1) if ready else 0,
         compiler=said.compiler if ready else "",
         key=said.key if ready else "",
-        request_digest=request_digest(engine.request),
+        request_digest=engine.digest,
         accuracy=_accuracy_status(said.accuracy) if engine.build.is_over else None,
         accuracy_skipped=skipped or "",
     )

@@ -265,3 +265,10 @@ def test_a_status_with_many_engines_stays_small() -> None:
     written = status(outcome)
     assert (len(written.engines), written.remaining_engines) == (50, 206)
     assert len(written.model_dump_json(by_alias=True, exclude_none=True)) < 256 * 1024
+
+
+def test_a_build_is_known_by_the_name_of_its_request() -> None:
+    fleet = Fleet((hopper(),))
+    fleet.settle([pool(), built("m")])
+    (engine,) = fleet.tick([pool(), built("m")]).statuses["InferenceModel default/m"].engines  # type: ignore[union-attr]
+    assert engine.build == fleet.ever[0].request.name
