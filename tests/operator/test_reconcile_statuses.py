@@ -212,3 +212,12 @@ def test_what_served_before_an_engine_was_asked_for_goes_on_serving() -> None:
 def test_a_format_that_the_runtime_cannot_run_is_a_reason() -> None:
     outcome = decide(pool(), model("m", modelFormat={"name": "tensorrt_llm"}))
     assert said(of(outcome))[:2] == ("False", "UnsupportedFormat")
+
+
+def test_a_checkpoint_of_the_path_without_engines_is_refused_by_pools_with_the_way_out() -> None:
+    engine = {"builder": "tensorrt_llm", "options": {"backend": "pytorch"}}
+    outcome = decide(pool(), model("m", modelFormat={"name": "huggingface"}, engine=engine))
+    status, reason, message = said(of(outcome))
+    assert (status, reason) == ("False", "UnsupportedFormat")
+    assert "spec.engine.options.backend" in message
+    assert "make it with `argosy build`" in message

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from argosy.api.engine.engine import Engine
+from argosy.api.engine.engine import Builder, Engine
 from argosy.api.engine.options.asked import Split
 from argosy.api.engine.options.checks import split_faults
 from argosy.api.model.batching import Batching
@@ -22,7 +22,7 @@ from argosy.api.model.declaredversions import (
 from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
 from argosy.api.model.modelformat import ModelFormat
-from argosy.api.model.rollout import Rollout
+from argosy.api.model.rollout import Rollout, Strategy
 from argosy.api.model.scale import fewest_of, most_of, replicas_in_order
 from argosy.api.model.sequence import Sequence
 from argosy.api.model.slo import Slo
@@ -125,6 +125,24 @@ def _options_fit_the_split(spec: "InferenceModelSpec") -> Iterator[Fault]:
     split = Split(spec.parallelism.tensor, spec.parallelism.pipeline, spec.max_batch_size or 0)
     for fault in split_faults(spec.engine.builder, spec.engine.options, split):
         yield Fault(fault.message, ("engine", *fault.path))
+
+
+def _one_engine_for_all_versions(spec: "InferenceModelSpec") -> Iterator[Fault]:
+    """Triton's backend for TensorRT-LLM is told one folder, whatever the version."""
+    if spec.engine is None or spec.engine.builder is not Builder.TENSORRT_LLM:
+        return
+    if len(spec.versions) > 1:
+        yield Fault(
+            "the server opens one engine of tensorrt_llm for all versions of a model; declare one version, and the "
+            "others as models of their own",
+            ("versions",),
+        )
+    if spec.rollout is not None and spec.rollout.strategy is Strategy.SURGE:
+        yield Fault(
+            "is Surge, which serves two versions at once, and the server opens one engine of tensorrt_llm for all; set "
+            "Recreate",
+            ("rollout", "strategy"),
+        )
 
 
 def _config_fields(spec: "InferenceModelSpec") -> Iterator[Fault]:
@@ -292,6 +310,7 @@ class InferenceModelSpec(ApiModel):
         Rule(("inputs", "outputs", "model_format", "engine"), _shape_tensors_need_tensorrt),
         Rule(("model_format", "engine"), _builder_reads_format),
         Rule(("engine", "parallelism", "max_batch_size"), _options_fit_the_split),
+        Rule(("engine", "versions", "rollout"), _one_engine_for_all_versions),
         Rule(("config",), _config_fields),
         Rule(("config", "engine", "model_format"), _own_files),
     )

@@ -35,6 +35,11 @@ _INSTEAD = {
     "vllm": "; so does modelFormat huggingface",
 }
 
+_ENGINELESS = (
+    "pytorch makes a checkpoint for trtllm-serve, which no runtime of a pool serves yet: make it with `argosy build`, "
+    "or leave backend out for an engine"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -48,7 +53,9 @@ def check_runtimes(pool: ServingPool, models: Iterable[InferenceModel]) -> Itera
     """The models of a pool that its runtime cannot run, in the variant of its image that the others need."""
     runtime, runnable = pool.spec.runtime, []
     for model in models:
-        if model.spec.backend in RUNTIMES[runtime.name]:
+        if model.spec.engine is not None and model.spec.engine.options.get("backend") == "pytorch":
+            yield model, Fault(_ENGINELESS, ("spec", "engine", "options", "backend"), Reason.UNSUPPORTED_FORMAT)
+        elif model.spec.backend in RUNTIMES[runtime.name]:
             runnable.append(model)
         else:
             yield model, _fault(model, _not_run(model, pool))

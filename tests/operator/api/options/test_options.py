@@ -237,6 +237,15 @@ def test_a_mistake_in_the_others_options_is_said_alone(builder: str, engine: dic
     assert said in found
 
 
+def test_an_engine_of_tensorrt_llm_is_one_for_all_versions() -> None:
+    files = [{"version": each, "storageUri": f"s3://models/{each}"} for each in (1, 2)]
+    (found,) = problems("tensorrt_llm", {}, versions=files, version=None, storageUri=None)
+    assert found.startswith("spec.versions: the server opens one engine of tensorrt_llm for all versions")
+    (found,) = problems("tensorrt_llm", {}, rollout={"strategy": "Surge"})
+    assert found.startswith("spec.rollout.strategy: is Surge")
+    assert problems("tensorrt_llm", {}, rollout={"strategy": "Recreate"}) == []
+
+
 def test_all_mistakes_are_said_together() -> None:
     found = problems(
         "tensorrt_llm",
