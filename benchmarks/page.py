@@ -1,10 +1,11 @@
 """`python -m benchmarks.page`: the tables of docs/performance.md, from the JSON that the benchmarks wrote.
 
     make bench-triton BENCH='--json build/triton.json --plot docs/performance.svg'
+    make bench-triton BENCH='--isolation thread --models identity --sizes 64 --json build/thread.json'
     make bench-peers BENCH='--json build/peers.json'
     make bench-scale BENCH='--json build/scale.json'
     make bench-stages BENCH='--whole build/triton.json --json build/stages.json'
-    python -m benchmarks.page build/triton.json build/peers.json build/scale.json build/stages.json
+    python -m benchmarks.page build/{triton,thread,peers,scale,stages}.json
 
 Each table stands between two comments that name it; a table whose file is not given stays as it is.
 """
@@ -81,6 +82,7 @@ def _stages(found: dict[str, Any]) -> str:
 
 TABLES: dict[str, dict[str, Callable[[Any], str]]] = {
     "triton": {"beside Triton": _beside_triton, "where it goes": _where_it_goes},
+    "thread": {"beside Triton, on threads": _beside_triton},
     "peers": {"beside others": _beside_peers},
     "stages": {"stages": _stages},
     "scale": {"at rest and at scale": _scale},
