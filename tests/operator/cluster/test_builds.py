@@ -138,6 +138,16 @@ def test_why_a_job_failed(
     assert (str(view.observed.failure), words in view.observed.trouble) == (failure, True), view
 
 
+def test_what_is_tried_again_says_what_went_wrong_the_last_time() -> None:
+    report = replace(HALF, failure=BuildFailure.STORE_UNAVAILABLE, message="s3 answers 403")
+    details: list[object] = [of_job(job()), Reported(NAME, report)]
+    (view,) = build_views(details, [pod(ended(75))]).values()
+    assert view.observed.trouble == "StoreUnavailable: s3 answers 403; it is tried again"
+    assert (view.observed.job, view.observed.failure) == (JobState.ACTIVE, None)
+    (view,) = build_views(details, [pod(ended(75)), pod({"phase": "Running"}, 1)]).values()
+    assert view.observed.trouble == ""
+
+
 def test_a_report_is_told_to_be_of_a_pod_that_is_there() -> None:
     reported = Reported(NAME, replace(HALF, pod="uid-1"))
     (view,) = build_views([reported], [pod({"phase": "Running"}, 1)]).values()

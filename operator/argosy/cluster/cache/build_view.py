@@ -98,6 +98,8 @@ def _failure(
         return _job_failure(job, pods, report)
     if newest is not None and newest.image is not None:
         return newest.image, trouble
+    if report is not None and report.failure is not None and not (newest is not None and newest.runs):
+        return None, f"{report.failure}: {report.message}; it is tried again"
     return None, trouble
 
 
