@@ -29,6 +29,7 @@ from argosy.render.workloads import (
     job_hash,
     object_identity,
 )
+from argosy.render.workloads.builds import deadline_s
 from argosy_agent.contract.builds import FINAL_EXIT_CODE
 
 UNREPORTED_S = 15.0
@@ -114,7 +115,7 @@ class BuildRenderer:
         if view.report is None or not view.report.is_final:
             if job.state is JobState.COMPLETE:
                 return since + timedelta(seconds=UNREPORTED_S)
-            if not self._is_as_made(build, job):
+            if not self._is_as_made(build, job) or job.deadline_s != deadline_s(build):
                 return None  # what it failed of may be put right
         return since + timedelta(seconds=TTL_S)
 

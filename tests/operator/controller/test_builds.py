@@ -126,6 +126,7 @@ def test_a_job_that_gave_up_is_tried_again_later_or_once_something_changed() -> 
     assert rendered(OVER, view=view).keep == {JOB}
     assert rendered(OVER, view=view, now=NOW + timedelta(seconds=TTL_S)).keep == frozenset()
     assert rendered(replace(OVER, memory=2), view=view).keep == frozenset()
+    assert rendered(replace(OVER, timeout=2 * OVER.timeout), view=view).keep == frozenset()
 
 
 def test_a_job_whose_image_cannot_be_had_goes_on_trying_until_something_changes() -> None:

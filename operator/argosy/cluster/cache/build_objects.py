@@ -36,6 +36,7 @@ class BuildJob:
     state: JobState
     node: str = ""
     gpus: tuple[int, ...] = ()
+    deadline_s: int = 0
     since: datetime | None = None
     reason: str = ""
     message: str = ""
@@ -78,9 +79,9 @@ def of_job(body: Mapping[str, Any]) -> BuildJob:
     build = (metadata.get("labels") or {}).get(BUILD_LABEL, "")
     annotations = metadata.get("annotations") or {}
     node, gpus = parse_build_place(annotations.get(PLACEMENT_ANNOTATION, ""))
-    job = BuildJob(
-        build, metadata["name"], annotations.get(TEMPLATE_ANNOTATION, ""), JobState.ACTIVE, node=node, gpus=gpus
-    )
+    deadline_s = int((body.get("spec") or {}).get("activeDeadlineSeconds") or 0)
+    template = annotations.get(TEMPLATE_ANNOTATION, "")
+    job = BuildJob(build, metadata["name"], template, JobState.ACTIVE, node, gpus, deadline_s)
     for condition in (body.get("status") or {}).get("conditions") or ():
         state = _STATES.get(condition.get("type", ""))
         if state is not None and condition.get("status") == "True":

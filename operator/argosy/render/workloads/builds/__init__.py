@@ -4,7 +4,7 @@ What may live here: what depends on nothing but a planned build, its pool and th
 are, and whether one runs now, is decided elsewhere.
 """
 
-from .job import TTL_S, build_job, job_hash, parse_build_place
+from .job import TTL_S, build_job, deadline_s, job_hash, parse_build_place
 from .objects import build_configmaps, build_rights, builds_network_policy
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "build_job",
     "build_rights",
     "builds_network_policy",
+    "deadline_s",
     "job_hash",
     "parse_build_place",
     "TTL_S",

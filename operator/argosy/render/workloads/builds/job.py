@@ -31,7 +31,7 @@ def build_job(pool: ServingPool, build: PlannedBuild, images: Images, cluster: C
     annotations = {TEMPLATE_ANNOTATION: template_hash(template), PLACEMENT_ANNOTATION: build_place_text(build)}
     spec: dict[str, Any] = {
         "backoffLimit": RETRIES,
-        "activeDeadlineSeconds": max(1, build.timeout // 1000),
+        "activeDeadlineSeconds": deadline_s(build),
         "template": template,
     }
     if cluster.ends_jobs:
@@ -54,6 +54,11 @@ def parse_build_place(text: str) -> tuple[str, tuple[int, ...]]:
         return str(read["node"]), tuple(int(each) for each in read["gpus"])
     except (AttributeError, KeyError, TypeError, ValueError):
         return "", ()
+
+
+def deadline_s(build: PlannedBuild) -> int:
+    """How long all tries of a build may take together, in seconds."""
+    return max(1, build.timeout // 1000)
 
 
 def job_hash(pool: ServingPool, build: PlannedBuild, images: Images, cluster: Cluster) -> str:
