@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "operator", "runtime")
 EXTRAS = "runtime,agent,onnxruntime,builder,transformers,examples"
 """What examples/assistant and builds of engines need, and nothing more: every megabyte is built, packed, unpacked and
-started from."""
+started from. With it comes g++, by which AOTInductor compiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def build(node: Containerd) -> Images:
         storage.write_context(Path(folder))
         made = [
             _Image(names[0], ROOT / "operator/Dockerfile", ROOT, PACKAGE, {}),
-            _Image(names[1], ROOT / "runtime/Dockerfile", ROOT, PACKAGE, {"EXTRAS": EXTRAS}),
+            _Image(names[1], ROOT / "runtime/Dockerfile", ROOT, PACKAGE, {"EXTRAS": EXTRAS, "SYSTEM": "g++"}),
             _Image(names[2], Path(folder) / "Dockerfile", Path(folder), ("server.py", "files"), {}),
         ]
         images.ensure_base()

@@ -72,3 +72,19 @@ def onnx_model(seed: int = 1) -> bytes:
     onnx.checker.check_model(model)
     text: bytes = model.SerializeToString()
     return text
+
+
+@functools.cache
+def exported_program() -> bytes:
+    """The network as a program of torch.export, for up to 64 images: `x` [batch, 64] to logits [batch, 10]."""
+    torch: Any = importlib.import_module("torch")
+    into, before, out, after = weights()
+    hidden, last = torch.nn.Linear(PIXELS, HIDDEN), torch.nn.Linear(HIDDEN, CLASSES)
+    for layer, matrix, bias in ((hidden, into, before), (last, out, after)):
+        layer.weight.data, layer.bias.data = torch.from_numpy(matrix.T.copy()), torch.from_numpy(bias)
+    network = torch.nn.Sequential(hidden, torch.nn.ReLU(), last).eval()
+    batch = torch.export.Dim("batch", min=1, max=64)
+    file = io.BytesIO()
+    with torch.no_grad():
+        torch.export.save(torch.export.export(network, (torch.zeros(2, PIXELS),), dynamic_shapes=({0: batch},)), file)
+    return file.getvalue()

@@ -17,7 +17,7 @@ from tests.agent.engines.bucketserver import Bucket, serving
 from e2e import podprocesses
 from e2e.client import Client
 from e2e.cluster.network import NODE_ADDRESS
-from e2e.digits import CLASSES, PIXELS, Floats, digits, onnx_model
+from e2e.digits import CLASSES, PIXELS, Floats, digits, exported_program, onnx_model
 from e2e.namespace import Namespace
 from e2e.resources import API, Body, pool
 
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.timeout(600)
 POOL, SECRET = "compiled", "bucket"
 PLAIN, INT8 = "inferencemodel/plain", "inferencemodel/int8"
 MODEL, COPY, OTHER = "models/digits.onnx", "copies/digits.onnx", "models/other.onnx"
+PROGRAM = "models/digits.pt2"
 TRAIN, TEST = "data/train.npz", "data/test.npz"
 LATE = "late/"
 """Keys of data that a test may hold up."""
@@ -282,3 +283,23 @@ def test_a_store_that_refuses_for_a_while_is_told_and_tried_again(namespace: Nam
     finally:
         bucket.refused.clear()
     namespace.ready("inferencemodel/refused")
+
+
+def test_a_pytorch_model_is_compiled_and_answers_like_its_source(
+    namespace: Namespace, client: Client, bucket: Bucket
+) -> None:
+    bucket.objects[PROGRAM] = exported_program()
+    spec = {
+        "modelFormat": {"name": "pytorch"},
+        "engine": {
+            "builder": "aotinductor",
+            "accuracy": {"metric": "max_absolute_error", "max": 1e-3, "dataUri": f"s3://fleet/{TEST}"},
+        },
+    }
+    namespace.apply(model("compiled", PROGRAM, **spec))
+    namespace.ready("inferencemodel/compiled", timeout_s=300)
+    found = engine(namespace, "inferencemodel/compiled")
+    assert (found["state"], found["cached"], found["accuracy"]["passed"]) == ("Ready", False, True)
+    _, test = digits()
+    both = [answers(client, name, test.images[:64]) for name in (PLAIN, "inferencemodel/compiled")]
+    assert np.abs(both[0] - both[1]).max() < 1e-3
