@@ -24,14 +24,19 @@ class Answers(Connection):
         return {"resources": [{"name": "poddisruptionbudgets"}]}
 
 
+NEW = Cluster("policy/v1", evicts_unready=True, ends_jobs=True, judges_failures=True)
+
+
 @pytest.mark.parametrize(
     ("minor", "groups", "expected"),
     [
-        ("20", {"policy/v1beta1"}, Cluster("policy/v1beta1", evicts_unready=False)),
-        ("26", {"policy/v1"}, Cluster("policy/v1", evicts_unready=False)),
-        ("27", {"policy/v1"}, Cluster("policy/v1", evicts_unready=True)),
-        ("", {"policy/v1"}, Cluster("policy/v1", evicts_unready=False)),
-        ("29+", {"policy/v1"}, Cluster("policy/v1", evicts_unready=True)),
+        ("20", {"policy/v1beta1"}, Cluster("policy/v1beta1")),
+        ("21", {"policy/v1"}, Cluster("policy/v1", ends_jobs=True)),
+        ("25", {"policy/v1"}, Cluster("policy/v1", ends_jobs=True)),
+        ("26", {"policy/v1"}, Cluster("policy/v1", ends_jobs=True, judges_failures=True)),
+        ("27", {"policy/v1"}, NEW),
+        ("", {"policy/v1"}, Cluster("policy/v1")),
+        ("29+", {"policy/v1"}, NEW),
     ],
 )
 async def test_what_a_version_offers(minor: str, groups: set[str], expected: Cluster) -> None:
