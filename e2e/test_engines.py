@@ -6,7 +6,7 @@ build on one another, in their order.
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,8 @@ PROGRAM = "models/digits.pt2"
 TRAIN, TEST = "data/train.npz", "data/test.npz"
 LATE = "late/"
 """Keys of data that a test may hold up."""
+Break = Callable[[dict[str, bytes], str], None]
+"""Damages one object of a bucket."""
 
 
 @pytest.fixture(scope="module")
@@ -46,19 +48,23 @@ def bucket() -> Iterator[Bucket]:
 @pytest.fixture(scope="module", autouse=True)
 def declared(namespace: Namespace, bucket: Bucket) -> None:
     """A pool that keeps engines, and the model as it was."""
+    namespace.apply(_secret(SECRET, bucket.url), _pool(POOL), model("plain"))
+
+
+def _secret(name: str, url: str) -> Body:
+    """Credentials for a bucket that is at this address."""
     keys = {
         "AWS_ACCESS_KEY_ID": "key",
         "AWS_SECRET_ACCESS_KEY": "secret",
         "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": bucket.url,
+        "AWS_ENDPOINT_URL": url,
     }
     data = {name: base64.b64encode(value.encode()).decode() for name, value in keys.items()}
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "data": data}
-    namespace.apply(secret, _pool(POOL), model("plain"))
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
 
 
-def _pool(name: str, store: str = "s3://fleet/engines") -> Body:
-    return pool(name, storage={"secretName": SECRET, "engineCache": {"storageUri": store}})
+def _pool(name: str, secret: str = SECRET) -> Body:
+    return pool(name, storage={"secretName": secret, "engineCache": {"storageUri": "s3://fleet/engines"}})
 
 
 def model(name: str, key: str = MODEL, *, version: int = 1, pool: str = POOL, **spec: Any) -> Body:
@@ -243,19 +249,44 @@ def test_a_model_that_is_deleted_while_it_builds_leaves_nothing(namespace: Names
     assert artifacts(bucket) == stored
 
 
-def test_half_an_engine_is_built_over(namespace: Namespace, client: Client, bucket: Bucket) -> None:
-    """Its manifest stands, a file of it does not."""
-    key = f"engines/{engine(namespace, INT8, 2)['key']}/manifest.json"
-    folder = key.removesuffix("manifest.json")
-    assert key in artifacts(bucket)
-    for each in [each for each in bucket.objects if each.startswith(folder) and each != key]:
-        del bucket.objects[each]
-    namespace.apply(model("whole", OTHER, engine=int8(3.0)))
-    namespace.ready("inferencemodel/whole")
-    found = engine(namespace, "inferencemodel/whole")
+def _lost(objects: dict[str, bytes], key: str) -> None:
+    del objects[key]
+
+
+def _changed(objects: dict[str, bytes], key: str) -> None:
+    objects[key] = objects[key][::-1]
+
+
+@pytest.mark.parametrize(("name", "most", "broken"), [("whole", 3.0, _lost), ("mended", 3.5, _changed)])
+def test_a_broken_engine_is_built_over(
+    namespace: Namespace, client: Client, bucket: Bucket, name: str, most: float, broken: Break
+) -> None:
+    """Its manifest stands; its files do not, or are others."""
+    manifest = f"engines/{engine(namespace, INT8, 2)['key']}/manifest.json"
+    assert manifest in artifacts(bucket)
+    folder = f"{manifest.removesuffix('manifest.json')}{json.loads(bucket.objects[manifest])['attempt']}/"
+    for key in [each for each in bucket.objects if each.startswith(folder)]:
+        broken(bucket.objects, key)
+    resource = f"inferencemodel/{name}"
+    namespace.apply(model(name, OTHER, engine=int8(most)))
+    namespace.ready(resource)
+    found = engine(namespace, resource)
     assert (found["state"], found["cached"]) == ("Ready", False)
     _, test = digits()
-    assert answers(client, "inferencemodel/whole", test.images[:8]).shape == (8, CLASSES)
+    assert answers(client, resource, test.images[:8]).shape == (8, CLASSES)
+
+
+def test_a_store_that_cannot_be_reached_is_told_until_it_can(namespace: Namespace, bucket: Bucket) -> None:
+    storage = {"secretName": SECRET}
+    away = model("away", pool="away", engine=int8(6.0, TEST), storage=storage)
+    namespace.apply(_secret("lost", f"http://{NODE_ADDRESS}:1"), _pool("away", "lost"), away)
+    namespace.until("the reason", lambda: "StoreUnavailable" in _why(namespace, "away"))
+    namespace.apply(_secret("lost", bucket.url))
+    namespace.ready("inferencemodel/away")
+
+
+def _why(namespace: Namespace, name: str) -> str:
+    return str(namespace.condition(f"inferencemodel/{name}", "EngineReady").get("message", ""))
 
 
 def test_a_store_that_is_full_is_told_and_what_serves_goes_on(
@@ -273,13 +304,10 @@ def test_a_store_that_is_full_is_told_and_what_serves_goes_on(
 
 
 def test_a_store_that_refuses_for_a_while_is_told_and_tried_again(namespace: Namespace, bucket: Bucket) -> None:
-    def says() -> str:
-        return str(namespace.condition("inferencemodel/refused", "EngineReady").get("message", ""))
-
     bucket.refused["PUT"] = (403, "AccessDenied")
     try:
         namespace.apply(model("refused", engine=int8(5.0, TEST)))
-        namespace.until("the reason", lambda: "StoreUnavailable" in says())
+        namespace.until("the reason", lambda: "StoreUnavailable" in _why(namespace, "refused"))
     finally:
         bucket.refused.clear()
     namespace.ready("inferencemodel/refused")

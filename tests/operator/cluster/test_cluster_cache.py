@@ -272,7 +272,7 @@ async def test_a_kind_that_may_not_be_read_holds_up_nobody(
         watching(connection, namespace) as watched,
     ):
         troubles = watched.cache.troubles
-        refused = ("networkpolicies", "poddisruptionbudgets", "rolebindings", "roles")
+        refused = ("jobs", "networkpolicies", "poddisruptionbudgets", "rolebindings", "roles")
         assert sorted(key for key, words in troubles.items() if "may not" in words) == [
             f"{kind}/{namespace}" for kind in refused
         ]
