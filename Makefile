@@ -18,7 +18,7 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-COMPILED_PATH := tests/runtime tests/differential
+COMPILED_PATH := tests/runtime tests/differential --ignore=tests/runtime/builder
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
