@@ -230,7 +230,7 @@ def test_a_job_that_is_deleted_by_hand_is_made_anew(namespace: Namespace, bucket
         namespace("delete", "job", before["metadata"]["name"])
         namespace.until("another Job", lambda: _uids(namespace, build) - {before["metadata"]["uid"]} != set())
     namespace.ready("inferencemodel/deleted")
-    assert len(jobs(namespace, build)) == 1
+    assert len(jobs(namespace, build)) <= 1, "one that the deleted Pod left nothing to do for goes"
 
 
 def _uids(namespace: Namespace, build: str) -> set[str]:
