@@ -52,7 +52,9 @@ def uninstall(access: Access) -> None:
     library = helm()
     config = library.Configuration(NAMESPACE, str(access.kubeconfig))
     asyncio.run(library.Uninstall(config).run(NAME, timeout=60))
-    wait_for("the operator's Pods to end", lambda: not access.kubectl("get", "pods", "-n", NAMESPACE, "-o", "name"), 60)
+    # A kubelet that has to share its cores takes its time to tell of the end.
+    pods = ("get", "pods", "-n", NAMESPACE, "-o", "name")
+    wait_for("the operator's Pods to end", lambda: not access.kubectl(*pods), 150)
 
 
 def leader(access: Access) -> str:

@@ -65,9 +65,11 @@ def test_a_namespace_with_all_that_is_in_it(cluster: Cluster, installed: None, s
 @pytest.fixture
 def uninstalled(cluster: Cluster, images: Images, served: None) -> Iterator[None]:
     """Without the release; the others need it again."""
-    release.uninstall(cluster)
-    yield
-    release.install(cluster, release.values(images))
+    try:
+        release.uninstall(cluster)
+        yield
+    finally:
+        release.install(cluster, release.values(images))
 
 
 def test_servers_go_on_without_the_operator(namespace: Namespace, client: Client, uninstalled: None) -> None:
