@@ -278,7 +278,7 @@ def test_a_broken_engine_is_built_over(
 
 def test_a_store_that_cannot_be_reached_is_told_until_it_can(namespace: Namespace, bucket: Bucket) -> None:
     storage = {"secretName": SECRET}
-    away = model("away", pool="away", engine=int8(6.0, TEST), storage=storage)
+    away = model("away", pool="away", engine=int8(6.0), storage=storage)
     namespace.apply(_secret("lost", f"http://{NODE_ADDRESS}:1"), _pool("away", "lost"), away)
     namespace.until("the reason", lambda: "StoreUnavailable" in _why(namespace, "away"))
     namespace.apply(_secret("lost", bucket.url))
