@@ -1,9 +1,9 @@
 """`argosy build`: the engines of a folder of manifests, built on this machine."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from pydantic import TypeAdapter, ValidationError
@@ -14,6 +14,7 @@ from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import EngineCache, ServingPool
 from argosy.api.values.storage import StorageUri
 from argosy.cli.printing.builds import LineBuilds, ProgressBuilds, build_table, failures
+from argosy.cli.printing.terminal import console, refuse
 from argosy.local.builds.runner import LocalBuilds
 from argosy.local.builds.session import STOPPED, BuildSession, asked
 from argosy.local.machine import this_machine
@@ -55,8 +56,8 @@ def build(
             session = BuildSession(here, node, LocalBuilds(folder.builds, node), _view())
             done = asyncio.run(session.run())
     except (StateInUseError, OSError) as error:
-        _refuse([str(error)])
-    _console().print(build_table(session.results))
+        refuse([str(error)])
+    console(_PIPE_WIDTH).print(build_table(session.results))
     said = [*failures(session.results), *(f"{name}: {why}" for name, why in impossible.items())]
     for line in said:
         typer.echo(line, err=True)
@@ -67,7 +68,7 @@ def _read(filename: Path, folder: StateFolder) -> Sequence[Resource]:
     manifests = read_manifests(filename)
     manifests = checked(manifests, folder.engines, local_shapes(manifests.resources))
     if manifests.problems:
-        _refuse(map(str, manifests.problems))
+        refuse(map(str, manifests.problems))
     return manifests.resources
 
 
@@ -76,10 +77,10 @@ def _chosen(resources: Sequence[Resource], names: Sequence[str]) -> list[Resourc
     engines = {each.name for each in resources if isinstance(each, InferenceModel) and each.spec.engine is not None}
     unknown = [name for name in names if name not in engines]
     if not engines:
-        _refuse(["no model has spec.engine, so there is nothing to build"])
+        refuse(["no model has spec.engine, so there is nothing to build"])
     if unknown:
         there = f"there is no such model with spec.engine; those with one: {', '.join(sorted(engines))}"
-        _refuse(f"--model {name}: {there}" for name in unknown)
+        refuse(f"--model {name}: {there}" for name in unknown)
     wanted = set(names) or engines
     return [each for each in resources if isinstance(each, ServingPool) or _is_wanted(each, wanted)]
 
@@ -99,20 +100,9 @@ def _uri(store: str) -> str:
     try:
         return str(TypeAdapter(StorageUri).validate_python(store))
     except ValidationError as error:
-        _refuse([f"--store: {each['msg']}" for each in error.errors()])
+        refuse([f"--store: {each['msg']}" for each in error.errors()])
 
 
 def _view() -> ProgressBuilds | LineBuilds:
     console = Console()
     return ProgressBuilds(console) if console.is_terminal else LineBuilds(console)
-
-
-def _console() -> Console:
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=_PIPE_WIDTH)
-
-
-def _refuse(problems: Iterable[str]) -> NoReturn:
-    for problem in problems:
-        typer.echo(problem, err=True)
-    raise typer.Exit(1)

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 import yaml
-from rich.console import Console
 
 from argosy.api.documents import Resource
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.quantity import parse_duration
 from argosy.cli.printing.engines import collected, engine_document, engine_table, total
+from argosy.cli.printing.terminal import console, refuse
 from argosy.fleet.builds.uses import EngineUses
 from argosy.local.manifests import read_manifests
 from argosy_agent.engines.inventory import Half, Held
@@ -66,10 +66,10 @@ def list_engines(
     try:
         held = {each.uri: list(each.held()) for each in _stores(resources, store, pvc_root)}
     except StorageError as error:
-        _refuse(str(error))
+        refuse([str(error)])
     if output is Output.TABLE:
         for uri, found in held.items():
-            _console().print(engine_table(uri, found, uses, now))
+            console(_PIPE_WIDTH).print(engine_table(uri, found, uses, now))
         return
     documents = [engine_document(uri, each, uses) for uri, found in held.items() for each in found if each.is_engine]
     text = json.dumps(documents, indent=2)
@@ -109,7 +109,7 @@ def collect_engines(
                 typer.echo(collected(found, datetime.now(UTC), dry_run))
     except StorageError as error:
         typer.echo(total(gone, dry_run))
-        _refuse(str(error))
+        refuse([str(error)])
     typer.echo(total(gone, dry_run))
 
 
@@ -126,7 +126,7 @@ def _resources(filenames: Sequence[Path]) -> list[Resource]:
     for filename in filenames:
         manifests = read_manifests(filename)
         if manifests.problems:
-            _refuse("\n".join(map(str, manifests.problems)))
+            refuse(map(str, manifests.problems))
         found += manifests.resources
     return found
 
@@ -136,7 +136,7 @@ def _stores(resources: Sequence[Resource], uri: str, pvc_root: Path) -> list[Eng
     caches = [each.spec.storage.engine_cache for each in pools]
     uris = [uri] if uri else sorted({each.storage_uri for each in caches if each is not None})
     if not uris:
-        _refuse(_NO_STORE)
+        refuse([_NO_STORE])
     return [open_store(each, Settings.of_process(_SECRET), pvc_root) for each in uris]
 
 
@@ -147,14 +147,4 @@ def _seconds(words: str) -> float:
     try:
         return parse_duration(words) / 1000
     except ValueError:
-        _refuse(f"--older-than: {words!r} is no time span; write it as 30d, 12h or 90m")
-
-
-def _console() -> Console:
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=_PIPE_WIDTH)
-
-
-def _refuse(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(1)
+        refuse([f"--older-than: {words!r} is no time span; write it as 30d, 12h or 90m"])

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 import yaml
 
 from argosy.api.crd.crds import DEFINITIONS, Definition
+from argosy.cli.printing.terminal import refuse
 from argosy.local.printing import definition_of, kinds, table
 from argosy.local.state import DEFAULT_STATE, StateFolder
 
@@ -37,7 +38,7 @@ def get(
     folder = StateFolder(state)
     status = folder.read_status()
     if status is None:
-        _refuse(f"{state} holds no status: start `argosy up` here, or name its folder with --state")
+        refuse([f"{state} holds no status: start `argosy up` here, or name its folder with --state"])
     if not folder.held():
         typer.echo("argosy up does not run here; this is how things stood when it ended", err=True)
     if status.get("problems"):
@@ -46,7 +47,7 @@ def get(
         )
     found = _chosen(status["resources"], _wanted(kind), name)
     if name is not None and not found:
-        _refuse(f"there is no {kind} {name!r}")
+        refuse([f"there is no {kind} {name!r}"])
     if output in (Output.TABLE, Output.WIDE):
         _print_tables(found, output is Output.WIDE)
     else:
@@ -58,7 +59,7 @@ def _wanted(kind: str | None) -> tuple[Definition, ...]:
         return DEFINITIONS
     definition = definition_of(kind)
     if definition is None:
-        _refuse(f"{kind!r} is no kind of resource; it is one of {', '.join(kinds())}")
+        refuse([f"{kind!r} is no kind of resource; it is one of {', '.join(kinds())}"])
     return (definition,)
 
 
@@ -95,8 +96,3 @@ def _written(found: Sequence[tuple[Definition, list[dict[str, Any]]]], output: O
 
 def _list(items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "List", "items": list(items)}
-
-
-def _refuse(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(1)

@@ -2,21 +2,20 @@
 
 import json
 import sys
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 import yaml
-from rich.console import Console
 
 from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.plan_document import plan_document
 from argosy.cli.printing.plan_table import plan_table
+from argosy.cli.printing.terminal import console, refuse
 from argosy.fleet.topology.refusals import refusals
 from argosy.local.manifests import read_manifests
 from argosy.local.shapes import local_shapes
@@ -52,7 +51,7 @@ def plan(
     Exit status: 0 if everything has a place, 2 if something has none, 1 if the input is wrong.
     """
     if nodes is None:
-        _refuse([_NO_NODES])
+        refuse([_NO_NODES])
     problems: list[str] = []
     manifests = read_manifests(filename)
     problems += map(str, manifests.problems)
@@ -64,12 +63,12 @@ def plan(
     except NodesError as error:
         problems += error.problems
     if problems:
-        _refuse(problems)
+        refuse(problems)
     snapshot = FleetSnapshot(tuple(manifests.resources), tuple(machines), shapes=shapes)
     outcome, builds = foreseen(snapshot, datetime.now(UTC))
     fleet, facts, advised = outcome.plan, outcome.facts, _advised(outcome)
     if output is Output.TABLE:
-        _console().print(plan_table(fleet, facts, builds, advised))
+        console(_PIPE_WIDTH).print(plan_table(fleet, facts, builds, advised))
     else:
         document = plan_document(fleet, facts, builds, advised)
         text = json.dumps(document, indent=2) if output is Output.JSON else yaml.safe_dump(document, sort_keys=False)
@@ -86,14 +85,3 @@ def _advised(outcome: Outcome) -> dict[str, str]:
         for identity, condition in valid.items()
         if condition is not None and condition.reason == Reason.TOPOLOGY_ADVICE
     }
-
-
-def _console() -> Console:
-    terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=_PIPE_WIDTH)
-
-
-def _refuse(problems: Iterable[str]) -> NoReturn:
-    for problem in problems:
-        typer.echo(problem, err=True)
-    raise typer.Exit(1)

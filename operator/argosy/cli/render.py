@@ -2,12 +2,13 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
 from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
+from argosy.cli.printing.terminal import refuse
 from argosy.fleet.facts import Node
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
@@ -41,7 +42,7 @@ def render(
         outcome = _outcome(filename, nodes, config_only)
         export(_repositories(outcome), output, with_files=not config_only)
     except (StorageError, NotOursError) as error:
-        _refuse(str(error))
+        refuse([str(error)])
     for pool in outcome.plan.pools:
         for server in pool.servers:
             typer.echo(f"{server.name}: {len(server.placements)} models, in {output / server.name}")
@@ -59,10 +60,10 @@ def _outcome(filename: Path, nodes: Path | None, config_only: bool) -> Outcome:
     snapshot = FleetSnapshot(tuple(resources), machines, problems=manifests.problems)
     outcome, builds = foreseen(snapshot, datetime.now(UTC))
     if outcome.problems:
-        _refuse("\n".join(map(str, outcome.problems)))
+        refuse(map(str, outcome.problems))
     if builds and not config_only:
         models = sorted({owner for build in builds for owner in build.owners})
-        _refuse("\n".join(f"{each}: spec.engine: {_NOT_BUILT}" for each in models))
+        refuse(f"{each}: spec.engine: {_NOT_BUILT}" for each in models)
     return outcome
 
 
@@ -80,9 +81,4 @@ def _machines(nodes: Path | None) -> tuple[Node, ...]:
     try:
         return read_nodes(nodes)
     except NodesError as error:
-        _refuse("\n".join(error.problems))
-
-
-def _refuse(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(1)
+        refuse(error.problems)

@@ -116,14 +116,6 @@ class BucketSink(Sink):
             for path in [*metas, root]:
                 self._delete(path)
 
-    def is_conditional(self, scratch: str) -> bool:
-        try:
-            return self.create(scratch, b"") and not self.create(scratch, b"")
-        except UnconditionalError:
-            return False
-        finally:
-            self.remove(scratch)
-
     def _delete(self, path: str) -> None:
         try:
             obstore.delete(self._store, path)

@@ -95,14 +95,6 @@ class FolderSink(Sink):
                 path.unlink(missing_ok=True)
             self._drop_empty(path.parent)
 
-    def is_conditional(self, scratch: str) -> bool:
-        try:
-            return self.create(scratch, b"") and not self.create(scratch, b"")
-        except UnconditionalError:
-            return False
-        finally:
-            self.remove(scratch)
-
     def _drop_empty(self, folder: Path) -> None:
         """Folders that hold nothing any more go, up to the root, which stays."""
         while folder != self._root and folder.is_relative_to(self._root):

@@ -68,6 +68,11 @@ class Sink(ABC):
     def remove(self, prefix: str) -> None:
         """Remove a file, or a folder with all below it; nothing where there is none."""
 
-    @abstractmethod
     def is_conditional(self, scratch: str) -> bool:
         """Whether `create` keeps its promise; `scratch` is a name that it may be tried on."""
+        try:
+            return self.create(scratch, b"") and not self.create(scratch, b"")
+        except UnconditionalError:
+            return False
+        finally:
+            self.remove(scratch)

@@ -1,18 +1,12 @@
 """Real builds of AOTInductor: a small module, exported or as source, and data for it."""
 
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.runtime.builder.building import Runs
 
-from argosy_agent.cache.storage import Storage
-from argosy_agent.contract.builds import BuildReport, BuildRequest, BuildState, DataSource, Gate, TensorSpec
-from argosy_agent.engines.store import open_store
-from argosy_agent.transfer.stores.settings import Settings
-from argosy_runtime.builder.build import Build, Surroundings
-from argosy_runtime.builder.course import Course
+from argosy_agent.contract.builds import BuildRequest, DataSource, Gate, TensorSpec
 
 FEATURES, CLASSES, MOST = 24, 5, 6
 SOURCE = f"""
@@ -29,11 +23,10 @@ class Scorer(torch.nn.Module):
 """
 
 
-class Builds:
+class Builds(Runs):
     """A model, data and a store in folders."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         (folder / "model").mkdir()
         (folder / "data").mkdir()
         random = np.random.default_rng(3)
@@ -42,8 +35,7 @@ class Builds:
             features=random.normal(size=(12, FEATURES)).astype(np.float32),
             scale=random.normal(size=(12, 1)).astype(np.float32),
         )
-        self.reports: list[BuildReport] = []
-        self.request = BuildRequest(
+        request = BuildRequest(
             "aotinductor",
             "amd64",
             "image:1",
@@ -53,6 +45,7 @@ class Builds:
             outputs=(TensorSpec("scores", "TYPE_FP32", (CLASSES,)),),
             max_batch_size=MOST,
         )
+        super().__init__(folder, request)
         self.gate = Gate(DataSource(f"file://{folder}/data"), metric="max_absolute_error", maximum=1e-5)
 
     def source(self) -> None:
@@ -75,18 +68,6 @@ class Builds:
         names: dict[str, object] = {}
         exec(SOURCE, names)
         return names["Scorer"]().eval()  # type: ignore[operator]
-
-    def run(self, **asked: object) -> BuildReport:
-        workspace = self.folder / "workspace"
-        around = Surroundings(
-            workspace,
-            open_store(self.request.store, Settings(self.folder, {}), self.folder),
-            Storage(workspace / "fetched", pvc_root=self.folder),
-            time.monotonic,
-            lambda: "2026-01-01T00:00:00Z",
-        )
-        course = Course(self.reports.append, BuildReport(BuildState.PENDING))
-        return Build(replace(self.request, **asked), around, course).run()  # type: ignore[arg-type]
 
     def _torch(self):  # type: ignore[no-untyped-def]
         import torch

@@ -1,52 +1,18 @@
 """Real builds of ONNX Runtime, in this process with the tools in theirs."""
 
-import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.runtime.builder.models import CLASSES, FEATURES, perceptron, samples
+from tests.runtime.builder.building import PerceptronBuilds
 
-from argosy_agent.cache.storage import Storage
-from argosy_agent.contract.builds import BuildReport, BuildRequest, BuildState, DataSource, Gate, TensorSpec
-from argosy_agent.engines.store import open_store
-from argosy_agent.transfer.stores.settings import Settings
-from argosy_runtime.builder.build import Build, Surroundings
-from argosy_runtime.builder.course import Course
+from argosy_agent.contract.builds import BuildReport
 
 
-class Builds:
-    """A model, data and a store in folders."""
+class Builds(PerceptronBuilds):
+    """Those of this builder."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.model = perceptron(folder / "model/model.onnx")
-        samples(folder / "data/data.npz")
-        self.reports: list[BuildReport] = []
-        self.request = BuildRequest(
-            "onnxruntime",
-            "amd64",
-            "image:1",
-            f"file://{folder}/store",
-            DataSource(f"file://{folder}/model"),
-            inputs=(TensorSpec("x", "TYPE_FP32", (FEATURES,)),),
-            outputs=(TensorSpec("y", "TYPE_FP32", (CLASSES,)),),
-            max_batch_size=8,
-        )
-        self.data = DataSource(f"file://{folder}/data")
-        self.gate = Gate(self.data, metric="cosine_similarity", minimum=0.9)
-
-    def run(self, **asked: object) -> BuildReport:
-        workspace = self.folder / "workspace"
-        around = Surroundings(
-            workspace,
-            open_store(self.request.store, Settings(self.folder, {}), self.folder),
-            Storage(workspace / "fetched", pvc_root=self.folder),
-            time.monotonic,
-            lambda: "2026-01-01T00:00:00Z",
-        )
-        course = Course(self.reports.append, BuildReport(BuildState.PENDING))
-        return Build(replace(self.request, **asked), around, course).run()  # type: ignore[arg-type]
+        super().__init__(folder, "onnxruntime", "amd64")
 
     def engine(self, report: BuildReport) -> Path:
         return Path(report.uri.removeprefix("file://"), "model.onnx")
