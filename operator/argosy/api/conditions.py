@@ -102,6 +102,7 @@ class Reason(StrEnum):
     SCALED_DOWN = "ScaledDown"
     AT_MINIMUM = "AtMinimum"
     AT_MAXIMUM = "AtMaximum"
+    LIMITED_BY_CAPACITY = "LimitedByCapacity"
     FIXED_REPLICAS = "FixedReplicas"
     NO_SIGNALS = "NoSignals"
 

@@ -1,0 +1,3 @@
+"""What holds requests up, by name: rules with thresholds, what each says, and what to do. Pure. Why something fits
+nowhere is another matter: `fleet/packing/fit_errors.py`.
+"""

@@ -1,0 +1,62 @@
+"""What is decided of one member, and why."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from argosy.api.conditions import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """What a member has, or is to have. `instances` of one device of a replica. `window_s`: how long a batch waits for
+    more, `max_batch`: the most rows it may have; None where the spec decides.
+    """
+
+    replicas: int = 1
+    instances: int = 1
+    window_s: float | None = None
+    max_batch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What there is to be had beyond what it has: `instances` on each device where it sits, `replicas` on servers that
+    run, `servers` that nodes have place for. None: not known, which is no limit. `missing`: what the next replica
+    lacks, in words with numbers, where it finds no place.
+    """
+
+    instances: int | None = None
+    replicas: int | None = None
+    servers: int | None = None
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """An entry of the history: when what became what, and why."""
+
+    at: datetime
+    before: Allocation
+    after: Allocation
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be, and why. `desired`: the replicas that the load asks for, be there room and leave or not.
+
+    `metric` names what decided, as `latency p99` or `busy`; `observed` and `target` are its two numbers. `limited_by`:
+    the bound, field or missing capacity that keeps `allocation` from `desired`. `message` is one sentence with the
+    numbers. `scaled`: the newest change, of this decision or an earlier one.
+    """
+
+    allocation: Allocation
+    desired: int
+    reason: Reason
+    message: str
+    metric: str = ""
+    observed: float | None = None
+    target: float | None = None
+    limited_by: str = ""
+    scaled: Scaled | None = None

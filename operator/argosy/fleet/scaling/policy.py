@@ -1,0 +1,75 @@
+"""What a member of a pool asks of scaling: bounds, targets, and how fast it may go. Durations are in seconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What may be decided. `instances` are those of one device of a replica; `window_s` is the longest a batch may
+    wait, None where it is not ours to decide. `fixed_by`: the field, such as `spec.replicas`, that decides the
+    replicas; the bounds are equal then.
+    """
+
+    min_replicas: int = 1
+    max_replicas: int = 1
+    min_instances: int = 1
+    max_instances: int = 1
+    max_window_s: float | None = None
+    max_batch: int = 0
+    fixed_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTarget:
+    """A PromQL value that replicas follow: `target` for each replica, or (`is_average` false) for all together."""
+
+    name: str
+    target: float
+    is_average: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What is to be held. Percentiles by name (`p99`) of seconds, from the SLO.
+
+    `queue_share`: the most of a request's time that it may wait (0 to 1); `concurrency`: requests, waiting or executed,
+    for each replica; `tokens`: generated a second by each replica; `busy`: the share of instances' time spent executing
+    (0 to 1), from `busy_low` to `busy_high`.
+    """
+
+    latency: Mapping[str, float] = field(default_factory=dict)
+    queue_delay: Mapping[str, float] = field(default_factory=dict)
+    first_token: Mapping[str, float] = field(default_factory=dict)
+    error_rate: float | None = None
+    queue_share: float | None = None
+    concurrency: float | None = None
+    tokens: float | None = None
+    busy_low: float = 0.7
+    busy_high: float = 0.9
+    queries: tuple[QueryTarget, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How fast it may go. `step_up` and `step_down` are replicas at once (None: any number). After a scale up the next
+    comes `cooldown_up_s` later; down only what `stabilization_s` together asked for, and `cooldown_down_s` after the
+    last change. `idle_s`: after so long without a request replicas go to zero, where bounds let them.
+    """
+
+    step_up: int | None = None
+    step_down: int | None = None
+    cooldown_up_s: float = 0.0
+    cooldown_down_s: float = 0.0
+    stabilization_s: float = 300.0
+    idle_s: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All of it. `startup_s`: how long a new replica takes until it answers, as measured or else assumed."""
+
+    bounds: Bounds = Bounds()
+    targets: Targets = Targets()
+    pace: Pace = Pace()
+    startup_s: float = 30.0
