@@ -22,7 +22,9 @@ class PoolSnapshot:
     `servers`: where each sits, as it was last decided. `reports`: what each says of itself. `repositories`: what each
     last loaded; `served`: what it had ready when it was last heard of. `drain_since`: from when what drains is not
     routed to. `elsewhere`: names that a pool which takes no part here is to serve by now, and whether requests reach
-    them there. `builds`: what is known of the pool's builds, by `BuildRequest.name`.
+    them there. `builds`: what is known of the pool's builds, by `BuildRequest.name`. `held`: by
+    resource name the requests that wait at the activator for what no server has ready; `holds`: whether there is one
+    that would hold them, without which nothing goes to zero.
     """
 
     servers: tuple[CurrentServer, ...] = ()
@@ -32,6 +34,8 @@ class PoolSnapshot:
     drain_since: Mapping[Binding, datetime] = field(default_factory=dict)
     elsewhere: Mapping[str, bool] = field(default_factory=dict)
     builds: Mapping[str, ObservedBuild] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
+    holds: bool = False
 
 
 @dataclass(frozen=True, slots=True)

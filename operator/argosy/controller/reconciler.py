@@ -184,6 +184,8 @@ class Reconciler:
             drain_since=view.drain_since,
             elsewhere=around.moved,
             builds={name: build.observed for name, build in view.builds.items()},
+            held=view.held,
+            holds=view.activator_ready,
         )
         snapshot = FleetSnapshot(
             resources=declared.resources,

@@ -38,6 +38,11 @@ def state_name(server: str) -> str:
     return object_name(server) + _STATE
 
 
+def activator_name(pool: str) -> str:
+    """What a pool's activator is called, and all its objects: never what a server's or another pool's are called."""
+    return _with_digest(f"{pool}-activator", pool, LONGEST - len(_STATE))
+
+
 def build_name(pool: str, request: str) -> str:
     """What an engine's build is called, by its pool and the name of its request (20 characters): a DNS subdomain.
 

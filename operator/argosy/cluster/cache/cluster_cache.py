@@ -15,7 +15,14 @@ from argosy.fleet.facts import Node
 from argosy.fleet.history import Revision
 from argosy.fleet.nodes.reservations import PodGpus
 from argosy.render.names import label
-from argosy.render.workloads import BUILD_LABEL, BUILDS_OF_LABEL, SERVER_LABEL, Cluster, managed_selector
+from argosy.render.workloads import (
+    ACTIVATOR_LABEL,
+    BUILD_LABEL,
+    BUILDS_OF_LABEL,
+    SERVER_LABEL,
+    Cluster,
+    managed_selector,
+)
 
 from .build_objects import BuildPod, of_build_pod, of_job, of_report
 from .indexer import Indexer, PoolLabel, Reduce
@@ -47,6 +54,7 @@ class ClusterCache:
         self._indexers = {kind.name: self._indexer(kind) for kind in kinds.owned(offered.pdb_version)}
         self._nodes = NodeCache(lambda: changed(None))
         self._pods = PodCache(self._pool_changed)
+        self._activator_pods = PodCache(self._pool_changed, ACTIVATOR_LABEL)
         self._build_pods = Indexer(kinds.POD, self._pool_changed, of_build_pod, BUILDS_OF_LABEL)
         self._holders = GpuHolders(lambda: changed(None), self._is_ours)
         self._reflectors = Reflectors(connection, namespaces)
@@ -89,7 +97,7 @@ class ClusterCache:
         owned = (each for kind in _OF_POOL for _, each in self._indexers[kind.name].of_pool(pool))
         building = (each.detail for _, each in self._build_pods.of_pool(pool))
         build_pods = [each for each in building if isinstance(each, BuildPod)]
-        return pool_view(owned, self._pods.of_pool(pool), build_pods)
+        return pool_view(owned, self._pods.of_pool(pool), build_pods, self._activator_pods.of_pool(pool))
 
     def revisions(self) -> dict[str, list[Revision]]:
         """The revisions of resources, by uid."""
@@ -110,6 +118,7 @@ class ClusterCache:
     def learned_pod(self, body: Mapping[str, Any]) -> None:
         """An answer says that a Pod of ours stands like this."""
         self._pods.learned(body)
+        self._activator_pods.learned(body)
 
     def _pool_changed(self, pool: PoolLabel) -> None:
         key = self._key(pool)
@@ -142,9 +151,11 @@ class ClusterCache:
         managed = {"labelSelector": managed_selector()}
         for indexer in self._indexers.values():
             self._reflectors.add(indexer.kind, indexer, managed, needed=indexer.kind in _NEEDED)
-        servers = {"labelSelector": f"{managed_selector()},!{BUILD_LABEL}"}
+        servers = {"labelSelector": f"{managed_selector()},!{BUILD_LABEL},!{ACTIVATOR_LABEL}"}
         builds = {"labelSelector": f"{managed_selector()},{BUILD_LABEL}"}
+        activators = {"labelSelector": f"{managed_selector()},{ACTIVATOR_LABEL}"}
         self._reflectors.add(kinds.POD, self._pods, servers)
+        self._reflectors.add(kinds.POD, self._activator_pods, activators, named="pods of activators")
         self._reflectors.add(kinds.POD, self._build_pods, builds, named="pods of builds")
         self._reflectors.add(kinds.NODE, self._nodes, needed=True, everywhere=True)
         # What ended holds nothing, and what has no node holds nothing yet.

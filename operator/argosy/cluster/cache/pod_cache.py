@@ -1,4 +1,4 @@
-"""Pods, as little of each as is needed: our servers', and who else holds GPUs. Pure but for what they tell."""
+"""Pods, as little of each as is needed: ours, and who else holds GPUs. Pure but for what they tell."""
 
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -20,10 +20,11 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """A server's Pod.
+    """A server's Pod, or an activator's.
 
     `ready` is the Pod, its gate included, `server_ready` the server's container alone; `routes` are the names that its
-    labels say it may be asked for; `settled` its gate; `trouble` why it does not run, in words.
+    labels say it may be asked for; `settled` its gate; `trouble` why it does not run, in words; `address` its IP, empty
+    before it has one.
     """
 
     name: str
@@ -36,6 +37,7 @@ class PodView:
     settled: bool
     trouble: str
     created: datetime
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,10 @@ class _Known:
 
 
 class PodCache:
-    """Our servers' Pods."""
+    """Pods of ours, each of the pool that a label of it names."""
 
-    def __init__(self, changed: Callable[[PoolLabel], None]) -> None:
-        self._changed = changed
+    def __init__(self, changed: Callable[[PoolLabel], None], pool_label: str = POOL_LABEL) -> None:
+        self._changed, self._pool_label = changed, pool_label
         self._pods: dict[Key, _Known] = {}
         self._of_pool: dict[PoolLabel, dict[Key, None]] = {}
 
@@ -86,7 +88,7 @@ class PodCache:
         before, version = self._pods.get(key), int(metadata["resourceVersion"])
         if before is not None and before.view.uid == metadata["uid"] and version <= before.version:
             return None
-        pool = (key[0], sys.intern((metadata.get("labels") or {}).get(POOL_LABEL, "")))
+        pool = (key[0], sys.intern((metadata.get("labels") or {}).get(self._pool_label, "")))
         if before is not None and before.pool != pool:
             self._forget(key)
         known = self._pods[key] = _Known(version, pool, pod_view(body))
@@ -172,6 +174,7 @@ def pod_view(body: Mapping[str, Any]) -> PodView:
         settled=is_settled(status),
         trouble="" if terminating else pod_trouble(status),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
+        address=status.get("podIP") or "",
     )
 
 

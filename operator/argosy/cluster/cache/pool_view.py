@@ -16,7 +16,7 @@ from .build_objects import BuildPod
 from .build_view import BuildView, build_views
 from .indexer import Owned, PoolLabel
 from .pod_cache import PodView
-from .server_objects import Desired, Running, State
+from .server_objects import Desired, Held, Running, State
 
 _SHORTENED = re.compile(r".{52}-[0-9a-f]{10}")
 
@@ -27,7 +27,8 @@ class PoolView:
 
     `repositories`: what each server last loaded; `served`: what it had ready when it was last heard of, whatever became
     of its Pod; `drain_since`: from when each model or ensemble that drains is not routed to; `templates`: by server,
-    the hash of its Pod; `builds`: the engines' builds, by their requests' names.
+    the hash of its Pod; `builds`: the engines' builds, by their requests' names; `activators`: the activator's Pods;
+    `held`: by resource name the requests that they hold now, for a model or an ensemble that no server has ready.
     """
 
     current: tuple[CurrentServer, ...] = ()
@@ -38,6 +39,13 @@ class PoolView:
     templates: Mapping[str, str] = field(default_factory=dict)
     drain_since: Mapping[Binding, datetime] = field(default_factory=dict)
     builds: Mapping[str, BuildView] = field(default_factory=dict)
+    activators: tuple[PodView, ...] = ()
+    held: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def activator_ready(self) -> bool:
+        """Whether requests for what no server has would be held."""
+        return any(pod.ready and not pod.terminating for pod in self.activators)
 
 
 @dataclass(slots=True)
@@ -51,7 +59,12 @@ class _Server:
         return self.desired.server if self.desired else label
 
 
-def pool_view(objects: Iterable[Owned], pods: Iterable[PodView], build_pods: Iterable[BuildPod] = ()) -> PoolView:
+def pool_view(
+    objects: Iterable[Owned],
+    pods: Iterable[PodView],
+    build_pods: Iterable[BuildPod] = (),
+    activators: Iterable[PodView] = (),
+) -> PoolView:
     """What a pool's ConfigMaps, Deployments, Jobs and Pods say together. Objects that are being deleted say nothing."""
     servers: dict[str, _Server] = {}
     standing = [owned for owned in objects if not owned.terminating]
@@ -76,6 +89,8 @@ def pool_view(objects: Iterable[Owned], pods: Iterable[PodView], build_pods: Ite
         },
         templates={name: server.running.template for name, server in named if server.running},
         builds=build_views((owned.detail for owned in standing), build_pods),
+        activators=(holders := tuple(activators)),
+        held=_held((owned.detail for owned in standing), holders),
     )
 
 
@@ -97,6 +112,16 @@ def _take(server: _Server, detail: object) -> None:
             server.state = detail
         case Running():
             server.running = detail
+
+
+def _held(details: Iterable[object], pods: Iterable[PodView]) -> dict[str, int]:
+    """Who waits at these Pods, those that end among them; what a Pod said that is gone holds no more."""
+    there = {pod.uid for pod in pods}
+    found: dict[str, int] = {}
+    for said in (said for detail in details if isinstance(detail, Held) for said in detail.said if said.pod in there):
+        for name, count in said.held.items():
+            found[name] = found.get(name, 0) + count
+    return found
 
 
 def _present(server: _Server) -> tuple[AgentState | None, PodView | None]:

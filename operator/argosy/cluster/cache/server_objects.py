@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from argosy.fleet.facts import CurrentServer
 from argosy.fleet.history import Revision
 from argosy.render.names import label
 from argosy.render.workloads import (
+    ACTIVATOR_LABEL,
     DRAIN_ANNOTATION,
     PLACEMENT_ANNOTATION,
     SERVED_ANNOTATION,
@@ -20,6 +22,7 @@ from argosy.render.workloads import (
     parse_served,
 )
 from argosy_agent.contract import RenderedRepository
+from argosy_agent.contract.activation import HELD_SUFFIX, HeldRequests, parse_held
 from argosy_agent.contract.documents import DESIRED_KEY, STATE_KEY, AgentState, parse_repository, parse_state
 from argosy_agent.contract.fields import DocumentError
 
@@ -49,6 +52,13 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """An activator's state ConfigMap: what each of its Pods says; of one whose word cannot be read nothing."""
+
+    said: tuple[HeldRequests, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Running:
     """A server's Deployment: the hash of its template, and why it makes no Pod."""
 
@@ -67,15 +77,27 @@ def of_revision(body: Mapping[str, Any]) -> Revision:
     return Revision(body["metadata"]["name"], int(body.get("revision", 0)))
 
 
-def of_configmap(body: Mapping[str, Any]) -> Desired | State | None:
-    """What is kept of a ConfigMap: of the two of a server the placement, or the state."""
+def of_configmap(body: Mapping[str, Any]) -> Desired | State | Held | None:
+    """What is kept of a ConfigMap: of the two of a server the placement, or the state; of an activator's who waits."""
     metadata, data = body["metadata"], body.get("data") or {}
-    server = (metadata.get("labels") or {}).get(SERVER_LABEL, "")
+    labels = metadata.get("labels") or {}
+    if ACTIVATOR_LABEL in labels:
+        return _held(data)
+    server = labels.get(SERVER_LABEL, "")
     if not server:
         return None
     if metadata["name"] != server:
         return _state(data.get(STATE_KEY, ""))
     return _desired(server, metadata.get("annotations") or {}, data)
+
+
+def _held(data: Mapping[str, str]) -> Held:
+    found: list[HeldRequests] = []
+    for key in sorted(data):
+        if key.endswith(HELD_SUFFIX):
+            with suppress(DocumentError):  # it is written anew in half a minute
+                found.append(parse_held(data[key]))
+    return Held(tuple(found))
 
 
 def _desired(server: str, annotations: Mapping[str, str], data: Mapping[str, str]) -> Desired:

@@ -17,6 +17,7 @@ from .configmaps import (
 from .deployment import TEMPLATE_ANNOTATION, pod_template, template_hash
 from .inputs import Cluster, Images, KubernetesObject
 from .metadata import (
+    ACTIVATOR_LABEL,
     BUILD_LABEL,
     BUILDS_OF_LABEL,
     GATE,
@@ -57,6 +58,7 @@ __all__ = [
     "job_hash",
     "parse_build_place",
     "TTL_S",
+    "ACTIVATOR_LABEL",
     "BUILD_LABEL",
     "BUILDS_OF_LABEL",
     "object_identity",

@@ -21,6 +21,8 @@ BUILD_LABEL = "argosy.dev/build"
 """On all that belongs to an engine's build: the name of its request."""
 BUILDS_OF_LABEL = "argosy.dev/builds-of"
 """On a build's Pod: its pool. It has no POOL_LABEL, by which Services and budgets find servers."""
+ACTIVATOR_LABEL = "argosy.dev/activator"
+"""On all that belongs to a pool's activator: the pool. Its Pod has no POOL_LABEL, by which Services find servers."""
 SERVES_PREFIX = "serves.argosy.dev/"
 """Before a model's or ensemble's label: the key that a Pod has while requests for it may go there."""
 GATE = "argosy.dev/settled"
@@ -57,6 +59,21 @@ def build_pod_labels(pool: ServingPool, request: str) -> dict[str, str]:
 def pods_that_build(pool: ServingPool) -> dict[str, str]:
     """What selects the Pods of all builds of a pool."""
     return {BUILDS_OF_LABEL: label(pool.name)}
+
+
+def activator_labels(pool: ServingPool) -> dict[str, str]:
+    """The labels of what belongs to a pool's activator; of its Pods see `activator_pod_labels`."""
+    return {**pool_labels(pool), **pods_that_activate(pool)}
+
+
+def activator_pod_labels(pool: ServingPool) -> dict[str, str]:
+    """The labels of an activator's Pods."""
+    return {**_MANAGED, **pods_that_activate(pool)}
+
+
+def pods_that_activate(pool: ServingPool) -> dict[str, str]:
+    """What selects the Pods of a pool's activator."""
+    return {ACTIVATOR_LABEL: label(pool.name)}
 
 
 def revision_labels(pool: ServingPool, resource: Owner) -> dict[str, str]:

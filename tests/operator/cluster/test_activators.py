@@ -1,0 +1,67 @@
+"""Who waits at a pool's activator, as its Pods say in its ConfigMap."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from argosy.cluster.cache.indexer import Owned
+from argosy.cluster.cache.pod_cache import PodCache, PodView, pod_view
+from argosy.cluster.cache.pool_view import pool_view
+from argosy.cluster.cache.server_objects import Held, of_configmap
+from argosy_agent.contract.activation import MEMBERS_KEY, HeldRequests, held_key, held_text
+
+POD = PodView("p", "u", "", True, False, False, frozenset(), False, "", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def state(data: dict[str, str]) -> object:
+    labels = {"argosy.dev/pool": "pool", "argosy.dev/activator": "pool"}
+    return of_configmap({"metadata": {"name": "a-state", "labels": labels}, "data": data})
+
+
+def said(*words: HeldRequests) -> dict[str, str]:
+    return {held_key(each.pod): held_text(each) for each in words}
+
+
+def owned(detail: object) -> Owned:
+    return Owned("1", 1, True, None, "pool", "", False, b"", detail)
+
+
+def test_every_pod_says_whom_it_holds() -> None:
+    words = said(HeldRequests("u", {"a": 2}), HeldRequests("w", {"a": 1, "b": 1}))
+    view = pool_view([owned(state(words))], [], activators=[POD, replace(POD, uid="w", terminating=True)])
+    assert view.held == {"a": 3, "b": 1}
+    assert view.activator_ready
+
+
+def test_what_a_pod_said_that_is_gone_counts_no_more() -> None:
+    view = pool_view([owned(state(said(HeldRequests("gone", {"a": 2}))))], [], activators=[POD])
+    assert view.held == {}
+
+
+def test_nobody_holds_requests_where_no_pod_is_ready_to() -> None:
+    pods = [replace(POD, ready=False), replace(POD, uid="w", terminating=True)]
+    assert not pool_view([], [], activators=pods).activator_ready
+    assert not pool_view([], []).activator_ready
+
+
+def test_a_word_that_cannot_be_read_is_none() -> None:
+    found = state({held_key("u"): "{", MEMBERS_KEY: "{}", **said(HeldRequests("w", {"a": 1}))})
+    assert found == Held((HeldRequests("w", {"a": 1}),))
+
+
+def body(**status: Any) -> dict[str, Any]:
+    labels = {"argosy.dev/activator": "pool", "serves.argosy.dev/a": "true"}
+    metadata = {"namespace": "n", "name": "p", "uid": "u", "resourceVersion": "1", "labels": labels}
+    return {"metadata": {**metadata, "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": status}
+
+
+def test_an_activators_pods_are_told_by_a_label_of_their_own() -> None:
+    told: list[tuple[str, str]] = []
+    pods = PodCache(told.append, "argosy.dev/activator")
+    pods.seen(body(podIP="10.0.0.1"))
+    (view,) = pods.of_pool(("n", "pool"))
+    assert (view.address, view.routes, told) == ("10.0.0.1", {"a"}, [("n", "pool")])
+
+
+def test_a_pod_without_an_address_yet() -> None:
+    assert pod_view(body()).address == ""
