@@ -7,7 +7,8 @@ from pydantic import Field, StringConstraints
 
 from argosy.api.model.configfields import ENSEMBLE_GOVERNED, check_config
 from argosy.api.model.rollout import Rollout
-from argosy.api.model.scale import fewest_of, most_of, replicas_in_order
+from argosy.api.model.scale import Priority, fewest_of, most_of, replicas_in_order
+from argosy.api.model.scaling import Scaling, scheduled_bounds
 from argosy.api.model.slo import Slo
 from argosy.api.status import EnsembleStatus
 from argosy.api.values.base import ApiModel, Fault, Int, Rule
@@ -95,7 +96,7 @@ class EnsembleSpec(ApiModel):
         default=None,
         ge=1,
         le=10000,
-        description="The most servers that hold all of it. Default: minReplicas, no scaling.",
+        description="The most servers that hold all of it. Default: minReplicas, or 1 where that is 0.",
     )
     steps: tuple[Step, ...] = Field(
         min_length=1, max_length=64, description="The models to run; a step waits for the tensors it reads."
@@ -109,8 +110,15 @@ class EnsembleSpec(ApiModel):
     )
     slo: Slo | None = Field(
         default=None,
-        description="What it should achieve; replicas follow. Default: replicas stay at the minimum.",
+        description="What it should achieve; replicas, and the instances of the step that limits it, follow. Default: "
+        "nothing.",
     )
+    scaling: Scaling | None = Field(
+        default=None,
+        description="How replicas follow what is measured. Default: with slo or maxReplicas, as its fields' defaults "
+        "say.",
+    )
+    priority: Priority = 0
     rollout: Rollout | None = Field(
         default=None,
         description="How a new version takes over. Default: it gets all traffic once it is loaded.",
@@ -124,6 +132,7 @@ class EnsembleSpec(ApiModel):
 
     rules: ClassVar[tuple[Rule, ...]] = (
         replicas_in_order("min_replicas", "max_replicas"),
+        Rule(("scaling", "max_replicas"), scheduled_bounds),
         unique_names("inputs", "inputs"),
         unique_names("outputs", "outputs"),
         Rule(("inputs", "outputs"), _plain_tensors),
@@ -142,7 +151,7 @@ class EnsembleSpec(ApiModel):
 
     @property
     def most_replicas(self) -> int:
-        """`replicas` where it is set, else `maxReplicas`; `minReplicas` where neither is."""
+        """`replicas` where it is set, else `maxReplicas`; where neither is `minReplicas`, or 1."""
         return most_of(self.replicas, self.min_replicas, self.max_replicas)
 
 

@@ -23,7 +23,8 @@ from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, group_faults, on_cpu
 from argosy.api.model.modelformat import ModelFormat
 from argosy.api.model.rollout import Rollout, Strategy
-from argosy.api.model.scale import fewest_of, most_of, replicas_in_order
+from argosy.api.model.scale import Priority, fewest_of, most_of, replicas_in_order
+from argosy.api.model.scaling import ModelScaling, scheduled_bounds
 from argosy.api.model.sequence import Sequence
 from argosy.api.model.slo import Slo
 from argosy.api.model.traffic import Traffic
@@ -80,6 +81,22 @@ def _instances_on_whole_gpus(spec: "InferenceModelSpec") -> Iterator[Fault]:
             f"is {spec.instances}, but one instance takes all {spec.gpus} GPUs; use minReplicas for more copies",
             ("instances",),
         )
+
+
+def _decided_instances(spec: "InferenceModelSpec") -> Iterator[Fault]:
+    """Bounds for what is decided already."""
+    given = spec.scaling.model_fields_set if spec.scaling else set()
+    for name, field in (("min_instances", "minInstances"), ("max_instances", "maxInstances")):
+        value = getattr(spec.scaling, name, None)
+        if name not in given or value is None or (name, value) == ("min_instances", 1):
+            continue
+        if spec.instances is not None:
+            yield Fault(f"instances is {spec.instances}, and decides; leave out one of the two", ("scaling", field))
+        elif spec.instance_groups:
+            yield Fault("instanceGroups has the counts, and decides; leave out one of the two", ("scaling", field))
+        elif spec.gpus > 1 and value > 1:
+            message = f"is {value}, but one instance takes all {spec.gpus} GPUs; use maxReplicas for more copies"
+            yield Fault(message, ("scaling", field))
 
 
 def _one_way_of_instances(spec: "InferenceModelSpec") -> Iterator[Fault]:
@@ -235,8 +252,8 @@ class InferenceModelSpec(ApiModel):
         default=None,
         ge=1,
         le=256,
-        description="Copies that run at once on each device of a replica. Default: Argosy decides; one until it is "
-        "measured.",
+        description="Copies that run at once on each device of a replica. Default: Argosy decides where slo or "
+        "scaling is given, within scaling's bounds; else one.",
     )
     instance_groups: tuple[InstanceGroup, ...] = Field(
         default=(),
@@ -258,12 +275,18 @@ class InferenceModelSpec(ApiModel):
         default=None,
         ge=1,
         le=10000,
-        description="The most servers that hold it. Default: minReplicas, no scaling.",
+        description="The most servers that hold it. Default: minReplicas, or 1 where that is 0.",
     )
     slo: Slo | None = Field(
         default=None,
-        description="What it should achieve; replicas follow. Default: replicas stay at the minimum.",
+        description="What it should achieve; replicas, instances and the batching window follow. Default: nothing.",
     )
+    scaling: ModelScaling | None = Field(
+        default=None,
+        description="How replicas and instances follow what is measured. Default: with slo or maxReplicas, as its "
+        "fields' defaults say; else only replicas, where minReplicas is 0.",
+    )
+    priority: Priority = 0
     engine: Engine | None = Field(
         default=None, description="An engine to build from it first. Default: it is served as it is."
     )
@@ -304,7 +327,9 @@ class InferenceModelSpec(ApiModel):
             says="instances and instanceGroups exclude each other",
         ),
         Rule(("instance_groups", "footprint", "parallelism", "model_format", "engine"), _groups_have_gpus),
+        Rule(("scaling", "instances", "instance_groups", "footprint", "parallelism"), _decided_instances),
         replicas_in_order("min_replicas", "max_replicas"),
+        Rule(("scaling", "max_replicas"), scheduled_bounds),
         unique_names("inputs", "inputs"),
         unique_names("outputs", "outputs"),
         Rule(("inputs", "outputs", "model_format", "engine"), _shape_tensors_need_tensorrt),
@@ -372,7 +397,7 @@ class InferenceModelSpec(ApiModel):
 
     @property
     def most_replicas(self) -> int:
-        """`replicas` where it is set, else `maxReplicas`; `minReplicas` where neither is."""
+        """`replicas` where it is set, else `maxReplicas`; where neither is `minReplicas`, or 1."""
         return most_of(self.replicas, self.min_replicas, self.max_replicas)
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from argosy.api.model.schedule import END, START
 from argosy.api.pool.podtemplate import LABEL_VALUE
 from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
 from argosy.api.servingpool import WEB
@@ -25,6 +26,8 @@ PATTERNS = {
     LABEL_VALUE: "the value of a label: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
     FLAG: "a flag of the server; write each as --name=value",
     RATE_LIMIT_RESOURCE: "the name of a resource: no colon and no space",
+    START: 'a time of day from "00:00" to "23:59", in quotes',
+    END: 'a time of day from "00:00" to "24:00", in quotes',
     WEB: "a URL that begins with http:// or https://",
 }
 """What text must be that fails a pattern."""

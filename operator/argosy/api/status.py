@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from argosy.api.conditions import Condition, ConditionStatus, ConditionType, camel_case
+from argosy.api.conditions import AnyReason, Condition, ConditionStatus, ConditionType, camel_case
 from argosy.api.values.base import FrozenModel, Int, Number
 from argosy.api.values.quantity import MeasuredShare, Quantity
 
@@ -118,24 +118,54 @@ class EngineStatus(StatusPart):
     )
 
 
-class ScalingStatus(StatusPart):
-    """How many replicas there should be, and why."""
+class ScalingChange(StatusPart):
+    """A change of replicas, instances or the batching of a model or an ensemble."""
 
-    desired_replicas: Int = Field(default=0, ge=0, description="Replicas that are asked for.")
-    reason: str = Field(default="", description="Why that many.")
+    time: str = Field(description="When, RFC 3339.")
+    replicas: Int = Field(default=0, ge=0, description="Replicas after it.")
+    instances: Int = Field(default=1, ge=0, description="Instances on each device after it.")
+    former_replicas: Int = Field(default=0, ge=0, description="Replicas before it.")
+    former_instances: Int = Field(default=1, ge=0, description="Instances on each device before it.")
+    reason: AnyReason = Field(description="Why, in one CamelCase word.")
     message: str = Field(default="", description="Why, with the numbers.")
-    metric: str = Field(default="", description="The measurement that decided.")
-    value: Number | None = Field(default=None, description="What it was.")
-    target: Number | None = Field(default=None, description="What it should be.")
-    last_scale_time: str | None = Field(default=None, description="When the number last changed, RFC 3339.")
+
+
+class ScalingStatus(StatusPart):
+    """How many replicas and instances there are to be, what was measured, and why that is so."""
+
+    replicas: Int = Field(default=0, ge=0, description="Replicas there are to be.")
+    instances: Int = Field(default=1, ge=0, description="Instances on each device of a replica there are to be.")
+    desired: Int = Field(
+        default=0, ge=0, description="Replicas that the load asks for, be there room and leave for them or not."
+    )
+    max_queue_delay_microseconds: Int | None = Field(
+        default=None, ge=0, description="How long a batch waits for more, where Argosy decides that."
+    )
+    max_batch_size: Int | None = Field(
+        default=None, ge=0, description="The most rows of a batch, where there is no memory for those of the spec."
+    )
+    metric: str = Field(default="", description="What decided, such as latency p99 or busy.")
+    observed: Number | None = Field(default=None, description="What it was; durations are in seconds.")
+    target: Number | None = Field(default=None, description="What it should be at most.")
+    reason: str = Field(default="", description="Why that many, in one CamelCase word.")
+    message: str = Field(default="", description="Why, in one sentence with the numbers.")
+    limited_by: str = Field(
+        default="", description="The bound, field or missing capacity that keeps replicas from desired."
+    )
+    last_scale_time: str | None = Field(default=None, description="When something of it last changed, RFC 3339.")
+    history: tuple[ScalingChange, ...] = Field(default=(), description="The last ten changes, the newest first.")
 
 
 class BottleneckStatus(StatusPart):
-    """The stage that holds requests up the longest."""
+    """What holds requests up."""
 
-    stage: str = Field(description="queue, compute_input, compute_infer, compute_output, or a step's model.")
-    share: MeasuredShare = Field(description="Its share of a request's time.")
-    message: str = Field(default="", description="What that means, and what to do.")
+    stage: str = Field(description="A model's name, or a part of a request's way, such as queue or compute.")
+    kind: Annotated[str, camel_case(64)] = Field(description="The rule that found it, such as StarvedStage.")
+    evidence: str = Field(default="", description="What was measured, with the thresholds.")
+    advice: str = Field(default="", description="What to do, and whether Argosy does it by itself.")
+    share: MeasuredShare | None = Field(
+        default=None, description="Its share of a request's time, where that can be told."
+    )
 
 
 class ResourceStatus(StatusPart):
@@ -188,7 +218,9 @@ class InferenceModelStatus(ResourceStatus):
         default=(), description="Its engines by version and architecture: fifty at most, those that serve first."
     )
     remaining_engines: Int = Field(default=0, ge=0, description="Engines that engines does not list.")
-    scaling: ScalingStatus | None = Field(default=None, description="How many replicas there should be, and why.")
+    scaling: ScalingStatus | None = Field(
+        default=None, description="How many replicas and instances there are to be, and why."
+    )
     bottleneck: BottleneckStatus | None = Field(
         default=None, description="The stage that holds requests up the longest."
     )
@@ -218,7 +250,9 @@ class EnsembleStatus(ResourceStatus):
         default=(), description="Where its replicas sit: the first hundred of them."
     )
     remaining_placements: Int = Field(default=0, ge=0, description="Placed replicas that placement does not list.")
-    scaling: ScalingStatus | None = Field(default=None, description="How many replicas there should be, and why.")
+    scaling: ScalingStatus | None = Field(
+        default=None, description="How many replicas and instances there are to be, and why."
+    )
     bottleneck: BottleneckStatus | None = Field(
         default=None, description="The step that holds requests up the longest."
     )

@@ -86,6 +86,13 @@ BREAKING = [
         "a group of KIND_CPU or KIND_MODEL names no GPUs",
     ),
     ("InferenceModel", {"minReplicas": 5}, "maxReplicas is at least minReplicas"),
+    ("InferenceModel", {"scaling.schedules.0.minReplicas": 7}, "maxReplicas is at least minReplicas"),
+    ("InferenceModel", {"scaling.schedules.0.end": "08:00"}, "end is not start"),
+    (
+        "InferenceModel",
+        {"instances": ..., "scaling.minInstances": 4, "scaling.maxInstances": 2},
+        "maxInstances is at least minInstances",
+    ),
     (
         "InferenceModel",
         {"engine.accuracy": ...},

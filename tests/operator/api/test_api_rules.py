@@ -315,7 +315,49 @@ MODEL: list[Case] = [
     ),
     ({"config": {"optimisation": {}}}, "spec.config.optimisation", "did you mean 'optimization'?"),
 ]
+SCALING: list[Case] = [
+    ({"scaling.targets.queueShare": "120%"}, "spec.scaling.targets.queueShare", "is more than"),
+    ({"scaling.targets.concurrency": 0}, "spec.scaling.targets.concurrency", "more than 0"),
+    ({"scaling.targets.busy": {"max": "50%"}}, "spec.scaling.targets.busy.max", "no more than min 70%"),
+    ({"scaling.targets.queries.0.query": 'up{v="$(version)"}'}, "spec.scaling.targets.queries[0].query", "known: $("),
+    ({"scaling.targets.queries.0.target": -1}, "spec.scaling.targets.queries[0].target", "more than 0"),
+    (
+        {"scaling.targets.queries.1": {"name": "backlog", "query": "up", "target": 1}},
+        "spec.scaling.targets.queries[1].name",
+        "give each query its own name",
+    ),
+    ({"scaling.scaleDown.stabilizationWindow": "5 minutes"}, "spec.scaling.scaleDown.stabilizationWindow", "duration"),
+    ({"scaling.idleTimeout": "0s"}, "spec.scaling.idleTimeout", "more than 0"),
+    ({"scaling.maxInstances": 4}, "spec.scaling.maxInstances", "instances is 2, and decides"),
+    (
+        group(count=2) | {"scaling.maxInstances": 4, "batching": ...},
+        "spec.scaling.maxInstances",
+        "instanceGroups has the counts",
+    ),
+    (
+        {"instances": ..., "scaling.maxInstances": 2, "footprint": {"gpus": 2}, "modelFormat.name": "python"}
+        | {"engine": ...},
+        "spec.scaling.maxInstances",
+        "one instance takes all 2 GPUs",
+    ),
+    (
+        {"instances": ..., "scaling.minInstances": 9, "scaling.maxInstances": 2},
+        "spec.scaling.maxInstances",
+        "less than minInstances 9",
+    ),
+    ({"scaling.schedules.0.timeZone": "Mars/Base"}, "spec.scaling.schedules[0].timeZone", "is no time zone"),
+    ({"scaling.schedules.0.start": "8am"}, "spec.scaling.schedules[0].start", "a time of day from"),
+    ({"scaling.schedules.0.end": "08:00"}, "spec.scaling.schedules[0].end", "leave out both for the whole day"),
+    ({"scaling.schedules.0.days": ["Monday"]}, "spec.scaling.schedules[0].days[0]", "Mon"),
+    (
+        {"scaling.schedules.0.minReplicas": 9, "scaling.schedules.0.maxReplicas": ...},
+        "spec.scaling.schedules[0].minReplicas",
+        "more than spec.maxReplicas 4",
+    ),
+    ({"priority": 5000}, "spec.priority", "1000 or less"),
+]
 ENSEMBLE: list[Case] = [
+    ({"scaling.maxInstances": 3}, "spec.scaling.maxInstances", "unknown field (known: targets"),
     ({"steps": []}, "spec.steps", "1 or more entries"),
     ({"steps.0.inputs": {}}, "spec.steps[0].inputs", "1 or more entries"),
     ({"steps.0.outputs": ...}, "spec.steps[0].outputs", "is required"),
@@ -353,7 +395,7 @@ POOL: list[Case] = [
 
 
 def _cases() -> list[Any]:
-    named = {"InferenceModel": MODEL, "Ensemble": ENSEMBLE, "ServingPool": POOL}
+    named = {"InferenceModel": [*MODEL, *SCALING], "Ensemble": ENSEMBLE, "ServingPool": POOL}
     return [
         pytest.param(kind, *case, id=f"{kind}-{case[1]}-{number}")
         for kind, cases in named.items()

@@ -27,8 +27,10 @@ READY = Condition(
 )
 VERSION = parts.VersionStatus(version=2, state=parts.VersionState.SERVING, traffic_percent=100, replicas=2)
 PLACE = parts.PlacementStatus(server="gpus-0", node="a", version=2, gpus=(0, 1))
-SCALING = parts.ScalingStatus(desired_replicas=2, reason="Steady", metric="queue delay", value=3.5, target=10.0)
-NECK = parts.BottleneckStatus(stage="queue", share=725, message="requests wait; raise maxReplicas")
+SCALING = parts.ScalingStatus(replicas=1, desired=2, reason="Steady", metric="queue delay", observed=3.5, target=10.0)
+NECK = parts.BottleneckStatus(
+    stage="queue", kind="StarvedStage", share=725, evidence="requests wait 30 ms", advice="raise maxReplicas"
+)
 STATUSES: list[parts.ResourceStatus] = [
     InferenceModelStatus(
         observed_generation=4,
@@ -107,9 +109,9 @@ def test_ready_is_the_conditions_word() -> None:
 
 
 def test_a_status_of_a_newer_release_is_read() -> None:
-    status = InferenceModelStatus.model_validate({"newer": 1, "scaling": {"newer": 2, "desiredReplicas": 3}})
+    status = InferenceModelStatus.model_validate({"newer": 1, "scaling": {"newer": 2, "desired": 3}})
     assert status.scaling is not None
-    assert status.scaling.desired_replicas == 3
+    assert status.scaling.desired == 3
 
 
 def test_a_condition_of_a_newer_release_is_read_and_may_be_written() -> None:

@@ -194,7 +194,7 @@ def test_what_fits_nowhere_is_stalled_with_the_reason() -> None:
     assert said(status, "Stalled") == ("True", "GpuTooSmall")
     assert "largest usable is 64 GiB" in condition_of(status, "Ready").message
     assert status.scaling is not None
-    assert status.scaling.desired_replicas == 1
+    assert status.scaling.desired == 1
 
 
 def test_some_replicas_without_a_place_are_said() -> None:
@@ -410,7 +410,7 @@ def test_set_replicas_decide_and_the_status_names_the_field() -> None:
     status = of_model(found)
     assert status.replicas == 2
     assert status.scaling is not None
-    assert (status.scaling.desired_replicas, status.scaling.reason) == (2, "FixedReplicas")
+    assert (status.scaling.desired, status.scaling.reason) == (2, "FixedReplicas")
     assert status.scaling.message.startswith("spec.replicas is 2, and decides")
     assert said(status, "Scaling") == ("True", "FixedReplicas")
     off = of_model(found, "off")

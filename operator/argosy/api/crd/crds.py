@@ -53,6 +53,10 @@ _MESSAGE = Column("Message", _condition("Ready", "message"), description="Why, i
 _AGE = Column("Age", ".metadata.creationTimestamp", "date", "Time since its creation.")
 _VERSION = Column("Version", ".status.activeVersion", "integer", "The version that most requests reach.")
 _REPLICAS = Column("Replicas", ".status.replicas", "integer", "Servers that are to hold it.")
+_INSTANCES = Column("Instances", ".status.scaling.instances", "integer", "Copies on each device of a replica.")
+_SCALING = Column("Scaling", _condition("Scaling", "reason"), description="Why there are so many replicas.")
+_BOTTLENECK = Column("Bottleneck", ".status.bottleneck.kind", description="What holds requests up.")
+_WHY = Column("Why", ".status.scaling.message", description="Why it did, or did not, scale.", priority=1)
 _AVAILABLE = Column("Available", ".status.availableReplicas", "integer", "Servers on which it is loaded.")
 
 DEFINITIONS = (
@@ -66,12 +70,16 @@ DEFINITIONS = (
             _READY,
             _REASON,
             _POOL,
-            Column("Format", ".spec.modelFormat.name", description="The model's format."),
+            Column("Format", ".spec.modelFormat.name", description="The model's format.", priority=1),
             _VERSION,
             _REPLICAS,
             _AVAILABLE,
+            _INSTANCES,
+            _SCALING,
+            _BOTTLENECK,
             _ENGINE,
             _URL,
+            _WHY,
             _MESSAGE,
             _AGE,
         ),
@@ -82,7 +90,7 @@ DEFINITIONS = (
         EnsembleStatus,
         "ensembles",
         "aens",
-        (_READY, _REASON, _POOL, _VERSION, _REPLICAS, _AVAILABLE, _URL, _MESSAGE, _AGE),
+        (_READY, _REASON, _POOL, _VERSION, _REPLICAS, _AVAILABLE, _SCALING, _BOTTLENECK, _URL, _WHY, _MESSAGE, _AGE),
     ),
     Definition(
         ServingPool,

@@ -112,12 +112,11 @@ class LatencyRatio(ApiModel):
     )
 
 
-def _known_variables(query: "AnalysisQuery") -> Iterator[Fault]:
-    for name in _VARIABLE.findall(query.query):
-        if name not in VARIABLES:
-            yield Fault(
-                f"$({name}) stands for nothing; known: {', '.join(f'$({each})' for each in VARIABLES)}", ("query",)
-            )
+def unknown_variables(query: str, known: tuple[str, ...]) -> Iterator[Fault]:
+    """A fault of the field `query` for each of its variables that is not `known`."""
+    for name in _VARIABLE.findall(query):
+        if name not in known:
+            yield Fault(f"$({name}) stands for nothing; known: {', '.join(f'$({each})' for each in known)}", ("query",))
 
 
 class AnalysisQuery(ApiModel):
@@ -135,7 +134,11 @@ class AnalysisQuery(ApiModel):
     min: Number | None = Field(default=None, description="The least its value may be. Default: any.")
     max: Number | None = Field(default=None, description="The most its value may be. Default: any.")
 
-    rules: ClassVar[tuple[Rule, ...]] = (one_bound(), in_order(), Rule(("query",), _known_variables))
+    rules: ClassVar[tuple[Rule, ...]] = (
+        one_bound(),
+        in_order(),
+        Rule(("query",), lambda query: unknown_variables(query.query, VARIABLES)),
+    )
 
 
 def _named_once(analysis: "Analysis") -> Iterator[Fault]:

@@ -1,10 +1,12 @@
 """How many replicas there may be: what models, ensembles and pools share."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 
-from argosy.api.values.base import ApiModel, Fault, Rule
+from argosy.api.values.base import ApiModel, Fault, Int, Rule
 
 
 def replicas_in_order(least: str, most: str) -> Rule:
@@ -30,7 +32,18 @@ def fewest_of(fixed: int | None, least: int) -> int:
 
 
 def most_of(fixed: int | None, least: int, limit: int | None) -> int:
-    """`fixed` where it is set, else `limit`; `least` where neither is."""
+    """`fixed` where it is set, else `limit`; where neither is `least`, or 1 for what may go to zero and come back."""
     if fixed is not None:
         return fixed
-    return least if limit is None else limit
+    return max(least, 1) if limit is None else limit
+
+
+Priority = Annotated[
+    Int,
+    Field(
+        ge=-1000,
+        le=1000,
+        description="Who gets the last GPU: the higher one, of models and ensembles of a pool. What waits takes the "
+        "replicas that a lower one has beyond its minimum. Default: 0.",
+    ),
+]

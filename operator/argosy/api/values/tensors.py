@@ -129,15 +129,15 @@ class OutputTensor(Tensor):
     )
 
 
-def unique_names(reads: str, field: str) -> Rule:
-    """A rule: the tensors of attribute `reads`, called `field` outside, have different names."""
+def unique_names(reads: str, field: str, what: str = "tensor") -> Rule:
+    """A rule: the tensors (or `what` else) of attribute `reads`, called `field` outside, have different names."""
 
     def check(model: ApiModel) -> Iterator[Fault]:
         seen: dict[str, int] = {}
         for index, tensor in enumerate(getattr(model, reads)):
             if tensor.name in seen:
                 yield Fault(
-                    f"{tensor.name!r} is already {field}[{seen[tensor.name]}]; give each tensor its own name",
+                    f"{tensor.name!r} is already {field}[{seen[tensor.name]}]; give each {what} its own name",
                     (field, index, "name"),
                 )
             seen.setdefault(tensor.name, index)

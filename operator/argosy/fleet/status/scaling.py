@@ -18,7 +18,7 @@ def scaling(member: InferenceModel | Ensemble) -> Finding:
 
 def scaling_status(member: InferenceModel | Ensemble, desired: int) -> ScalingStatus:
     """`desired` replicas, with the field that says so."""
-    return ScalingStatus(desired_replicas=desired, reason=Reason.FIXED_REPLICAS, message=decided_by(member))
+    return ScalingStatus(replicas=desired, desired=desired, reason=Reason.FIXED_REPLICAS, message=decided_by(member))
 
 
 def decided_by(member: InferenceModel | Ensemble) -> str:
