@@ -1,0 +1,221 @@
+"""The numbers that rules hold against thresholds. Each is of one stage of a subject, or of the subject as a whole; None
+where what it is made of was not measured.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from .subject import Stage, Subject
+
+WORTH_S = 0.001
+"""A wait of less than this holds nobody up, however large its share of a request's time."""
+
+
+def percent(value: float) -> str:
+    """`64 %`; a small share keeps a digit: `0.4 %`."""
+    return f"{100 * value:.0f} %" if value >= 0.0095 or not value else f"{100 * value:.1f} %"
+
+
+def seconds(value: float) -> str:
+    """`1.5 s`, `20 ms`, `0.3 ms`."""
+    return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
+
+
+def number(value: float) -> str:
+    """`1.2`, `16`."""
+    return f"{value:.3g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number of a stage. `says` is a clause around `{value}`; `detail` what it is made of, in words."""
+
+    says: str
+    of: Callable[[Subject, Stage], float | None]
+    written: Callable[[float], str] = percent
+    detail: Callable[[Subject, Stage], str] = lambda *_: ""
+
+    def sentence(self, value: float, subject: Subject, stage: Stage) -> str:
+        """`requests wait 64 % of their time for an instance`."""
+        return self.says.format(value=self.written(value)) + self.detail(subject, stage)
+
+
+def _wait(stage: Stage) -> float | None:
+    return stage.signals.queue.mean
+
+
+def stage_time(stage: Stage) -> float | None:
+    """How long a request is with the stage: waiting and executed."""
+    wait, compute = _wait(stage), stage.signals.compute
+    if wait is not None and compute is not None:
+        return wait + compute
+    return stage.signals.latency.mean
+
+
+def stage_share(subject: Subject, stage: Stage) -> float | None:
+    """How much of an ensemble's latency passes in the stage, from 0 to 1; None for a model, which has no other."""
+    return _ratio(stage_time(stage), _whole(subject)) if subject.is_ensemble else None
+
+
+def _whole(subject: Subject) -> float | None:
+    """A request's time: as measured of the ensemble, else by the longest way through its stages."""
+    if subject.signals.latency.mean is not None:
+        return subject.signals.latency.mean
+    return longest_way(subject, [stage_time(stage) for stage in subject.stages])
+
+
+def longest_way(subject: Subject, lengths: list[float | None]) -> float | None:
+    """The longest way through the stages, by a length of each. None unless every length is known."""
+    ends: list[float] = []
+    for stage, length in zip(subject.stages, lengths, strict=True):
+        if length is None:
+            return None
+        ends.append(length + max((ends[index] for index in stage.reads), default=0.0))
+    return max(ends, default=None)
+
+
+def starving_wait(stage: Stage) -> float | None:
+    """How long a request waits for an instance, beyond the window that batches are formed in. Seconds."""
+    wait = _wait(stage)
+    return None if wait is None else max(0.0, wait - (stage.window_s or 0.0))
+
+
+def _starving_share(_: Subject, stage: Stage) -> float | None:
+    return _ratio(starving_wait(stage), stage_time(stage))
+
+
+def _gpu(_: Subject, stage: Stage) -> float | None:
+    return _mean(gpu.utilization for gpu in stage.gpus if gpu.utilization is not None)
+
+
+def _gpu_with_one_less(subject: Subject, stage: Stage) -> float | None:
+    used = _gpu(subject, stage)
+    return None if used is None or stage.replicas < 2 else used * stage.replicas / (stage.replicas - 1)
+
+
+def _gpu_memory(_: Subject, stage: Stage) -> float | None:
+    """Of the fullest of its GPUs. An engine that keeps a KV cache takes all it may, whatever it needs."""
+    if stage.signals.kv_cache is not None:
+        return None
+    shares = [_ratio(gpu.memory_used, gpu.memory_total) for gpu in stage.gpus]
+    return max((share for share in shares if share is not None), default=None)
+
+
+def _batch_fill(_: Subject, stage: Stage) -> float | None:
+    return _ratio(stage.signals.batch, stage.signals.max_batch) if stage.window_s is not None else None
+
+
+def _largest_batch(_: Subject, stage: Stage) -> float | None:
+    return stage.signals.max_batch if stage.window_s is not None else None
+
+
+def _window_share(subject: Subject, stage: Stage) -> float | None:
+    """The window against what the SLO's longest percentile allows."""
+    budget = _longest(subject)
+    return None if budget is None else _ratio(stage.window_s, budget[1])
+
+
+def _over_budget(subject: Subject, _: Stage) -> float | None:
+    """The worst percentile's latency against what the SLO allows."""
+    worst = _worst_percentile(subject)
+    return None if worst is None else worst[0]
+
+
+def _percentile_in_words(subject: Subject, _: Stage) -> str:
+    worst = _worst_percentile(subject)
+    return "" if worst is None else f", {worst[1]} {seconds(worst[2])} of {seconds(worst[3])}"
+
+
+def _worst_percentile(subject: Subject) -> tuple[float, str, float, float] | None:
+    """Of the SLO's percentiles the one that is missed the most: the ratio, its name, what it is, and may be."""
+    measured = ((name, subject.signals.latency.percentile(name), most) for name, most in subject.latency.items())
+    return max(((is_ / most, name, is_, most) for name, is_, most in measured if is_ is not None), default=None)
+
+
+def _compute_against_budget(subject: Subject, _: Stage) -> float | None:
+    """Executing alone, of an ensemble on its longest way, against what the SLO's longest percentile allows."""
+    budget, compute = _longest(subject), _compute(subject)
+    return None if budget is None else _ratio(compute, budget[1])
+
+
+def _compute_in_words(subject: Subject, _: Stage) -> str:
+    budget, compute = _longest(subject), _compute(subject)
+    return "" if budget is None or compute is None else f", {seconds(compute)} of {budget[0]} {seconds(budget[1])}"
+
+
+def _compute(subject: Subject) -> float | None:
+    return longest_way(subject, [stage.signals.compute for stage in subject.stages])
+
+
+def _longest(subject: Subject) -> tuple[str, float] | None:
+    return max(subject.latency.items(), key=lambda each: each[1], default=None)
+
+
+def _waiting_stages(subject: Subject, _: Stage) -> float | None:
+    """Stages with one instance that requests wait for, a part of the ensemble's time that counts."""
+    whole = _whole(subject) if subject.is_ensemble else None
+    if whole is None:
+        return None
+    alone = (stage for stage in subject.stages if stage.instances == 1)
+    return float(sum(_waits(subject, stage) and (starving_wait(stage) or 0.0) > 0.05 * whole for stage in alone))
+
+
+def _waits(subject: Subject, stage: Stage) -> bool:
+    share = _starving_share(subject, stage)
+    return share is not None and share > 0.3
+
+
+def engine(subject: Subject) -> Stage | None:
+    """The stage that generates: of a language model, whose engine has figures of its own."""
+    return next((stage for stage in subject.stages if stage.signals.tokens is not None), None)
+
+
+def _engine_share(subject: Subject, stage: Stage) -> float | None:
+    """The engine's share of a request's time, seen from another stage."""
+    found = engine(subject)
+    return None if found is None or found is stage else stage_share(subject, found)
+
+
+def _engine_waiting(subject: Subject, _: Stage) -> float | None:
+    found = engine(subject)
+    return None if found is None else _starving_share(subject, found)
+
+
+def _signal(name: str, _: Subject, stage: Stage) -> float | None:
+    value: float | None = getattr(stage.signals, name)
+    return value
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    found = list(values)
+    return sum(found) / len(found) if found else None
+
+
+STARVING = Measure("requests wait {value} of their time for an instance", _starving_share)
+WAIT = Measure("they wait {value}", lambda _, stage: starving_wait(stage), seconds)
+BUSY = Measure("its instances are busy {value} of the time", partial(_signal, "busy"))
+GPU = Measure("its GPUs are used {value}", _gpu)
+GPU_WITH_ONE_LESS = Measure("with one replica less they would be used {value}", _gpu_with_one_less)
+GPU_MEMORY = Measure("{value} of a GPU's memory is used", _gpu_memory)
+OUT_OF_MEMORY = Measure("{value} requests a second fail for want of memory", partial(_signal, "out_of_memory"), number)
+KV_CACHE = Measure("{value} of its KV cache is used", partial(_signal, "kv_cache"))
+ENGINE_WAITING = Measure("{value} requests wait in the engine", partial(_signal, "engine_waiting"), number)
+BATCH = Measure("batches have {value} rows", partial(_signal, "batch"), number)
+LARGEST_BATCH = Measure("they may have {value}", _largest_batch, number)
+BATCH_FILL = Measure("batches are filled {value}", _batch_fill)
+WINDOW_SHARE = Measure("the window alone is {value} of the SLO's latency", _window_share)
+OVER_BUDGET = Measure("latency is {value} of what slo.latency allows", _over_budget, detail=_percentile_in_words)
+COMPUTE_AGAINST_BUDGET = Measure(
+    "executing alone takes {value} of what slo.latency allows", _compute_against_budget, detail=_compute_in_words
+)
+ARRIVALS = Measure("{value} requests arrive a second", partial(_signal, "arrivals"), number)
+CACHE_HITS = Measure("the response cache answers {value} of them", partial(_signal, "cache_hits"))
+WAITING_STAGES = Measure("{value} stages have one instance that requests wait for", _waiting_stages, number)
+STAGE_SHARE = Measure("a request spends {value} of its time there", stage_share)
+ENGINE_SHARE = Measure("the engine takes {value} of a request's time", _engine_share)
+ENGINE_STARVING = Measure("requests wait for the engine {value} of their time with it", _engine_waiting)

@@ -1,0 +1,188 @@
+"""The rules: one table. Each has a name, what has to hold, and what to do; the order is that of their gravity.
+
+The thresholds are those of people who run such servers: waiting longer than executing means too few instances; a GPU
+is used well from 70 to 90 %; a response cache that answers fewer than 70 % is too small.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from . import measures as m
+from .bottleneck import Bottleneck, BottleneckKind, Key
+from .measures import Measure
+from .subject import Lever, Stage, Subject
+
+SLACK = 0.1
+"""How far a number must come back over its threshold for what was found to be over: a tenth of it."""
+
+_STAYS = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A number against a threshold. `known`: it has to be known; else it also holds where nobody measured it."""
+
+    measure: Measure
+    threshold: float
+    above: bool
+    known: bool = True
+
+    @property
+    def where_measured(self) -> "Test":
+        """The same, which also holds where nobody measured it."""
+        return replace(self, known=False)
+
+    def holds(self, value: float | None, held: bool) -> bool:
+        """Whether a value passes; a little less is enough where the rule held before."""
+        if value is None:
+            return not self.known
+        slack = self.threshold * SLACK if held else 0.0
+        return value > self.threshold - slack if self.above else value < self.threshold + slack
+
+    @property
+    def bound(self) -> str:
+        """`over 50 %`."""
+        return f"{'over' if self.above else 'under'} {self.measure.written(self.threshold)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`tests` have all to hold of one stage. `advice` may name {model}, {instances}, {window} and {replicas}; `lever`
+    is what Argosy turns by itself, where it may.
+    """
+
+    kind: BottleneckKind
+    tests: tuple[Test, ...]
+    advice: str
+    lever: Lever | None = None
+
+
+def over(measure: Measure, threshold: float) -> Test:
+    """It is more than this."""
+    return Test(measure, threshold, above=True)
+
+
+def under(measure: Measure, threshold: float) -> Test:
+    """It is less than this."""
+    return Test(measure, threshold, above=False)
+
+
+RULES = (
+    Rule(
+        BottleneckKind.SLO_BELOW_COMPUTE,
+        (over(m.COMPUTE_AGAINST_BUDGET, 1.0),),
+        "no number of replicas helps: raise slo.latency, lower maxBatchSize, or make {model} faster, by an engine or "
+        "another GPU",
+    ),
+    Rule(
+        BottleneckKind.MEMORY_PRESSURE,
+        (over(m.OUT_OF_MEMORY, 0.0),),
+        "smaller batches, then fewer instances (now {instances}); or declare more footprint.gpuMemory",
+        Lever.BATCH,
+    ),
+    Rule(
+        BottleneckKind.MEMORY_PRESSURE,
+        (over(m.KV_CACHE, 0.9), over(m.ENGINE_WAITING, 0.0)),
+        "more replicas (now {replicas}), a KV cache of a lower precision, or shorter contexts",
+        Lever.REPLICAS,
+    ),
+    Rule(
+        BottleneckKind.SERIALISED_ENSEMBLE,
+        (over(m.WAITING_STAGES, 1.5), over(m.STARVING, 0.3), over(m.WAIT, m.WORTH_S), under(m.GPU, 0.7).where_measured),
+        "one request's steps cannot overlap another's: more instances of each cheap step, {model} first",
+        Lever.INSTANCES,
+    ),
+    Rule(
+        BottleneckKind.STARVED_STAGE,
+        (
+            over(m.STARVING, 0.5),
+            over(m.WAIT, m.WORTH_S),
+            over(m.STAGE_SHARE, 0.1).where_measured,
+            over(m.BUSY, 0.7).where_measured,
+            under(m.GPU, 0.7).where_measured,
+        ),
+        "more instances of {model} (now {instances} on each device)",
+        Lever.INSTANCES,
+    ),
+    Rule(
+        BottleneckKind.SATURATED_GPU,
+        (over(m.GPU, 0.9), over(m.ARRIVALS, 0.0)),
+        "more replicas of {model} (now {replicas}), or larger batches",
+        Lever.REPLICAS,
+    ),
+    Rule(
+        BottleneckKind.COLLAPSED_BATCHES,
+        (under(m.BATCH, 1.5), over(m.LARGEST_BATCH, 1.5), over(m.BUSY, 0.7)),
+        "a longer window, batching.maxQueueDelayMicroseconds (now {window}), within the latency budget",
+        Lever.WINDOW,
+    ),
+    Rule(
+        BottleneckKind.WINDOW_TOO_LONG,
+        (over(m.OVER_BUDGET, 1.0), under(m.BATCH_FILL, 0.5), over(m.WINDOW_SHARE, 0.1), under(m.STARVING, 0.3)),
+        "a shorter window, batching.maxQueueDelayMicroseconds (now {window}): batches do not fill by waiting",
+        Lever.WINDOW,
+    ),
+    Rule(
+        BottleneckKind.SLOW_AROUND_ENGINE,
+        (under(m.ENGINE_SHARE, 0.5), under(m.ENGINE_STARVING, 0.2), over(m.STAGE_SHARE, 0.25)),
+        "the engine's own figures are good and do not tell: more instances of {model}, a faster one, or larger batches",
+        Lever.INSTANCES,
+    ),
+    Rule(
+        BottleneckKind.MEMORY_PRESSURE,
+        (over(m.GPU_MEMORY, 0.9),),
+        "leave 20 to 30 % free for batches and peaks: declare footprint.gpuMemory as measured, or raise the pool's "
+        "memoryHeadroom",
+    ),
+    Rule(
+        BottleneckKind.LOW_CACHE_HIT_RATE,
+        (under(m.CACHE_HITS, 0.7), over(m.ARRIVALS, 1.0)),
+        "a larger response cache, the pool's spec.cache; or none for {model}, if its requests do not repeat",
+    ),
+    Rule(
+        BottleneckKind.IDLE_GPU,
+        (under(m.GPU, 0.7), under(m.GPU_WITH_ONE_LESS, 0.7), under(m.STARVING, 0.2), over(m.ARRIVALS, 0.0)),
+        "fewer replicas of {model} (now {replicas}) would do",
+        Lever.REPLICAS,
+    ),
+)
+
+
+def findings(subject: Subject, held: Key | None = None) -> tuple[Bottleneck, ...]:
+    """All that the rules find, the gravest first; of one rule the stage where a request is the longest.
+
+    `held`: the key of what was found before, for which a tenth less is enough.
+    """
+    return tuple(each for rule in RULES if (each := _worst(rule, subject, held)) is not None)
+
+
+def _worst(rule: Rule, subject: Subject, held: Key | None) -> Bottleneck | None:
+    def lost(stage: Stage) -> float:
+        """The time there, and more of it for the stage that was found before, so that two do not alternate."""
+        return (m.stage_time(stage) or 0.0) * (_STAYS if held == (rule.kind, stage.name) else 1.0)
+
+    found = max(_held_by(rule, subject, held), key=lost, default=None)
+    return None if found is None else _bottleneck(rule, subject, found)
+
+
+def _held_by(rule: Rule, subject: Subject, held: Key | None) -> Iterator[Stage]:
+    for stage in subject.stages:
+        before = held == (rule.kind, stage.name)
+        if all(test.holds(test.measure.of(subject, stage), before) for test in rule.tests):
+            yield stage
+
+
+def _bottleneck(rule: Rule, subject: Subject, stage: Stage) -> Bottleneck:
+    values = [(test, test.measure.of(subject, stage)) for test in rule.tests]
+    evidence = "; ".join(
+        f"{test.measure.sentence(value, subject, stage)} ({test.bound})" for test, value in values if value is not None
+    )
+    share = m.stage_share(subject, stage)
+    thousandths = None if share is None else min(1000, round(1000 * share))
+    return Bottleneck(stage.name, rule.kind, evidence, _advice(rule, stage), thousandths)
+
+
+def _advice(rule: Rule, stage: Stage) -> str:
+    window = "none" if stage.window_s is None else m.seconds(stage.window_s)
+    text = rule.advice.format(model=stage.name, instances=stage.instances, replicas=stage.replicas, window=window)
+    return f"{text}; Argosy does so by itself, within its bounds" if rule.lever in stage.levers else text
