@@ -33,22 +33,25 @@ UNMEASURED = Distribution()
 class Signals:
     """One model or ensemble, its servers and versions together (or one version of it).
 
-    `at`: when the newest of it was measured; `window_s`: the time that rates are over. Rates are per second:
-    `arrivals` of requests, whatever became of them, `completions` of those answered, `failures` of all that failed,
-    among them `rejections` (a full queue), `timeouts` (in the queue) and `out_of_memory`. `pending` requests wait now,
-    `running` are executed now. `latency`: from request to last response; `queue`: of that, waiting; `compute`: the mean
-    of its execution as a request sees it, which is the whole of its batch's. `execution`: the mean time of one
-    execution, `batch` its mean rows, `max_batch` the most it may have (0: no batching). `instances` there are on all
-    servers, of whose time `busy` (0 to 1) was spent executing. `cache_hits`: share of requests (0 to 1) that the
-    response cache answered.
+    `at`: when the newest of it was measured; `window_s`: the time that rates are over. It is of so many `servers`;
+    `unmeasured` are further ones that serve it, of which nothing is known now, so that there is more of everything
+    than is told here. Rates are per second: `arrivals` of requests, whatever became of them, `completions` of those
+    answered, `failures` of all that failed (not of what its client took back), among them `rejections` (a full queue),
+    `timeouts` (in the queue) and `out_of_memory`. `pending` requests wait now, `running` are executed now. `latency`:
+    from request to last response; `queue`: of that, waiting; `compute`: the mean of its execution as a request sees
+    it, which is the whole of its batch's. `execution`: the mean time of one execution, `batch` its mean rows,
+    `max_batch` the most it may have (0: no batching). `instances` there are on all servers, of whose time `busy` (0 to
+    1) was spent executing. `cache_hits`: share of requests (0 to 1) that the response cache answered.
 
     Of language models: `first_token` from request to first response, `between_tokens`, `tokens` per second,
-    `engine_waiting` and `engine_running` requests inside the engine, `kv_cache` the share (0 to 1) in use.
+    `engine_waiting` and `engine_running` requests inside the engine, `kv_cache` the share (0 to 1) in use on the server
+    where that is highest.
     """
 
     at: datetime
     window_s: float
     servers: int = 0
+    unmeasured: int = 0
     arrivals: float | None = None
     completions: float | None = None
     failures: float | None = None
@@ -76,7 +79,7 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class GpuSignals:
-    """One GPU of a server: `index` as the server counts, `utilization` from 0 to 1, memory in bytes."""
+    """One GPU of a server: `index` among its own, ordered by UUID, `utilization` from 0 to 1, memory in bytes."""
 
     server: str
     index: int

@@ -1,0 +1,65 @@
+"""The windows of a pool's servers to what is known of its members: several servers and versions together."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from .signals import GpuSignals, PoolSignals
+from .summing import Part, signals_of
+from .targets import PoolTargets
+from .windows import ServerWindow
+
+STALE_S = 60.0
+"""What is older than this, and than three of the server's readings are apart, is not known any more."""
+
+
+def pool_signals(
+    pool: PoolTargets, windows: Mapping[str, ServerWindow], clock: float, now: datetime, source: str = ""
+) -> PoolSignals:
+    """What is known of a pool: `clock` is the present time of the windows' clock, and `now` the same for people.
+
+    `windows` are by server. A member of which no server has been measured twice is not in it.
+    """
+    fresh = {
+        target.server: windows[target.server]
+        for target in pool.targets
+        if target.server in windows and is_fresh(windows[target.server], clock)
+    }
+    parts: dict[tuple[str, int], list[Part]] = {}
+    unmeasured: dict[str, set[str]] = {}
+    for target in pool.targets:
+        for model, member in target.serves.items():
+            found = list(_parts(target.server, fresh.get(target.server), model, clock))
+            for version, part in found:
+                parts.setdefault((member, version), []).append(part)
+            if not found:
+                unmeasured.setdefault(member, set()).add(target.server)
+    members: dict[str, list[Part]] = {}
+    for (member, _), every in parts.items():
+        members.setdefault(member, []).extend(every)
+    return PoolSignals(
+        members={member: signals_of(every, now, unmeasured.get(member, ())) for member, every in members.items()},
+        versions={key: signals_of(every, now, unmeasured.get(key[0], ())) for key, every in parts.items()},
+        gpus=tuple(gpu for server, window in sorted(fresh.items()) for gpu in _gpus(server, window)),
+        source=source,
+    )
+
+
+def is_fresh(window: ServerWindow, clock: float) -> bool:
+    """Whether its newest reading can stand for the present."""
+    spacing = window.steps[-1].until - window.steps[-1].since if window.steps else 0.0
+    return abs(clock - window.latest.at) <= max(STALE_S, 3 * spacing)
+
+
+def _parts(server: str, window: ServerWindow | None, model: str, clock: float) -> Iterator[tuple[int, Part]]:
+    """The versions of a model that the server has been measured with twice."""
+    if window is None or not window.steps:
+        return
+    for key, series in window.latest.models.items():
+        if key[0] == model:
+            age = max(0.0, clock - window.latest.at)
+            yield key[1], Part(server, age, window.span_s, series, window.increase(key))
+
+
+def _gpus(server: str, window: ServerWindow) -> Iterator[GpuSignals]:
+    for index, (uuid, gpu) in enumerate(sorted(window.latest.gpus.items())):
+        yield GpuSignals(server, index, uuid, gpu.utilization, gpu.memory_used, gpu.memory_total)

@@ -1,0 +1,119 @@
+"""The names under which servers expose what is read of them: Triton's, our runtime's, vLLM's and TensorRT-LLM's.
+
+Where several names tell the same, the first that a server has is taken.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .series import Counted, Gauged, Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A metric's name, what its value is multiplied by, and labels that it must have."""
+
+    name: str
+    scale: float = 1.0
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+_FAILURE = "nv_inference_request_failure"
+_US, _MS = 1e-6, 1e-3
+
+
+def _failed(reason: str) -> tuple[Source, ...]:
+    return (Source(_FAILURE, labels=(("reason", reason),)),)
+
+
+COUNTERS: Mapping[Counted, tuple[Source, ...]] = {
+    Counted.ANSWERED: (Source("nv_inference_request_success"),),
+    Counted.REQUEST_S: (Source("nv_inference_request_duration_us", _US),),
+    Counted.QUEUE_S: (Source("nv_inference_queue_duration_us", _US),),
+    Counted.INPUT_S: (Source("nv_inference_compute_input_duration_us", _US),),
+    Counted.INFER_S: (Source("nv_inference_compute_infer_duration_us", _US),),
+    Counted.OUTPUT_S: (Source("nv_inference_compute_output_duration_us", _US),),
+    Counted.ROWS: (Source("nv_inference_count"),),
+    Counted.EXECUTIONS: (Source("nv_inference_exec_count"),),
+    Counted.BUSY_S: (Source("argosy_instance_busy_seconds_total"),),
+    Counted.CACHE_HITS: (Source("nv_cache_num_hits_per_model"),),
+    Counted.CACHE_MISSES: (Source("nv_cache_num_misses_per_model"),),
+    Counted.TOKENS: (Source("argosy_tokens_total"), Source("vllm:generation_tokens_total")),
+    Counted.REJECTED: _failed("REJECTED"),
+    Counted.TIMED_OUT: _failed("TIMEOUT"),
+    Counted.OUT_OF_MEMORY: _failed("OUT_OF_MEMORY"),
+    Counted.CANCELED: _failed("CANCELED"),
+    Counted.BACKEND_FAILED: _failed("BACKEND"),
+    Counted.OTHER_FAILED: _failed("OTHER"),
+}
+_SUMMARY, _QUEUE_SUMMARY = "nv_inference_request_summary_us", "nv_inference_queue_summary_us"
+_TRTLLM, _TRTLLM_CACHE = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_block_metrics"
+
+
+def _quantile(name: str, quantile: str) -> tuple[Source, ...]:
+    """Of summaries, which Triton has where it is asked for them."""
+    return (Source(name, _US, (("quantile", quantile),)),)
+
+
+GAUGES: Mapping[Gauged, tuple[Source, ...]] = {
+    Gauged.PENDING: (Source("nv_inference_pending_request_count"),),
+    Gauged.RUNNING: (Source("argosy_running_requests"),),
+    Gauged.INSTANCES: (Source("argosy_instances"),),
+    Gauged.MAX_BATCH: (Source("argosy_max_batch_size"),),
+    Gauged.ENGINE_WAITING: (
+        Source("vllm:num_requests_waiting"),
+        Source(_TRTLLM, labels=(("request_type", "waiting"),)),
+    ),
+    Gauged.ENGINE_RUNNING: (
+        Source("vllm:num_requests_running"),
+        Source(_TRTLLM, labels=(("request_type", "active"),)),
+    ),
+    Gauged.KV_CACHE: (
+        Source("vllm:kv_cache_usage_perc"),
+        Source("vllm:gpu_cache_usage_perc"),
+        Source(_TRTLLM_CACHE, labels=(("kv_cache_block_type", "fraction"),)),
+    ),
+    Gauged.LATENCY_P50: _quantile(_SUMMARY, "0.5"),
+    Gauged.LATENCY_P90: _quantile(_SUMMARY, "0.9"),
+    Gauged.LATENCY_P95: _quantile(_SUMMARY, "0.95"),
+    Gauged.LATENCY_P99: _quantile(_SUMMARY, "0.99"),
+    Gauged.LATENCY_P999: _quantile(_SUMMARY, "0.999"),
+    Gauged.QUEUE_P50: _quantile(_QUEUE_SUMMARY, "0.5"),
+    Gauged.QUEUE_P90: _quantile(_QUEUE_SUMMARY, "0.9"),
+    Gauged.QUEUE_P95: _quantile(_QUEUE_SUMMARY, "0.95"),
+    Gauged.QUEUE_P99: _quantile(_QUEUE_SUMMARY, "0.99"),
+    Gauged.QUEUE_P999: _quantile(_QUEUE_SUMMARY, "0.999"),
+}
+HISTOGRAMS: Mapping[Spread, tuple[Source, ...]] = {
+    Spread.LATENCY: (Source("argosy_request_duration_seconds"),),
+    Spread.QUEUE: (Source("argosy_queue_duration_seconds"),),
+    Spread.FIRST_TOKEN: (
+        Source("vllm:time_to_first_token_seconds"),
+        Source("argosy_first_response_duration_seconds"),
+        Source("nv_inference_first_response_histogram_ms", _MS),
+    ),
+    Spread.BETWEEN_TOKENS: (
+        Source("vllm:inter_token_latency_seconds"),
+        Source("vllm:time_per_output_token_seconds"),
+        Source("argosy_between_responses_duration_seconds"),
+    ),
+}
+GPU_UTILIZATION, GPU_USED, GPU_TOTAL = (
+    "nv_gpu_utilization",
+    "nv_gpu_memory_used_bytes",
+    "nv_gpu_memory_total_bytes",
+)
+_PARTS = ("_bucket", "_sum", "_count")
+
+
+def _plain() -> frozenset[str]:
+    sources = [source for table in (COUNTERS, GAUGES) for found in table.values() for source in found]
+    return frozenset(source.name for source in sources) | {GPU_UTILIZATION, GPU_USED, GPU_TOTAL}
+
+
+def _spread() -> frozenset[str]:
+    return frozenset(f"{source.name}{part}" for found in HISTOGRAMS.values() for source in found for part in _PARTS)
+
+
+SAMPLE_NAMES = _plain() | _spread()
+"""The names of all samples that are read."""

@@ -1,0 +1,153 @@
+"""What several servers' windows of one model tell together.
+
+A sum is known only where each of its parts is. Ratios, such as a mean, are of all that was counted; percentiles are of
+the histograms added together, or, of Triton's summaries, which cannot be added, the worst server's.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import isnan, nan
+
+from . import histograms
+from .series import Counted, Gauged, Histogram, ModelSeries, Spread
+from .signals import Distribution, Signals
+from .windows import Increase
+
+FAILURES = (
+    Counted.REJECTED,
+    Counted.TIMED_OUT,
+    Counted.OUT_OF_MEMORY,
+    Counted.BACKEND_FAILED,
+    Counted.OTHER_FAILED,
+)
+"""What counts as failed: not what its client took back."""
+_COMPUTE = (Counted.INPUT_S, Counted.INFER_S, Counted.OUTPUT_S)
+_LATENCIES = {
+    "p50": Gauged.LATENCY_P50,
+    "p90": Gauged.LATENCY_P90,
+    "p95": Gauged.LATENCY_P95,
+    "p99": Gauged.LATENCY_P99,
+    "p999": Gauged.LATENCY_P999,
+}
+_QUEUES = {
+    "p50": Gauged.QUEUE_P50,
+    "p90": Gauged.QUEUE_P90,
+    "p95": Gauged.QUEUE_P95,
+    "p99": Gauged.QUEUE_P99,
+    "p999": Gauged.QUEUE_P999,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One version on one server, over its window of `span_s` seconds, which ended `age_s` seconds ago."""
+
+    server: str
+    age_s: float
+    span_s: float
+    now: ModelSeries
+    grown: Increase
+
+
+def signals_of(parts: Sequence[Part], now: datetime, unmeasured: Collection[str] = ()) -> Signals:
+    """What the parts, of which there is one or more, tell together; `unmeasured`: servers that tell nothing."""
+    instances, busy_s = _gauge(parts, Gauged.INSTANCES), _rate(parts, Counted.BUSY_S)
+    max_batch = _highest(parts, Gauged.MAX_BATCH)
+    compute = _ratio(parts, _COMPUTE, Counted.ANSWERED)
+    return Signals(
+        at=now - timedelta(seconds=min(part.age_s for part in parts)),
+        window_s=max(part.span_s for part in parts),
+        servers=len({part.server for part in parts}),
+        unmeasured=len(unmeasured),
+        arrivals=_arrivals(parts),
+        completions=_rate(parts, Counted.ANSWERED),
+        failures=_failures(parts, FAILURES),
+        rejections=_rate(parts, Counted.REJECTED),
+        timeouts=_rate(parts, Counted.TIMED_OUT),
+        out_of_memory=_rate(parts, Counted.OUT_OF_MEMORY),
+        pending=_gauge(parts, Gauged.PENDING),
+        running=_gauge(parts, Gauged.RUNNING),
+        latency=_distribution(parts, Spread.LATENCY, Counted.REQUEST_S, _LATENCIES),
+        queue=_distribution(parts, Spread.QUEUE, Counted.QUEUE_S, _QUEUES),
+        compute=compute,
+        execution=_or(_ratio(parts, (Counted.BUSY_S,), Counted.EXECUTIONS), compute),
+        batch=_ratio(parts, (Counted.ROWS,), Counted.EXECUTIONS),
+        max_batch=None if max_batch is None else int(max_batch),
+        instances=instances,
+        busy=None if busy_s is None or not instances else min(busy_s / instances, 1.0),
+        cache_hits=_cache_hits(parts),
+        first_token=histograms.distribution(_histogram(parts, Spread.FIRST_TOKEN)),
+        between_tokens=histograms.distribution(_histogram(parts, Spread.BETWEEN_TOKENS)),
+        tokens=_rate(parts, Counted.TOKENS),
+        engine_waiting=_gauge(parts, Gauged.ENGINE_WAITING),
+        engine_running=_gauge(parts, Gauged.ENGINE_RUNNING),
+        kv_cache=_highest(parts, Gauged.KV_CACHE),
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value
+
+
+def _or(value: float | None, other: float | None) -> float | None:
+    return other if value is None else value
+
+
+def _rate(parts: Sequence[Part], what: Counted) -> float | None:
+    return _known(sum(part.grown.counted.get(what, nan) / part.span_s for part in parts))
+
+
+def _failures(parts: Sequence[Part], reasons: Iterable[Counted]) -> float | None:
+    """All together. A server that knows a reason not, as Triton does running out of memory, has none such."""
+    rates = [_rate([part for part in parts if reason in part.grown.counted], reason) for reason in reasons]
+    if not all(any(reason in part.grown.counted for reason in reasons) for part in parts):
+        return None
+    return None if None in rates else sum(rate for rate in rates if rate is not None)
+
+
+def _arrivals(parts: Sequence[Part]) -> float | None:
+    """What ended, and what there is more of in queues and instances than when the window began."""
+    ended = (_rate(parts, Counted.ANSWERED), _failures(parts, (*FAILURES, Counted.CANCELED)))
+    if ended[0] is None:
+        return None
+    came = _known(sum(part.grown.backlog / part.span_s for part in parts))
+    return max(0.0, ended[0] + (ended[1] or 0.0) + (came or 0.0))
+
+
+def _sum(parts: Iterable[Part], what: Counted) -> float:
+    return sum(part.grown.counted.get(what, nan) for part in parts)
+
+
+def _ratio(parts: Sequence[Part], over: Iterable[Counted], under: Counted) -> float | None:
+    """None where there was nothing to divide by."""
+    below = _sum(parts, under)
+    return _known(sum(_sum(parts, what) for what in over) / below) if below > 0 else None
+
+
+def _cache_hits(parts: Sequence[Part]) -> float | None:
+    hits, misses = _sum(parts, Counted.CACHE_HITS), _sum(parts, Counted.CACHE_MISSES)
+    return _known(hits / (hits + misses)) if hits + misses > 0 else None
+
+
+def _gauge(parts: Sequence[Part], what: Gauged) -> float | None:
+    return _known(sum(part.now.gauged.get(what, nan) for part in parts))
+
+
+def _highest(parts: Sequence[Part], what: Gauged) -> float | None:
+    return max((part.now.gauged[what] for part in parts if what in part.now.gauged), default=None)
+
+
+def _histogram(parts: Sequence[Part], which: Spread) -> Histogram | None:
+    """None unless each server has one."""
+    if not all(which in part.grown.spread for part in parts):
+        return None
+    return histograms.together(part.grown.spread[which] for part in parts)
+
+
+def _distribution(parts: Sequence[Part], which: Spread, total: Counted, summary: Mapping[str, Gauged]) -> Distribution:
+    found = histograms.distribution(_histogram(parts, which))
+    if found.mean is not None:
+        return found
+    mean = _ratio(parts, (total,), Counted.ANSWERED)
+    return Distribution() if mean is None else Distribution(mean, *(_highest(parts, summary[each]) for each in summary))

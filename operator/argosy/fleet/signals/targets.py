@@ -1,0 +1,38 @@
+"""What is to be measured of a pool."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from argosy.api.values.identity import PoolKey
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server that runs. `url`: of its metrics; `pod`: what Prometheus calls it, in the pool's namespace.
+
+    `serves`: the members that it has ready, resources' names by the names that the server knows them under.
+    """
+
+    server: str
+    url: str = ""
+    pod: str = ""
+    serves: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A PromQL that a member's scaling names: the resource's name, its own, and the text with its variables."""
+
+    member: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolTargets:
+    """One pool's servers and queries. `served_names`: by resource's name what clients call it, where that differs."""
+
+    pool: PoolKey
+    targets: tuple[Target, ...] = ()
+    queries: tuple[Query, ...] = ()
+    served_names: Mapping[str, str] = field(default_factory=dict)

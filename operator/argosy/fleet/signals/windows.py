@@ -1,0 +1,117 @@
+"""What one server's models did lately, from what it exposed one time after another.
+
+Counters begin anew with their model or server; clocks jump; a metric is there at one time and not at another. Each of
+these costs knowledge, never more: what was counted anew is counted from zero, over a jump nothing is said, and of what
+is missing at either end the increase is NaN, which no sum turns into a number.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import nan
+
+from . import histograms
+from .series import Counted, Exposed, Gauged, Histogram, ModelKey, ModelSeries, Spread
+
+WINDOW_S = 30.0
+"""What rates are over, at least: the time between two readings where that is more."""
+GAP_S = 300.0
+"""Two readings that are further apart say nothing of the time between: the clock may have jumped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Increase:
+    """What was added. `backlog`: requests that wait or run, now less than then where it is negative."""
+
+    counted: Mapping[Counted, float] = field(default_factory=dict)
+    spread: Mapping[Spread, Histogram] = field(default_factory=dict)
+    backlog: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What came between two readings, at seconds of one clock; models of which nothing came are left out."""
+
+    since: float
+    until: float
+    increases: Mapping[ModelKey, Increase]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWindow:
+    """What is remembered of one server: the newest it exposed, and the steps that led there, oldest first."""
+
+    latest: Exposed
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def span_s(self) -> float:
+        """The time that the steps are over; 0 while there is only one reading."""
+        return self.latest.at - self.steps[0].since if self.steps else 0.0
+
+    def after(self, exposed: Exposed, window_s: float = WINDOW_S) -> "ServerWindow":
+        """With one reading more. An older one is passed over, one that is far older or newer begins anew."""
+        passed = exposed.at - self.latest.at
+        if abs(passed) > GAP_S:
+            return ServerWindow(exposed)
+        if passed <= 0:
+            return self
+        steps = (*self.steps, Step(self.latest.at, exposed.at, _increases(self.latest, exposed)))
+        return ServerWindow(exposed, _within(steps, exposed.at - window_s))
+
+    def increase(self, key: ModelKey) -> Increase:
+        """All that a model, which it has now, did in the window."""
+        found = [step.increases[key] for step in self.steps if key in step.increases]
+        now = self.latest.models[key]
+        return Increase(
+            {each: sum(one.counted.get(each, 0.0) for one in found) for each in now.counted},
+            {each: _spread(each, found, histogram) for each, histogram in now.spread.items()},
+            sum(one.backlog for one in found),
+        )
+
+
+def _spread(which: Spread, found: Iterable[Increase], now: Histogram) -> Histogram:
+    """Of the steps those whose bounds are today's."""
+    nothing = replace(now, counts=(0.0,) * len(now.bounds), total_s=0.0)
+    parts = (one.spread[which] for one in found if which in one.spread)
+    return histograms.together((nothing, *(part for part in parts if part.bounds == now.bounds))) or nothing
+
+
+def _within(steps: tuple[Step, ...], since: float) -> tuple[Step, ...]:
+    """The newest steps that together reach back to `since`."""
+    first = next((index for index in reversed(range(len(steps))) if steps[index].since <= since), 0)
+    return steps[first:]
+
+
+def _increases(before: Exposed, after: Exposed) -> dict[ModelKey, Increase]:
+    """Of a model that was not there before all of it came since: it was loaded meanwhile."""
+    found: dict[ModelKey, Increase] = {}
+    for key, now in after.models.items():
+        then = before.models.get(key)
+        if then is None:
+            found[key] = _anew(now)
+        elif now != then:
+            found[key] = _anew(now) if _shrank(then, now) else _grown(then, now)
+    return found
+
+
+def _shrank(then: ModelSeries, now: ModelSeries) -> bool:
+    return any(value < then.counted.get(each, value) for each, value in now.counted.items())
+
+
+def _anew(now: ModelSeries) -> Increase:
+    return Increase(now.counted, now.spread, backlog(now))
+
+
+def _grown(then: ModelSeries, now: ModelSeries) -> Increase:
+    either = then.counted.keys() | now.counted.keys()
+    both = then.spread.keys() & now.spread.keys()
+    return Increase(
+        {each: now.counted.get(each, nan) - then.counted.get(each, nan) for each in either},
+        {each: histograms.increase(then.spread[each], now.spread[each]) for each in both},
+        backlog(now) - backlog(then),
+    )
+
+
+def backlog(series: ModelSeries) -> float:
+    """The requests that wait or run; NaN where nobody says how many wait."""
+    return series.gauged.get(Gauged.PENDING, nan) + series.gauged.get(Gauged.RUNNING, 0.0)

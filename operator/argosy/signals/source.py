@@ -1,0 +1,17 @@
+"""Who tells what was measured."""
+
+from datetime import datetime
+from typing import Protocol
+
+from argosy.fleet.signals.signals import PoolSignals
+from argosy.fleet.signals.targets import PoolTargets
+
+
+class SignalSource(Protocol):
+    """Reads one pool, again and again: rates are over the time between readings, which it remembers."""
+
+    async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
+        """What is known now. It never raises for what it is told or not told: `trouble` says what is wrong."""
+
+    async def close(self) -> None:
+        """Let connections go."""
