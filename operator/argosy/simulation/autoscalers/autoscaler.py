@@ -1,0 +1,59 @@
+"""What the simulator asks of any autoscaler."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.simulation.recorder import Recorder
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What an autoscaler may know at `now`, in seconds of the trace.
+
+    `recorder` has what was measured, of which nothing after `measured` is to be read: that is how late measurements
+    are. `allocation` is what it asked for last, `ready` how many replicas take requests, `held` how many requests wait
+    without any; that alone is known at once.
+    """
+
+    now: float
+    measured: float
+    recorder: Recorder
+    allocation: Allocation
+    ready: int
+    held: int
+    room: Room
+
+    def within_room(self, replicas: int) -> Allocation:
+        """So many replicas, or as many as there is room for."""
+        if self.room.servers is not None:
+            replicas = min(replicas, max(self.allocation.replicas, self.allocation.replicas + self.room.servers))
+        return replace(self.allocation, replicas=replicas)
+
+
+class Autoscaler(Protocol):
+    """Asked every `interval_s`, and at once for a request that comes where there is no replica, if `wakes`."""
+
+    interval_s: float
+    wakes: bool
+    reason: str
+
+    def decide(self, seen: Seen) -> Allocation:
+        """What is to be; `reason` says why afterwards."""
+
+
+Autoscaling = Callable[[], Autoscaler]
+"""A new autoscaler that remembers nothing."""
+
+
+class Fixed:
+    """Nobody scales."""
+
+    interval_s = 60.0
+    wakes = False
+    reason = "fixed"
+
+    def decide(self, seen: Seen) -> Allocation:
+        """As it is."""
+        return seen.allocation

@@ -1,0 +1,116 @@
+"""HorizontalPodAutoscaler (autoscaling/v2), as the Kubernetes documentation describes its algorithm."""
+
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
+
+from argosy.fleet.scaling.decision import Allocation
+from argosy.simulation.autoscalers.autoscaler import Seen
+
+
+class HpaMetric(StrEnum):
+    """What it follows, on average over its Pods: the busy share of instances (as the device's utilization), requests in
+    the Pod, or requests per second.
+    """
+
+    BUSY = "busy"
+    CONCURRENCY = "concurrency"
+    RATE = "rate"
+
+
+@dataclass(frozen=True, slots=True)
+class HpaSettings:
+    """The defaults are Kubernetes': tolerance, stabilization windows, and of the policies for scaling up the one that
+    changes most. `window_s` is what the metric is averaged over by whoever measures it. `external`: the metric is one
+    of all Pods together with a target of AverageValue, as KEDA's are; otherwise each Pod has its own.
+    """
+
+    metric: HpaMetric = HpaMetric.BUSY
+    target: float = 0.8
+    external: bool = False
+    min_replicas: int = 1
+    max_replicas: int = 100
+    tolerance: float = 0.1
+    sync_s: float = 15.0
+    window_s: float = 60.0
+    up_percent: float = 100.0
+    up_pods: int = 4
+    up_period_s: float = 15.0
+    up_stabilization_s: float = 0.0
+    down_percent: float = 100.0
+    down_period_s: float = 15.0
+    down_stabilization_s: float = 300.0
+
+
+class Hpa:
+    """`desired = ceil(ready · metric / target)`, within tolerance none, stabilized, and paced by its policies."""
+
+    wakes = False
+
+    def __init__(self, settings: HpaSettings = HpaSettings()) -> None:
+        self._settings = settings
+        self.interval_s = settings.sync_s
+        self.reason = ""
+        self._recommended: deque[tuple[float, int]] = deque()
+        self._changes: deque[tuple[float, int]] = deque()
+
+    def decide(self, seen: Seen) -> Allocation:
+        """Replicas alone are its business."""
+        current = seen.allocation.replicas
+        total = self.total(seen)
+        if total is None or not current or not seen.ready:
+            return seen.allocation
+        recommended = self._recommended_by(total, current, seen.ready)
+        self.reason = f"{self._settings.metric} {total:.2f}, {self._settings.target:g} for each Pod"
+        wanted = self._paced(seen.now, current, self._stabilized(seen.now, current, recommended))
+        if wanted != current:
+            self._changes.append((seen.now, wanted - current))
+        return seen.within_room(wanted)
+
+    def total(self, seen: Seen) -> float | None:
+        """Its metric, of all Pods together."""
+        recorder, window = seen.recorder, self._settings.window_s
+        if self._settings.metric is HpaMetric.BUSY:
+            busy = recorder.busy(seen.measured, window)
+            return None if busy is None else busy * seen.ready
+        if self._settings.metric is HpaMetric.CONCURRENCY:
+            return recorder.concurrency(seen.measured, window)
+        return recorder.rate(seen.measured, window)
+
+    def _recommended_by(self, total: float, current: int, ready: int) -> int:
+        settings = self._settings
+        if settings.external:
+            ratio = total / (settings.target * current)
+            return current if abs(ratio - 1) <= settings.tolerance else ceil(total / settings.target - 1e-9)
+        ratio = total / ready / settings.target
+        if ratio > 1 and ready < current:
+            return self._with_unready(ratio * ready / current, current)
+        return current if abs(ratio - 1) <= settings.tolerance else ceil(ratio * ready - 1e-9)
+
+    def _with_unready(self, ratio: float, current: int) -> int:
+        """Pods that are not ready count as idle where the others ask for more; that does not turn the direction."""
+        return current if ratio <= 1 + self._settings.tolerance else ceil(ratio * current - 1e-9)
+
+    def _stabilized(self, now: float, current: int, recommended: int) -> int:
+        """Never above the least of the up window, never below the most of the down window."""
+        settings = self._settings
+        kept = max(settings.up_stabilization_s, settings.down_stabilization_s)
+        self._recommended.append((now, recommended))
+        while self._recommended[0][0] < now - kept:
+            self._recommended.popleft()
+        up = min(count for at, count in self._recommended if at >= now - settings.up_stabilization_s)
+        down = max(count for at, count in self._recommended if at >= now - settings.down_stabilization_s)
+        return up if up > current else min(current, down)
+
+    def _paced(self, now: float, current: int, wanted: int) -> int:
+        settings = self._settings
+        while self._changes and self._changes[0][0] < now - max(settings.up_period_s, settings.down_period_s):
+            self._changes.popleft()
+        added = sum(by for at, by in self._changes if by > 0 and at > now - settings.up_period_s)
+        removed = -sum(by for at, by in self._changes if by < 0 and at > now - settings.down_period_s)
+        before_up, before_down = current - added, current + removed
+        most = max(before_up + settings.up_pods, ceil(before_up * (1 + settings.up_percent / 100)))
+        least = int(before_down * (1 - settings.down_percent / 100))
+        paced = min(wanted, max(most, current)) if wanted > current else max(wanted, min(least, current))
+        return max(settings.min_replicas, min(settings.max_replicas, paced))

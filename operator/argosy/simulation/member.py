@@ -1,0 +1,175 @@
+"""One model in the simulated fleet: its replicas come, take requests, drain and go."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from argosy.fleet.scaling.decision import Allocation
+from argosy.simulation.outcome import Change
+from argosy.simulation.recorder import Recorder, Sample, State
+from argosy.simulation.servers.batching import BatchingServer
+from argosy.simulation.servers.served import Served, Server
+from argosy.simulation.service import ServiceCurve
+from argosy.simulation.traces import Floats, Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A model and its requests. `budget_s`: how long a request may take. `startup_s`: from asking for a replica until
+    it takes requests; `in_place_s`: until other instances or another window take effect. A replica holds `gpus` (0 to
+    1 is a share of one).
+    """
+
+    name: str
+    trace: Trace
+    curve: ServiceCurve
+    budget_s: float
+    start: Allocation = field(default_factory=Allocation)
+    startup_s: float = 30.0
+    in_place_s: float = 1.0
+    gpus: float = 1.0
+
+
+@dataclass(slots=True)
+class Replica:
+    """A server with the seconds of the trace at which it was asked for, becomes ready, and was told to drain."""
+
+    server: Server
+    asked_s: float
+    ready_s: float
+    drained_s: float = 0.0
+
+    @property
+    def gone_s(self) -> float:
+        """When its GPUs are free, once nothing waits there."""
+        return max(self.drained_s, self.server.idle_from)
+
+
+@dataclass(slots=True)
+class Member:
+    """The state of one workload at `now`. Replicas are routed to in turn; without any, requests are held."""
+
+    workload: Workload
+    allocation: Allocation
+    recorder: Recorder
+    now: float = 0.0
+    ready: list[Replica] = field(default_factory=list)
+    starting: list[Replica] = field(default_factory=list)
+    draining: list[Replica] = field(default_factory=list)
+    held: list[float] = field(default_factory=list)
+    gpu_s: float = 0.0
+    changes: list[Change] = field(default_factory=list)
+    latencies: list[Floats] = field(default_factory=list)
+    _arrived: int = 0
+    _turn: int = 0
+    _unfinished: float = 0.0
+    _made: int = 0
+
+    @property
+    def replicas(self) -> int:
+        """Those that hold GPUs."""
+        return len(self.ready) + len(self.starting) + len(self.draining)
+
+    @property
+    def next_arrival(self) -> float | None:
+        """When the next request comes that no server was told of."""
+        arrivals = self.workload.trace.arrivals
+        return float(arrivals[self._arrived]) if self._arrived < len(arrivals) else None
+
+    def begin(self) -> None:
+        """With the replicas that it starts with, ready."""
+        self.ready = [self._replica(0.0) for _ in range(self.allocation.replicas)]
+
+    def _replica(self, startup_s: float) -> Replica:
+        self._made += 1
+        ready = self.now + startup_s
+        server = BatchingServer(self.workload.curve, self.allocation, ready, self._made)
+        return Replica(server, self.now, ready)
+
+    def advance(self, until: float) -> Sample:
+        """Let requests come and servers work up to then."""
+        trace, begun = self.workload.trace.arrivals, self.now
+        last = int(np.searchsorted(trace, until, side="right"))
+        came = trace[self._arrived : last]
+        self._route(came.tolist())
+        self._arrived, self.now = last, until
+        working = self.ready + self.draining
+        for each in working:
+            each.server.advance(until)
+        sample = self._sampled(begun, until, came, working)
+        self.latencies.append(sample.latency)
+        self._let_go()
+        return sample
+
+    def _route(self, came: list[float]) -> None:
+        count = len(self.ready)
+        if not count:
+            self.held += came
+            return
+        for place, each in enumerate(self.ready):
+            first = (place - self._turn) % count
+            each.server.offer(came[first::count], range(self._arrived + first, self._arrived + len(came), count))
+        self._turn = (self._turn + len(came)) % count
+
+    def _sampled(self, begun: float, until: float, came: Floats, working: list[Replica]) -> Sample:
+        unfinished = sum(each.server.unfinished(until) for each in working)
+        queued = sum(each.server.queued for each in working) + len(self.held)
+        instances = len(self.ready) * self.allocation.instances
+        state = State(unfinished - self._unfinished, queued, len(self.ready), instances, len(self.held))
+        self._unfinished = unfinished
+        work = [each.server.served for each in working]
+        sample = self.recorder.add(begun, until, came, work, state)
+        for each in working:
+            each.server.served = Served()
+        return sample
+
+    def _let_go(self) -> None:
+        """GPUs of servers that have nothing left to do."""
+        for each in [each for each in self.draining if not each.server.queued and each.gone_s <= self.now]:
+            self.draining.remove(each)
+            self.gpu_s += each.gone_s - each.asked_s
+
+    def become_ready(self, replica: Replica) -> None:
+        """It takes requests from now on, those first that were held."""
+        if replica not in self.starting:
+            return
+        self.starting.remove(replica)
+        self.ready.append(replica)
+        replica.server.change(self.allocation, self.now)
+        replica.server.offer(self.held, range(self._arrived - len(self.held), self._arrived))
+        self.held = []
+
+    def scale(self, wanted: Allocation, reason: str) -> list[Replica]:
+        """Make it so; returns the replicas that begin to start. The newest go first, those that still start before."""
+        if wanted != self.allocation:
+            self.changes.append(Change(self.now, self.allocation, wanted, reason))
+        self.allocation = wanted
+        surplus = len(self.ready) + len(self.starting) - wanted.replicas
+        while surplus > 0 and self.starting:
+            self.gpu_s += self.now - self.starting.pop().asked_s
+            surplus -= 1
+        for _ in range(surplus):
+            self.draining.append(self.ready.pop())
+            self.draining[-1].drained_s = self.now
+        born = [self._replica(self.workload.startup_s) for _ in range(-surplus)]
+        self.starting += born
+        return born
+
+    def change_in_place(self, allocation: Allocation) -> None:
+        """Instances and batching of the servers that run."""
+        for each in self.ready:
+            each.server.change(allocation, self.now)
+
+    def end(self) -> float:
+        """Let everything that came be answered, with what is ready or would be; the seconds that GPUs were held."""
+        held_until = self.now
+        holding = [*self.ready, *self.starting, *self.draining]
+        gpu_s = self.gpu_s + sum(held_until - each.asked_s for each in holding)
+        if self.held and not self.ready and self.starting:
+            self.become_ready(self.starting[0])
+        last = max([held_until, *(each.server.idle_from for each in self.ready + self.draining)])
+        while any(each.server.queued for each in self.ready + self.draining):
+            last += 600.0
+            self.advance(last)
+        self.advance(last + 600.0)
+        return gpu_s * self.workload.gpus

@@ -1,0 +1,154 @@
+"""What a member's servers measured, piece by piece of the trace, and the signals that a scrape would have shown."""
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from argosy.fleet.signals.signals import UNMEASURED, Distribution, Signals
+from argosy.simulation.servers.served import Served
+from argosy.simulation.traces import Floats
+
+BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+"""What the trace's second 0 is called where a date is asked for."""
+_KEPT_S = 900.0
+_NOTHING: Floats = np.zeros(0)
+
+
+def date(seconds: float) -> datetime:
+    """A moment of the trace."""
+    return BEGINNING + timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """A piece of the trace, from the one before it until `at`: what arrived, was answered (`latency`, `queue` and
+    `first` of these requests) and executed. `inside` is the integral over time of the requests in the system; the rest
+    is as it was at its end.
+    """
+
+    at: float
+    seconds: float
+    arrivals: int
+    latency: Floats
+    queue: Floats
+    first: Floats
+    inside: float
+    executions: int
+    busy_s: float
+    instance_s: float
+    pending: int
+    running: int
+    servers: int
+    instances: int
+    held: int
+
+
+class Recorder:
+    """The samples of one member, the newest fifteen minutes of them."""
+
+    def __init__(self, max_batch: int) -> None:
+        self._max_batch = max_batch
+        self._samples: deque[Sample] = deque()
+        self._flying = np.zeros((4, 0))
+        self._inside = 0
+
+    def add(self, begun: float, at: float, arrivals: Floats, work: list[Served], state: "State") -> Sample:
+        """What came in, and what servers did, between the two moments."""
+        arrived, started, first, ended = self._settled(work, at)
+        executions, busy = sum(each.executions for each in work), sum(each.busy_s for each in work)
+        seconds = at - begun
+        inside = self._inside * seconds + float((at - arrivals).sum()) - float((at - ended).sum())
+        self._inside += len(arrivals) - len(ended)
+        sample = Sample(
+            at, seconds, len(arrivals), ended - arrived, started - arrived, first - arrived, inside, executions,
+            max(0.0, busy - state.unfinished_s), state.instances * seconds, state.pending, self._flying.shape[1],
+            state.servers, state.instances, state.held,
+        )  # fmt: skip
+        self._samples.append(sample)
+        while self._samples[0].at < at - _KEPT_S:
+            self._samples.popleft()
+        return sample
+
+    def _settled(self, work: list[Served], at: float) -> Floats:
+        """Of all that was begun, what ended by now; the others wait for their time."""
+        begun = [np.array((each.arrived, each.started, each.first or each.ended, each.ended)) for each in work]
+        every = np.concatenate([self._flying, *begun], axis=1)
+        over = every[3] <= at
+        self._flying = every[:, ~over]
+        return every[:, over]
+
+    def window(self, until: float, seconds: float) -> list[Sample]:
+        """The samples of so many seconds up to then."""
+        return [each for each in self._samples if until - seconds < each.at <= until + 1e-9]
+
+    def concurrency(self, until: float, seconds: float) -> float | None:
+        """Requests in the system, waiting or executed, on average; None where nothing was sampled."""
+        found = self.window(until, seconds)
+        over = sum(each.seconds for each in found)
+        return sum(each.inside for each in found) / over if over else None
+
+    def rate(self, until: float, seconds: float) -> float | None:
+        """Arrivals per second; None where nothing was sampled."""
+        found = self.window(until, seconds)
+        over = sum(each.seconds for each in found)
+        return sum(each.arrivals for each in found) / over if over else None
+
+    def busy(self, until: float, seconds: float) -> float | None:
+        """Share of the instances' time; None where there was none."""
+        found = self.window(until, seconds)
+        over = sum(each.instance_s for each in found)
+        return min(1.0, sum(each.busy_s for each in found) / over) if over else None
+
+    def signals(self, until: float, seconds: float) -> Signals | None:
+        """As `argosy.fleet.signals` would make them of scrapes; None where nothing was sampled yet."""
+        found = self.window(until, seconds)
+        over = sum(each.seconds for each in found)
+        if not over:
+            return None
+        newest, executions = found[-1], sum(each.executions for each in found)
+        latency = np.concatenate([each.latency for each in found])
+        queue = np.concatenate([each.queue for each in found])
+        busy_s = sum(each.busy_s for each in found)
+        return Signals(
+            at=date(newest.at),
+            window_s=over,
+            servers=newest.servers,
+            arrivals=sum(each.arrivals for each in found) / over,
+            completions=len(latency) / over,
+            failures=0.0,
+            rejections=0.0,
+            timeouts=0.0,
+            out_of_memory=0.0,
+            pending=float(newest.pending),
+            running=float(newest.running),
+            latency=_distribution(latency),
+            queue=_distribution(queue),
+            compute=float((latency - queue).mean()) if len(latency) else None,
+            execution=busy_s / executions if executions else None,
+            batch=len(latency) / executions if executions else None,
+            max_batch=self._max_batch if self._max_batch > 1 else 0,
+            instances=float(newest.instances),
+            busy=self.busy(until, seconds),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A member at the end of a sample. `unfinished_s`: of the executions' time that was counted, what lies beyond its
+    end, less the same of the sample before.
+    """
+
+    unfinished_s: float
+    pending: int
+    servers: int
+    instances: int
+    held: int
+
+
+def _distribution(values: Floats) -> Distribution:
+    if not len(values):
+        return UNMEASURED
+    p50, p90, p95, p99, p999 = np.percentile(values, (50, 90, 95, 99, 99.9)).tolist()
+    return Distribution(float(values.mean()), p50, p90, p95, p99, p999)

@@ -1,0 +1,46 @@
+"""What a server did since it was last asked, and what any kind of server can be asked."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from argosy.fleet.scaling.decision import Allocation
+
+
+@dataclass(slots=True)
+class Served:
+    """Requests that were started: when each arrived, was started, had its first response and its last, in seconds of
+    the trace; and over all executions their number and their seconds. `first` is empty where it is the last, too.
+    """
+
+    arrived: list[float] = field(default_factory=list)
+    started: list[float] = field(default_factory=list)
+    first: list[float] = field(default_factory=list)
+    ended: list[float] = field(default_factory=list)
+    executions: int = 0
+    busy_s: float = 0.0
+
+
+class Server(Protocol):
+    """One replica. Requests are offered in the order of their arrival, before time passes them."""
+
+    served: Served
+
+    def offer(self, arrivals: list[float], numbers: range) -> None:
+        """Requests by when they arrive; `numbers` are their places in the trace."""
+
+    def advance(self, until: float) -> None:
+        """Start everything that starts up to then."""
+
+    def change(self, allocation: Allocation, now: float) -> None:
+        """Other instances, another window or another largest batch, from now on."""
+
+    def unfinished(self, until: float) -> float:
+        """Seconds of instances' time that executions begun by then take beyond it."""
+
+    @property
+    def queued(self) -> int:
+        """Requests that wait."""
+
+    @property
+    def idle_from(self) -> float:
+        """When the last execution ends."""

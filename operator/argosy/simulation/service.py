@@ -1,0 +1,63 @@
+"""How long a model takes on its device: what was measured, as a curve."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCurve:
+    """Seconds of one execution by its rows, alone on the device.
+
+    `seconds[n - 1]` is for n rows, up to the largest batch. `slowdown[k - 1]` is how many times longer it takes where k
+    instances execute on the device at once; more than are listed slow down in proportion to the last. `variation`:
+    standard deviation of an execution's time over its mean. ValueError where it cannot be so.
+    """
+
+    seconds: tuple[float, ...]
+    slowdown: tuple[float, ...] = (1.0,)
+    variation: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not self.seconds or any(not each > 0 for each in self.seconds):
+            raise ValueError(f"seconds must be one positive number for each batch size; found {self.seconds}")
+        if not self.slowdown or any(not each >= 1 for each in self.slowdown):
+            raise ValueError(f"slowdown must be numbers of at least 1; found {self.slowdown}")
+        if not 0 <= self.variation < 1:
+            raise ValueError(f"variation must be from 0 to below 1; found {self.variation}")
+
+    @property
+    def max_batch(self) -> int:
+        """The most rows of one execution."""
+        return len(self.seconds)
+
+    def slower(self, executing: int) -> float:
+        """How many times longer an execution takes where so many run on the device, itself among them."""
+        if executing <= len(self.slowdown):
+            return self.slowdown[executing - 1]
+        return self.slowdown[-1] * executing / len(self.slowdown)
+
+    def throughput(self, instances: int = 1) -> float:
+        """Rows per second of one device that never waits, with the best batch."""
+        best = max(rows / seconds for rows, seconds in enumerate(self.seconds, 1))
+        return best * instances / self.slower(instances)
+
+
+def affine(base_s: float, row_s: float, max_batch: int, slowdown: tuple[float, ...] = (1.0,)) -> ServiceCurve:
+    """A curve of `base_s + row_s · rows`."""
+    return ServiceCurve(tuple(base_s + row_s * rows for rows in range(1, max_batch + 1)), slowdown)
+
+
+def interpolated(measured: Sequence[tuple[int, float]], slowdown: tuple[float, ...], variation: float) -> ServiceCurve:
+    """A curve through measured (rows, seconds), straight between them and level before the first."""
+    points = sorted(measured)
+    if not points or points[0][0] < 1:
+        raise ValueError(f"a curve needs one measured batch of at least one row; found {points}")
+    return ServiceCurve(tuple(_between(points, rows) for rows in range(1, points[-1][0] + 1)), slowdown, variation)
+
+
+def _between(points: Sequence[tuple[int, float]], rows: int) -> float:
+    above = next(index for index, (known, _) in enumerate(points) if known >= rows)
+    if above == 0:
+        return points[0][1]
+    (low, low_s), (high, high_s) = points[above - 1], points[above]
+    return low_s + (high_s - low_s) * (rows - low) / (high - low)

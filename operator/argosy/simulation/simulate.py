@@ -1,0 +1,155 @@
+"""A fleet and its requests from the first second to the last, by events: looks at a member, replicas that become ready,
+changes that take effect in place.
+"""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+
+import numpy as np
+
+from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.simulation.autoscalers.autoscaler import Autoscaler, Autoscaling, Seen
+from argosy.simulation.member import Member, Replica, Workload
+from argosy.simulation.outcome import Outcome, Timeline
+from argosy.simulation.recorder import Recorder
+
+_Action = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """What members share: so many `gpus` (None: any number). `metrics_delay_s`: how late what is measured is known."""
+
+    gpus: float | None = None
+    metrics_delay_s: float = 1.0
+
+
+def simulate(members: Sequence[tuple[Workload, Autoscaling]], fleet: Fleet = Fleet()) -> tuple[Outcome, ...]:
+    """What comes of each workload under its autoscaler; where GPUs are short, the earlier in the order has them."""
+    return _Simulation(members, fleet).run()
+
+
+@dataclass(slots=True)
+class _Looked:
+    """A member with who decides for it, and the rows of its timeline."""
+
+    member: Member
+    autoscaler: Autoscaler
+    rows: list[tuple[float, ...]] = field(default_factory=list)
+
+
+class _Simulation:
+    def __init__(self, members: Sequence[tuple[Workload, Autoscaling]], fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._events: list[tuple[float, int, _Action]] = []
+        self._order = count()
+        self._now = 0.0
+        self._all = [
+            _Looked(Member(workload, workload.start, Recorder(workload.curve.max_batch)), autoscaling())
+            for workload, autoscaling in members
+        ]
+
+    def run(self) -> tuple[Outcome, ...]:
+        for each in self._all:
+            each.member.begin()
+            self._tick(each, each.autoscaler.interval_s)
+            self._await_request(each)
+        end = max(each.member.workload.trace.seconds for each in self._all)
+        while self._events and self._events[0][0] <= end:
+            self._now, _, action = heapq.heappop(self._events)
+            action()
+        return tuple(self._outcome(each, end) for each in self._all)
+
+    def _at(self, when: float, action: _Action) -> None:
+        heapq.heappush(self._events, (when, next(self._order), action))
+
+    def _tick(self, looked: _Looked, when: float) -> None:
+        """It is measured, and once that is known, looked at."""
+        self._at(when - self._fleet.metrics_delay_s, partial(looked.member.advance, when - self._fleet.metrics_delay_s))
+        self._at(when, partial(self._ticked, looked, when))
+
+    def _ticked(self, looked: _Looked, when: float) -> None:
+        self._look(looked, when)
+        self._tick(looked, when + looked.autoscaler.interval_s)
+
+    def _await_request(self, looked: _Looked) -> None:
+        """Where there is no replica, the next request is told of at once, if the autoscaler listens."""
+        member = looked.member
+        coming = member.next_arrival
+        if looked.autoscaler.wakes and not member.ready and not member.starting and coming is not None:
+            self._at(coming, partial(self._wake, looked, coming))
+
+    def _wake(self, looked: _Looked, now: float) -> None:
+        member = looked.member
+        if not member.ready and not member.starting and now >= member.now:
+            self._look(looked, now)
+
+    def _look(self, looked: _Looked, now: float) -> None:
+        member, autoscaler = looked.member, looked.autoscaler
+        member.advance(now)
+        seen = Seen(
+            now,
+            now - self._fleet.metrics_delay_s,
+            member.recorder,
+            member.allocation,
+            len(member.ready),
+            len(member.held),
+            self._room(member),
+        )
+        self._apply(looked, autoscaler.decide(seen))
+        since = looked.rows[-1][0] if looked.rows else 0.0
+        if now > since:
+            looked.rows.append(_row(member, since))
+
+    def _room(self, member: Member) -> Room:
+        if self._fleet.gpus is None:
+            return Room()
+        used = sum(each.member.replicas * each.member.workload.gpus for each in self._all)
+        free = int((self._fleet.gpus - used) / member.workload.gpus + 1e-9)
+        missing = "" if free > 0 else f"all {self._fleet.gpus:g} GPUs of the fleet are held"
+        return Room(servers=max(0, free), missing=missing)
+
+    def _apply(self, looked: _Looked, wanted: Allocation) -> None:
+        member = looked.member
+        if wanted == member.allocation:
+            return
+        before = member.allocation
+        for replica in member.scale(wanted, looked.autoscaler.reason):
+            self._at(replica.ready_s, partial(self._ready, member, replica))
+        if replace(before, replicas=0) != replace(wanted, replicas=0):
+            self._at(member.now + member.workload.in_place_s, partial(self._in_place, member, wanted))
+        self._await_request(looked)
+
+    def _ready(self, member: Member, replica: Replica) -> None:
+        if replica in member.starting:
+            member.advance(replica.ready_s)
+            member.become_ready(replica)
+
+    def _in_place(self, member: Member, allocation: Allocation) -> None:
+        member.advance(self._now)
+        member.change_in_place(allocation)
+
+    def _outcome(self, looked: _Looked, end: float) -> Outcome:
+        member = looked.member
+        member.advance(end)
+        gpu_s = member.end()
+        workload, latency = member.workload, np.concatenate(member.latencies)
+        requests = len(workload.trace.arrivals)
+        late = int((latency > workload.budget_s).sum()) + requests - len(latency)
+        timeline = Timeline(*np.array(looked.rows or np.zeros((0, 7))).T)
+        return Outcome(workload.name, requests, late, latency, gpu_s, tuple(member.changes), timeline)
+
+
+def _row(member: Member, since: float) -> tuple[float, ...]:
+    """Of the timeline, for what was measured after `since`."""
+    samples = member.recorder.window(member.now, member.now - since)
+    latency = np.concatenate([each.latency for each in samples])
+    p99 = float(np.percentile(latency, 99)) if len(latency) else float("nan")
+    seconds = sum(each.seconds for each in samples)
+    rate = sum(each.arrivals for each in samples) / seconds if seconds else 0.0
+    allocation = member.allocation
+    ready, pending = len(member.ready), samples[-1].pending
+    return (member.now, allocation.replicas, ready, allocation.instances, pending, rate, p99)
