@@ -235,6 +235,7 @@ def _situation(
         selectors=snapshot.selectors,
         engines=engines,
         builds={key: {each.name: each for each in found} for key, found in builds.items()},
+        bottlenecks=snapshot.bottlenecks,
     )
 
 

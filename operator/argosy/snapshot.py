@@ -7,6 +7,7 @@ from datetime import datetime
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.values.identity import PoolKey
+from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.builds.observed import ObservedBuild
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.fleet.migration.observed import Binding
@@ -47,9 +48,9 @@ class FleetSnapshot:
     served, and its status says what is wrong. One among `faulty` has no valid form; it only gets a status.
 
     By identity: `statuses` as they were last written, `valid` the form of each resource that was acted upon before,
-    `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `shapes` those of models
-    whose files tell before they are served. `refusals` are
-    what could not be applied last time. `claimed` are GPUs that pools which take no part here ask for. `build_image` is
+    `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `bottlenecks` what is
+    told to hold requests up. `shapes` those of models whose files tell before they are served. `refusals` are what
+    could not be applied last time. `claimed` are GPUs that pools which take no part here ask for. `build_image` is
     the image that builds engines where a model names none.
     """
 
@@ -67,6 +68,7 @@ class FleetSnapshot:
     claimed: frozenset[Device] = frozenset()
     build_image: str = ""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
+    bottlenecks: Mapping[str, Told] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
         """What stands of a pool's servers."""

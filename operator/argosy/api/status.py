@@ -159,13 +159,15 @@ class ScalingStatus(StatusPart):
 class BottleneckStatus(StatusPart):
     """What holds requests up."""
 
-    stage: str = Field(description="A model's name, or a part of a request's way, such as queue or compute.")
+    stage: str = Field(description="The model that holds requests up, by its resource's name: itself, or a step's.")
     kind: Annotated[str, camel_case(64)] = Field(description="The rule that found it, such as StarvedStage.")
     evidence: str = Field(default="", description="What was measured, with the thresholds.")
     advice: str = Field(default="", description="What to do, and whether Argosy does it by itself.")
     share: MeasuredShare | None = Field(
-        default=None, description="Its share of a request's time, where that can be told."
+        default=None, description="The stage's share of an ensemble's latency, where that can be told."
     )
+    since: str | None = Field(default=None, description="Since when it is so, RFC 3339.")
+    measured: str | None = Field(default=None, description="When the evidence was measured, RFC 3339.")
 
 
 class ResourceStatus(StatusPart):

@@ -11,11 +11,14 @@ NORMAL, WARNING = "Normal", "Warning"
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """An Event's type, reason and message."""
+    """An Event's type, reason and message. `subject`: what makes it the same thing as an earlier one of the reason,
+    where the message has numbers that change; the message itself, if it is empty.
+    """
 
     type: str
     reason: str
     message: str
+    subject: str = ""
 
 
 def build_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:

@@ -13,6 +13,7 @@ from argosy.api import API_VERSION, ConditionStatus, ConditionType, Resource
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ApiError, NotFoundError
 from argosy.cluster.client.kinds import EVENT
+from argosy.controller.bottleneck_events import bottleneck_events
 from argosy.controller.build_events import NORMAL, WARNING, build_events
 from argosy.fleet.status.statuses import Status
 
@@ -43,16 +44,19 @@ class Recorder:
         self._instance = os.environ.get("POD_NAME") or socket.gethostname()
         self._said: dict[tuple[str, str, str], _Said] = {}
 
-    async def record(self, resource: Resource, type_: str, reason: str, message: str) -> None:
-        """Say something of a resource; `type_` is Normal or Warning. What cannot be posted is logged."""
-        key, now = (resource.metadata.uid or resource.identity, reason, message), self._clock()
+    async def record(self, resource: Resource, type_: str, reason: str, message: str, subject: str = "") -> None:
+        """Say something of a resource; `type_` is Normal or Warning. What cannot be posted is logged.
+
+        The same thing is what has the same reason and subject, or the same message where no subject is named.
+        """
+        key, now = (resource.metadata.uid or resource.identity, reason, subject or message), self._clock()
         said = self._said.get(key)
         if said is not None:
             said.count += 1
             if now.timestamp() - said.at < QUIET_S:
                 return
         try:
-            if said is None or not await self._again(resource, said, now):
+            if said is None or not await self._again(resource, message, said, now):
                 count = said.count if said else 1
                 self._said[key] = _Said(_name(resource, key, now), count, now.timestamp())
                 await self._post(resource, type_, reason, message, self._said[key], now)
@@ -60,10 +64,10 @@ class Recorder:
             log.warning("the Event %s of %s cannot be posted: %s", reason, resource.identity, error)
         self._forget()
 
-    async def _again(self, resource: Resource, said: _Said, now: datetime) -> bool:
+    async def _again(self, resource: Resource, message: str, said: _Said, now: datetime) -> bool:
         """Count the Event up. Whether it was still there: the API server keeps Events for an hour or so."""
         said.at = now.timestamp()
-        change = {"count": said.count, "lastTimestamp": _time(now)}
+        change = {"count": said.count, "lastTimestamp": _time(now), "message": _cut(message)}
         try:
             await self._connection.merge(EVENT, (resource.namespace, said.name), change, manager=COMPONENT)
         except NotFoundError:
@@ -89,7 +93,7 @@ class Recorder:
             "involvedObject": {name: value for name, value in about.items() if value},
             "type": type_,
             "reason": reason,
-            "message": message if len(message) <= _MESSAGE else f"{message[: _MESSAGE - 1]}…",
+            "message": _cut(message),
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": self._instance,
@@ -113,8 +117,8 @@ class Announcer:
 
     async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
         """`now` was written in place of `before`."""
-        for each in build_events(before, now):
-            await self._recorder.record(resource, each.type, each.reason, each.message)
+        for each in (*build_events(before, now), *bottleneck_events(before, now)):
+            await self._recorder.record(resource, each.type, each.reason, each.message, each.subject)
         ready = now.condition(ConditionType.READY)
         former = before.condition(ConditionType.READY) if before else None
         if ready is None or (former is not None and (former.status, former.reason) == (ready.status, ready.reason)):
@@ -123,6 +127,10 @@ class Announcer:
         if not stuck and _is(now, ConditionType.RECONCILING):
             return  # on its way: how it ends is what people should notice
         await self._recorder.record(resource, WARNING if stuck else NORMAL, str(ready.reason), ready.message)
+
+
+def _cut(message: str) -> str:
+    return message if len(message) <= _MESSAGE else f"{message[: _MESSAGE - 1]}…"
 
 
 def _name(resource: Resource, key: tuple[str, str, str], now: datetime) -> str:

@@ -43,6 +43,20 @@ async def test_the_same_thing_is_said_once_and_counted(
     assert len(cluster.json("get", "events", "-n", namespace)["items"]) == 2
 
 
+async def test_the_same_thing_with_other_numbers_is_one_event_with_the_newest(
+    connection: Connection, cluster: Cluster, declared: Declared, requests: Requests, namespace: str
+) -> None:
+    clock = Clock()
+    recorder, (model,) = Recorder(connection, clock), declared.models
+    for wait in (60, 70, 80):
+        await recorder.record(model, "Warning", "StarvedStage", f"requests wait {wait} %", "bert")
+    assert requests.writes() == [("create", "events", 201)]
+    clock.now += timedelta(seconds=QUIET_S)
+    await recorder.record(model, "Warning", "StarvedStage", "requests wait 90 %", "bert")
+    (event,) = cluster.json("get", "events", "-n", namespace)["items"]
+    assert (event["message"], event["count"]) == ("requests wait 90 %", 4)
+
+
 async def test_an_event_that_the_api_server_forgot_is_made_anew(
     connection: Connection, cluster: Cluster, declared: Declared, namespace: str
 ) -> None:

@@ -8,12 +8,14 @@ from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.builds.pool import PoolEngines
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import Refusal
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
+from argosy.fleet.status.bottleneck import bottleneck_status
 from argosy.fleet.status.ensemble import ensemble_status
 from argosy.fleet.status.invalid import EMPTY, invalid_status
 from argosy.fleet.status.model import model_status
@@ -31,7 +33,8 @@ class Situation:
     `resources` are all that could be read; those that a problem names get a status that says so, and those in
     `still` are served all the same. `states` maps the key of a valid pool to its plan and what stands there, `notes` to
     why a model or ensemble waits on a server; `previous` maps a resource's identity to the status written last, `urls`
-    and `selectors` to what its status gives. `engines` and `builds` are those of each pool, the latter by name.
+    and `selectors` to what its status gives, `bottlenecks` to what is told to hold its requests up. `engines` and
+    `builds` are those of each pool, the latter by name.
     """
 
     resources: Sequence[Resource]
@@ -46,6 +49,7 @@ class Situation:
     notes: Mapping[PoolKey, Mapping[Binding, Note]] = field(default_factory=dict)
     engines: Mapping[PoolKey, PoolEngines] = field(default_factory=dict)
     builds: Mapping[PoolKey, Mapping[str, PlannedBuild]] = field(default_factory=dict)
+    bottlenecks: Mapping[str, Told] = field(default_factory=dict)
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
@@ -110,8 +114,11 @@ class _Writer:
             return pool_status(resource, self._pools[resource.key], before, self._now)
         progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):
-            return model_status(resource, progress, before, self._now)
-        return ensemble_status(resource, progress, before, self._now)
+            status: Status = model_status(resource, progress, before, self._now)
+        else:
+            status = ensemble_status(resource, progress, before, self._now)
+        told = bottleneck_status(self._situation.bottlenecks.get(resource.identity))
+        return status.model_copy(update={"bottleneck": told})
 
     def _addressed(self, status: Status, identity: str, previous: Status | None) -> Status:
         """The status with the URL, the gRPC address and the selector that the shell gives.
