@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version as distribution_version
+from time import monotonic_ns
 
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -20,10 +21,11 @@ from .repository.preparing import Preparer
 from .repository.records import ModelRecord
 from .repository.registry import Registry
 from .repository.serving.served import ServedModel
+from .telemetry.argosy_families import argosy_families, device_families
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family, exposition
 from .telemetry.log_settings import LogSettings, Setting
-from .telemetry.metrics import device_families, model_families
+from .telemetry.triton_families import triton_families
 
 SERVER_NAME = "argosy"
 EXTENSIONS = (
@@ -226,7 +228,12 @@ class DataPlane:
     def metrics(self) -> bytes:
         """See the port."""
         series = describing.series(self._records())
-        families: list[Family] = [*model_families(series), *device_families(DEVICE_COPIES), *self._custom.families()]
+        families: list[Family] = [
+            *triton_families(series),
+            *argosy_families(series, monotonic_ns()),
+            *device_families(DEVICE_COPIES),
+            *self._custom.families(),
+        ]
         return exposition(families)
 
     @property

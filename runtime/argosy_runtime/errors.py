@@ -5,8 +5,8 @@ Every front end maps an `ErrorKind` to its own status in one table; domain code 
     ServingError
      ├─ kind     which of Triton's error codes it is (TRITONSERVER_Error_Code)
      ├─ message  what the client reads
-     └─ reason   the `reason` label of nv_inference_request_failure; None where a model answered with an error of its
-                 own, which is an answer and counts as one
+     └─ reason   as what metrics count the failure; None where a model answered with an error of its own, which is an
+                 answer and counts as one
 """
 
 from enum import StrEnum
@@ -26,9 +26,14 @@ class ErrorKind(StrEnum):
 
 
 class FailureReason(StrEnum):
-    """Why a request failed, as the metrics label it."""
+    """Why a request failed, as argosy_request_failures_total labels it: Triton's reasons, and two that it has not.
+
+    REJECTED: the queue was full. TIMEOUT: it waited longer than it may. OUT_OF_MEMORY: the model had not enough.
+    """
 
     REJECTED = "REJECTED"
+    TIMEOUT = "TIMEOUT"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
     CANCELED = "CANCELED"
     BACKEND = "BACKEND"
     OTHER = "OTHER"

@@ -9,8 +9,8 @@ from argosy_runtime.device_arrays import DeviceArray, DeviceCopies, DeviceMemory
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.repository.serving.reshaping import OutputShapes
 from argosy_runtime.scheduling.admission import Admission
+from argosy_runtime.telemetry.argosy_families import device_families
 from argosy_runtime.telemetry.exposition import exposition
-from argosy_runtime.telemetry.metrics import device_families
 from argosy_runtime.tensors import Tensor, device_tensor
 
 

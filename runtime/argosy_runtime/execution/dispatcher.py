@@ -69,6 +69,16 @@ class Dispatcher:
         """Why it is not ready, "" where it is."""
         return "" if self._group.lost is None else self._group.lost.message
 
+    @property
+    def running(self) -> int:
+        """Requests that instances work on."""
+        return self._owed - self._statistics.pending
+
+    @property
+    def instances(self) -> int:
+        """Those that can take batches, or have one."""
+        return len(self._group)
+
     def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> QueuedRequest:
         """A request comes in; `deliver` gets its responses, the last one final. Refusals are delivered too."""
         now = self._clock.now()
@@ -134,10 +144,12 @@ class Dispatcher:
 
     def free(self, number: int) -> None:
         """An instance can take another batch."""
-        self._freed(number)
-        self._advance(self._clock.now())
+        now = self._clock.now()
+        self._freed(number, now)
+        self._advance(now)
 
-    def _freed(self, number: int) -> None:
+    def _freed(self, number: int, now: int) -> None:
+        self._statistics.instance_freed(now)
         if self._group.has(number):
             self._free.append(number)
             self._scheduler.instance_freed(number)
@@ -147,7 +159,7 @@ class Dispatcher:
     ) -> None:
         """An instance has answered a whole batch, and is free."""
         now = self._clock.now()
-        self._freed(number)
+        self._freed(number, now)
         if self._scheduler.pending:
             self._advance(now)
         self._statistics.answered_together(batch, responses, times, now)
@@ -165,9 +177,13 @@ class Dispatcher:
         """A request has a response."""
         if queued.over:
             return
+        now = self._clock.now()
         if response.final:
-            self._statistics.answered(queued, response.error, self._clock.now())
+            self._statistics.answered(queued, response, now)
             self._finish(queued)
+        else:
+            self._statistics.responded(queued.arrived, queued.responded, now)
+            queued.responded = now
         self._deliver(queued, response)
 
     def executed(self, batch: list[QueuedRequest], times: ExecutionTimes | None) -> None:
@@ -206,6 +222,7 @@ class Dispatcher:
     def _dispatch(self, batch: Batch, now: int) -> None:
         requests = batch.requests
         self._statistics.left_queue(len(requests))
+        self._statistics.instance_taken(now)
         instance = self._group.instance(batch.instance)
         listener = _Running(self, batch.instance, requests)
         for index, queued in enumerate(requests):
@@ -215,7 +232,7 @@ class Dispatcher:
             run = instance.run([queued.request for queued in requests], listener)
         except Exception as error:
             _log.exception("a batch of model '%s' could not be handed over", self._name)
-            self._freed(batch.instance)
+            self._freed(batch.instance, now)
             self._set_timer(now)
             reason = internal(f"Failed to process the request(s) for model '{self._name}', message: {error!r}")
             for queued in requests:

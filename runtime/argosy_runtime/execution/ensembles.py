@@ -26,7 +26,10 @@ class Models(Protocol):
 
 
 class EnsembleRunner:
-    """One version of an ensemble. Steps of different requests overlap freely; tensors are passed on, never copied."""
+    """One version of an ensemble. Steps of different requests overlap freely; tensors are passed on, never copied.
+
+    `running`: requests on their way.
+    """
 
     def __init__(
         self, steps: EnsembleSteps, version: int, models: Models, statistics: ModelStatistics, clock: Clock
@@ -35,32 +38,49 @@ class EnsembleRunner:
         self.version = str(version)
         self.models = models
         self.clock = clock
+        self.statistics = statistics
+        self.running = 0
         self._steps = steps
-        self._statistics = statistics
 
     def submit(self, request: InferRequest, size: int, deliver: Deliver) -> "EnsembleRequest":
         """Start a request; `deliver` gets its responses, the last one final."""
         run = EnsembleRun(self._steps, request)
         running = EnsembleRequest(self, run, request, size, deliver)
         self.models.hold()
+        self.running += 1
         running.follow(run.start())
         return running
 
-    def ended(self, size: int, total: int, error: ServingError | None) -> None:
-        """A request has its last response, after `total` nanoseconds."""
+    def ended(self, size: int, arrived: int, responded: int, response: InferResponse) -> None:
+        """A request has its last response; the one before came at `responded`, 0 where there was none."""
+        self.running -= 1
         self.models.release()
+        statistics, now, error = self.statistics, self.clock.now(), response.error
+        total = now - arrived
         if error is not None:
-            self._statistics.failed(total, error.reason or FailureReason.BACKEND)
+            statistics.failed(total, error.reason or FailureReason.BACKEND)
             return
-        self._statistics.succeeded(1, total, 0, size)
+        statistics.took(total, responded, now, response.is_empty)
+        statistics.succeeded(1, total, 0, size)
         # An ensemble does nothing but wait for its steps, which tell their own queueing and computing apart.
-        self._statistics.ran(1, size, ExecutionTimes(0, total, 0))
+        statistics.ran(1, size, ExecutionTimes(0, total, 0))
 
 
 class EnsembleRequest:
     """One request on its way through an ensemble, and the calls of steps that are open."""
 
-    __slots__ = ("_arrived", "_deliver", "_ensemble", "_over", "_paused", "_request", "_run", "_size", "open")
+    __slots__ = (
+        "_arrived",
+        "_deliver",
+        "_ensemble",
+        "_over",
+        "_paused",
+        "_request",
+        "_responded",
+        "_run",
+        "_size",
+        "open",
+    )
 
     def __init__(
         self, ensemble: EnsembleRunner, run: EnsembleRun, request: InferRequest, size: int, deliver: Deliver
@@ -71,6 +91,7 @@ class EnsembleRequest:
         self._size = size
         self._deliver = deliver
         self._arrived = ensemble.clock.now()
+        self._responded = 0
         self._over = False
         self._paused = False
         self.open: set[OpenCall] = set()
@@ -131,7 +152,11 @@ class EnsembleRequest:
         response.id = self._request.id
         if response.final:
             self._over = True
-            self._ensemble.ended(self._size, self._ensemble.clock.now() - self._arrived, response.error)
+            self._ensemble.ended(self._size, self._arrived, self._responded, response)
+        else:
+            now = self._ensemble.clock.now()
+            self._ensemble.statistics.responded(self._arrived, self._responded, now)
+            self._responded = now
         if response.error is not None:
             for call in list(self.open):
                 call.submission.cancel()

@@ -63,6 +63,10 @@ class InstanceGroup:
         self._closing = False
         self.lost: ServingError | None = None
 
+    def __len__(self) -> int:
+        """How many are ready."""
+        return len(self._ready)
+
     def has(self, number: int) -> bool:
         """Whether this instance is ready still."""
         return number in self._ready

@@ -59,7 +59,7 @@ class _WarmUpBatch:
         """See `RunListener`."""
         self._error = self._error or response.error
         if response.final:
-            self._statistics.answered(self._batch[index], response.error, self._clock.now())
+            self._statistics.answered(self._batch[index], response, self._clock.now(), warm_up=True)
             self._unanswered -= 1
             self._tell()
 

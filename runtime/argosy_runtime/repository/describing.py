@@ -8,7 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelInput, ModelOutput
 
 from argosy_runtime.errors import invalid
 from argosy_runtime.modelconfig.datatypes import v2_name
-from argosy_runtime.telemetry.metrics import ModelSeries
+from argosy_runtime.telemetry.series import InService, ModelSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .records import ModelRecord, State
@@ -96,11 +96,23 @@ def series(records: Iterable[ModelRecord]) -> list[ModelSeries]:
             _labels(record.name, number, held.served),
             held.served.statistics if held.served is not None else ModelStatistics(),
             held.failed_loads,
+            _in_service(held.served) if held.served is not None else None,
         )
         for record in records
         for number, held in sorted(record.versions.items())
         if held.served is not None or held.failed_loads
     ]
+
+
+def _in_service(served: ServedVersion) -> InService:
+    config = served.config
+    return InService(
+        running=served.running,
+        instances=served.instances,
+        decoupled=served.decoupled,
+        max_batch_size=config.max_batch_size,
+        max_queue_delay_us=config.dynamic_batching.max_queue_delay_microseconds,
+    )
 
 
 def _labels(name: str, version: int, served: ServedVersion | None) -> dict[str, str]:

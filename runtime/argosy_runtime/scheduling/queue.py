@@ -134,4 +134,4 @@ class RequestQueue:
 
 def timeout_error(queued: QueuedRequest) -> ServingError:
     """What the client of an expired request is told."""
-    return unavailable(f"{queued.request.log_prefix}Request timeout expired", FailureReason.REJECTED)
+    return unavailable(f"{queued.request.log_prefix}Request timeout expired", FailureReason.TIMEOUT)

@@ -34,8 +34,9 @@ class QueuedRequest:
 
     `size` is its batch size (1 where the model does not batch). `key` says which requests may share its batch: those
     of equal key; None goes with every other None. `deadline` is when its timeout strikes, None for never. `run` is the
-    batch it runs in, and `index` its place there, from `started` on. It is `over` when it has its last response,
-    `executed` when its batch has run, `succeeded` when it was answered without failure.
+    batch it runs in, and `index` its place there, from `started` on. `responded` is when a response came that was not
+    the last, 0 before. It is `over` when it has its last response, `executed` when its batch has run, `succeeded` when
+    it was answered without failure.
     """
 
     __slots__ = (
@@ -51,6 +52,7 @@ class QueuedRequest:
         "paused",
         "priority",
         "request",
+        "responded",
         "run",
         "size",
         "started",
@@ -75,6 +77,7 @@ class QueuedRequest:
         self.priority = 0
         self.deadline: int | None = None
         self.started = 0
+        self.responded = 0
         self.run: RunningBatch | None = None
         self.index = 0
         self.cancelled = False

@@ -1,6 +1,5 @@
 """Metrics that models define for themselves (`pb_utils.MetricFamily`)."""
 
-import math
 from bisect import bisect_left
 from dataclasses import dataclass, field
 
@@ -18,7 +17,6 @@ class _Metric:
 
     value: float = 0.0
     counts: list[int] = field(default_factory=list)
-    observations: int = 0
 
 
 class CustomMetrics:
@@ -47,7 +45,6 @@ class CustomMetrics:
     def _change(self, spec: MetricFamilySpec, metric: _Metric, action: str, value: float) -> None:
         if action == "observe" and spec.kind == "histogram":
             metric.value += value
-            metric.observations += 1
             metric.counts[bisect_left(spec.buckets, value)] += 1
         elif action == "increment" and spec.kind != "histogram":
             if spec.kind == "counter" and value < 0:
@@ -68,13 +65,8 @@ class CustomMetrics:
             labels = dict(key)
             if spec.kind != "histogram":
                 family.add(labels, metric.value)
-                continue
-            total = 0
-            for bound, count in zip((*spec.buckets, math.inf), metric.counts, strict=True):
-                total += count
-                family.add({**labels, "le": "+Inf" if math.isinf(bound) else f"{bound:g}"}, total, "_bucket")
-            family.add(labels, metric.value, "_sum")
-            family.add(labels, metric.observations, "_count")
+            else:
+                family.add_buckets(labels, spec.buckets, metric.counts, metric.value)
         return family
 
 

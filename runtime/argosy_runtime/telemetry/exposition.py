@@ -4,7 +4,7 @@ Triton's counters carry no `_total`, which every Prometheus client library would
 Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (version 0.0.4).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -12,25 +12,57 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass(slots=True)
 class Sample:
-    """One value; `suffix` is appended to the family's name (`_bucket`, `_sum`, `_count`)."""
+    """One value."""
 
     labels: Mapping[str, str]
     value: float
-    suffix: str = ""
+
+    def lines(self, name: str) -> list[str]:
+        """As the text has it."""
+        return [f"{name}{{{_labels(self.labels)}}} {_number(self.value)}"]
+
+
+@dataclass(slots=True)
+class Buckets:
+    """A histogram's values: how many fell into each bucket alone, the last being above all `bounds`, and their sum."""
+
+    labels: Mapping[str, str]
+    bounds: Sequence[float]
+    counts: Sequence[int]
+    sum: float
+
+    def lines(self, name: str) -> list[str]:
+        """As the text has it: each bucket with those below it, then the sum and the count."""
+        labels = _labels(self.labels)
+        before = f'{name}_bucket{{{labels},le="' if labels else f'{name}_bucket{{le="'
+        lines: list[str] = []
+        total = 0
+        for bound, count in zip(self.bounds, self.counts, strict=False):
+            total += count
+            lines.append(f'{before}{bound:g}"}} {total}')
+        total += self.counts[-1]
+        lines.append(f'{before}+Inf"}} {total}')
+        return [*lines, f"{name}_sum{{{labels}}} {_number(self.sum)}", f"{name}_count{{{labels}}} {total}"]
 
 
 @dataclass(slots=True)
 class Family:
-    """A metric: `kind` is counter, gauge or histogram."""
+    """A metric: `kind` is counter, gauge or histogram, which alone has `Buckets`."""
 
     name: str
     help: str
     kind: str
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[Sample | Buckets] = field(default_factory=list)
 
-    def add(self, labels: Mapping[str, str], value: float, suffix: str = "") -> None:
+    def add(self, labels: Mapping[str, str], value: float) -> None:
         """Append a sample."""
-        self.samples.append(Sample(labels, value, suffix))
+        self.samples.append(Sample(labels, value))
+
+    def add_buckets(
+        self, labels: Mapping[str, str], bounds: Sequence[float], counts: Sequence[int], total: float
+    ) -> None:
+        """Append a histogram's values; there is one more count than there are bounds."""
+        self.samples.append(Buckets(labels, bounds, counts, total))
 
 
 def exposition(families: Iterable[Family]) -> bytes:
@@ -39,13 +71,13 @@ def exposition(families: Iterable[Family]) -> bytes:
     for family in families:
         lines.append(f"# HELP {family.name} {_escape_help(family.help)}")
         lines.append(f"# TYPE {family.name} {family.kind}")
-        lines += [_line(family.name, sample) for sample in family.samples]
+        for sample in family.samples:
+            lines += sample.lines(family.name)
     return ("\n".join(lines) + "\n").encode()
 
 
-def _line(name: str, sample: Sample) -> str:
-    labels = ",".join(f'{key}="{_escape_label(value)}"' for key, value in sample.labels.items())
-    return f"{name}{sample.suffix}{{{labels}}} {_number(sample.value)}"
+def _labels(labels: Mapping[str, str]) -> str:
+    return ",".join([f'{key}="{_escape_label(value)}"' for key, value in labels.items()])
 
 
 def _number(value: float) -> str:

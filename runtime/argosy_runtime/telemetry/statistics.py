@@ -14,6 +14,8 @@ from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 
+from .histogram import DurationHistogram
+
 _MILLISECOND = 1_000_000
 
 
@@ -48,7 +50,12 @@ class BatchStatistics:
 
 
 class ModelStatistics:
-    """Everything counted about one model version."""
+    """Everything counted about one model version.
+
+    Of requests that succeeded: `queueing`, how long each waited; `single`, how long those took that had one response;
+    `streamed` those that had several. `first_response` is from a request to the first of several, `between_responses`
+    from one to the next. `busy` instances have a batch now.
+    """
 
     def __init__(self) -> None:
         self.inference_count = 0
@@ -64,6 +71,13 @@ class ModelStatistics:
         self.compute_output = Duration()
         self.batches: dict[int, BatchStatistics] = {}
         self.failures = dict.fromkeys(FailureReason, 0)
+        self.queueing = DurationHistogram()
+        self.single = DurationHistogram()
+        self.streamed = DurationHistogram()
+        self.first_response = DurationHistogram()
+        self.between_responses = DurationHistogram()
+        self.busy = 0
+        self._busy_ns = 0
 
     def accepted(self) -> None:
         """A request waits for its turn."""
@@ -73,14 +87,39 @@ class ModelStatistics:
         """So many wait no longer, whatever becomes of them."""
         self.pending -= requests
 
-    def answered(self, queued: QueuedRequest, error: ServingError | None, now: int) -> None:
-        """A request has its last response."""
-        reason = failure_reason(queued, error)
+    def instance_taken(self, now: int) -> None:
+        """An instance begins with a batch."""
+        self.busy += 1
+        self._busy_ns -= now
+
+    def instance_freed(self, now: int) -> None:
+        """It can take the next one, or is no more."""
+        self.busy -= 1
+        self._busy_ns += now
+
+    def busy_ns(self, now: int) -> int:
+        """How long instances have had batches, all of them together."""
+        return self._busy_ns + self.busy * now
+
+    def responded(self, arrived: int, last: int, now: int) -> None:
+        """A response came that is not the last; the one before it at `last`, 0 where it is the first."""
+        if last:
+            self.between_responses.add(now - last)
+        else:
+            self.first_response.add(now - arrived)
+
+    def answered(self, queued: QueuedRequest, response: InferResponse, now: int, warm_up: bool = False) -> None:
+        """A request has its last response. One of a `warm_up` is in no histogram: no client waited for it."""
+        reason = failure_reason(queued, response.error)
         if reason is not None:
             self.failed(now - queued.arrived, reason)
             return
         queued.succeeded = True
-        self.succeeded(1, now - queued.arrived, queued.started - queued.arrived, queued.size)
+        waited = queued.started - queued.arrived
+        if not warm_up:
+            self.queueing.add(waited)
+            self.took(now - queued.arrived, queued.responded, now, response.is_empty)
+        self.succeeded(1, now - queued.arrived, waited, queued.size)
         if queued.executed:
             # Its execution ended before it did, so the batch could not be charged with it.
             self.charge(1, ExecutionTimes(0, now - queued.started, 0))
@@ -100,8 +139,12 @@ class ModelStatistics:
             queued.succeeded = True
             succeeded += 1
             rows += queued.size
-            spent += now - queued.arrived
-            waited += queued.started - queued.arrived
+            took = now - queued.arrived
+            spent += took
+            self.single.add(took)
+            took = queued.started - queued.arrived
+            waited += took
+            self.queueing.add(took)
         if succeeded:
             self.succeeded(succeeded, spent, waited, rows)
         self.ran(succeeded, rows_ran, times)
@@ -114,6 +157,18 @@ class ModelStatistics:
             succeeded += queued.succeeded
             rows += queued.size
         self.ran(succeeded, rows, times or ExecutionTimes(0, now - batch[0].started, 0))
+
+    def took(self, total_ns: int, last: int, now: int, bare: bool) -> None:
+        """A request succeeded after `total_ns`; its response before the last came at `last`, 0 where there was none.
+
+        A `bare` last response says no more than that it is the last.
+        """
+        if not last:
+            self.single.add(total_ns)
+            return
+        self.streamed.add(total_ns)
+        if not bare:
+            self.between_responses.add(now - last)
 
     def succeeded(self, requests: int, total_ns: int, queue_ns: int, rows: int) -> None:
         """Requests of `rows` rows together were answered; the times are sums too."""
@@ -143,6 +198,23 @@ class ModelStatistics:
         self.compute_input.add(times.compute_input_ns * requests, requests)
         self.compute_infer.add(times.compute_infer_ns * requests, requests)
         self.compute_output.add(times.compute_output_ns * requests, requests)
+
+    def execution_ns(self) -> int:
+        """How long all executions took, each counted once, whatever requests it had."""
+        return sum(
+            [
+                batch.compute_input.ns + batch.compute_infer.ns + batch.compute_output.ns
+                for batch in self.batches.values()
+            ]
+        )
+
+    def durations(self) -> DurationHistogram:
+        """From each request that succeeded to its last response."""
+        return self.single.with_all(self.streamed)
+
+    def first_responses(self) -> DurationHistogram:
+        """From each request to its first response, which is the last one of most."""
+        return self.single.with_all(self.first_response)
 
     def message(self, name: str, version: str) -> pb.ModelStatistics:
         """As ModelStatistics of the protocol."""

@@ -127,6 +127,11 @@ class FakeInstance(Instance):
         response.final = final
         self._respond(run.id, index, response)
 
+    def end(self, index: int = 0) -> None:
+        """Nothing follows to one request of the oldest batch, which has had its responses."""
+        run, _ = self.batches[0]
+        self._respond(run.id, index, InferResponse())
+
     def free(self) -> None:
         """The oldest batch has run; answers of a decoupled model come later."""
         run, _ = self.batches[0]

@@ -13,7 +13,7 @@ from .wire.exchange import Exchange
 from .wire.reply import STATUS, Reply, json_reply
 
 _EVENT_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
-_MODELS_OWN = (None, FailureReason.BACKEND)
+_MODELS_OWN = (None, FailureReason.BACKEND, FailureReason.OUT_OF_MEMORY)
 
 
 class Generating:

@@ -52,6 +52,14 @@ class ServedVersion(Protocol):
     def problem(self) -> str:
         """Why it cannot, "" where it can."""
 
+    @property
+    def running(self) -> int:
+        """Requests that are being executed."""
+
+    @property
+    def instances(self) -> int | None:
+        """Instances that are loaded; None for an ensemble, which has none."""
+
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request. Raises ServingError where it may not enter; all else is delivered."""
 
@@ -142,6 +150,16 @@ class ServedModel:
         """See `ServedVersion`."""
         return self._dispatcher.problem
 
+    @property
+    def running(self) -> int:
+        """See `ServedVersion`."""
+        return self._dispatcher.running
+
+    @property
+    def instances(self) -> int | None:
+        """See `ServedVersion`."""
+        return self._dispatcher.instances
+
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """See `ServedVersion`."""
         admitted = self._admission.admit(request)
@@ -204,6 +222,16 @@ class ServedEnsemble:
     def problem(self) -> str:
         """See `ServedVersion`."""
         return "; ".join(model.problem for model in self._models.values() if not model.ready)
+
+    @property
+    def running(self) -> int:
+        """See `ServedVersion`."""
+        return self._runner.running
+
+    @property
+    def instances(self) -> int | None:
+        """See `ServedVersion`."""
+        return None
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """See `ServedVersion`."""

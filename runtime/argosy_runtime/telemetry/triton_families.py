@@ -1,22 +1,19 @@
-"""Triton's metrics (`nv_*`), made from the statistics when they are scraped."""
+"""Triton's metrics of models (`nv_inference_*`), made from the statistics when they are scraped: its names, its units
+(microseconds, milliseconds), its reasons of failure.
+"""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import Final
 
-from argosy_runtime.device_arrays import DeviceCopies
+from argosy_runtime.errors import FailureReason
 
 from .exposition import Family
-from .statistics import ModelStatistics
+from .series import ModelSeries
 
+_FIRST_RESPONSE_MS: Final = (100, 500, 2000, 5000)
+_NS_IN_MS: Final = 1_000_000
 
-@dataclass(frozen=True, slots=True)
-class ModelSeries:
-    """One model version and its labels (`metric_tags` included); how many times it could not be loaded."""
-
-    labels: Mapping[str, str]
-    statistics: ModelStatistics
-    failed_loads: int = 0
-
+# Triton has four reasons: a timeout in the queue is a rejection there, and a model short of memory a failed one.
+_REASONS = {FailureReason.TIMEOUT: FailureReason.REJECTED, FailureReason.OUT_OF_MEMORY: FailureReason.BACKEND}
 
 _DURATIONS = (
     ("nv_inference_request_duration_us", "Cumulative inference request duration in microseconds", "success"),
@@ -39,10 +36,9 @@ _DURATIONS = (
 )
 
 
-def model_families(series: Iterable[ModelSeries]) -> list[Family]:
-    """The families of all models' statistics."""
-    models = list(series)
-    families = [_success(models), _failure(models), *_counts(models), _failed_loads(models)]
+def triton_families(models: list[ModelSeries]) -> list[Family]:
+    """Triton's families of all models' statistics."""
+    families = [_success(models), _failure(models), *_counts(models), _first_response(models)]
     for name, text, attribute in _DURATIONS:
         family = Family(name, text, "counter")
         for model in models:
@@ -63,7 +59,10 @@ def _success(models: list[ModelSeries]) -> Family:
 def _failure(models: list[ModelSeries]) -> Family:
     family = Family("nv_inference_request_failure", "Number of failed inference requests, all batch sizes", "counter")
     for model in models:
+        counts = dict.fromkeys([reason for reason in FailureReason if reason not in _REASONS], 0)
         for reason, count in model.statistics.failures.items():
+            counts[_REASONS.get(reason, reason)] += count
+        for reason, count in counts.items():
             family.add({**model.labels, "reason": reason.value}, count)
     return family
 
@@ -89,19 +88,16 @@ def _counts(models: list[ModelSeries]) -> list[Family]:
     return [count, executions, pending, load]
 
 
-def _failed_loads(models: list[ModelSeries]) -> Family:
-    """Triton has no such metric."""
-    family = Family("argosy_model_load_failure_count", "Number of loads of a model version that failed", "counter")
+def _first_response(models: list[ModelSeries]) -> Family:
+    """Of decoupled models alone, as in Triton; `argosy_first_response_duration_seconds` is of all."""
+    family = Family(
+        "nv_inference_first_response_histogram_ms",
+        "Duration from request to first response in milliseconds",
+        "histogram",
+    )
+    bounds = [bound * _NS_IN_MS for bound in _FIRST_RESPONSE_MS]
     for model in models:
-        family.add(model.labels, model.failed_loads)
+        if model.service is not None and model.service.decoupled:
+            histogram = model.statistics.first_responses()
+            family.add_buckets(model.labels, _FIRST_RESPONSE_MS, histogram.counts_in(bounds), histogram.ns / _NS_IN_MS)
     return family
-
-
-def device_families(copies: DeviceCopies) -> list[Family]:
-    """What the server's own process copied between hosts and devices. Triton has no such metrics."""
-    count = Family("argosy_device_copy_count", "Number of arrays copied between host and device memory", "counter")
-    size = Family("argosy_device_copy_bytes", "Bytes copied between host and device memory", "counter")
-    for direction, one_way in (("to_host", copies.to_host), ("to_device", copies.to_device)):
-        count.add({"direction": direction}, one_way.arrays)
-        size.add({"direction": direction}, one_way.bytes)
-    return [count, size]

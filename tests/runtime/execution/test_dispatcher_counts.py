@@ -1,0 +1,121 @@
+"""What a dispatcher counts, in virtual time: waiting, responses, instances that are busy, reasons of failure."""
+
+from tests.runtime.execution.fakes import SECOND, US, ask, settle
+from tests.runtime.execution.test_dispatcher import Bench
+
+from argosy_runtime.errors import FailureReason, internal
+from argosy_runtime.scheduling.queue_policy import QueuePolicies, QueuePolicy
+from argosy_runtime.telemetry.histogram import DurationHistogram
+
+
+def counted(histogram: DurationHistogram) -> tuple[int, int]:
+    """How many, and their sum in microseconds."""
+    return sum(histogram.counts), histogram.ns // US
+
+
+async def test_what_was_answered_together_is_in_the_histograms_one_by_one():
+    bench = await Bench().start()
+    bench.ask("a")
+    bench.ask("b"), bench.ask("c")
+    await bench.clock.pass_time(100 * US)
+    bench.made[0].finish()
+    await bench.clock.pass_time(300 * US)
+    bench.made[0].finish()
+    statistics = bench.statistics
+    assert counted(statistics.queueing) == (3, 200)
+    assert counted(statistics.durations()) == (3, 100 + 400 + 400)
+    assert counted(statistics.first_responses()) == (3, 900)
+    assert counted(statistics.between_responses) == (0, 0)
+
+
+async def test_a_stream_has_a_first_response_gaps_and_an_end():
+    bench = await Bench(decoupled=True, merge=False).start()
+    bench.ask("a")
+    for gap in (500, 20, 30):
+        await bench.clock.pass_time(gap * US)
+        bench.made[0].respond(final=False)
+    await bench.clock.pass_time(50 * US)
+    bench.made[0].respond()
+    statistics = bench.statistics
+    assert counted(statistics.first_responses()) == (1, 500)
+    assert counted(statistics.between_responses) == (3, 100)
+    assert counted(statistics.durations()) == (1, 600)
+
+
+async def test_a_bare_last_response_ends_a_stream_and_is_no_gap():
+    bench = await Bench(decoupled=True, merge=False).start()
+    bench.ask("a")
+    bench.made[0].respond(final=False)
+    await bench.clock.pass_time(70 * US)
+    bench.made[0].end()
+    assert counted(bench.statistics.between_responses) == (0, 0)
+    assert counted(bench.statistics.durations()) == (1, 70)
+
+
+async def test_what_failed_is_in_no_histogram():
+    bench = await Bench().start()
+    bench.ask("a")
+    bench.made[0].finish(internal("no"))
+    assert counted(bench.statistics.durations()) == (0, 0)
+    assert counted(bench.statistics.queueing) == (0, 0)
+
+
+async def test_warming_up_is_in_no_histogram():
+    bench = await Bench().start([ask("warm")])
+    bench.made[0].finish()
+    await settle()
+    assert bench.statistics.success.count == 1
+    assert counted(bench.statistics.durations()) == (0, 0)
+    assert counted(bench.statistics.queueing) == (0, 0)
+
+
+async def test_instances_are_busy_from_a_batch_to_its_end():
+    bench = await Bench(2, merge=False).start()
+    bench.ask("a")
+    await bench.clock.pass_time(10 * US)
+    bench.ask("b")
+    assert bench.statistics.busy == 2
+    await bench.clock.pass_time(5 * US)
+    assert bench.statistics.busy_ns(bench.clock.now()) == 20 * US
+    bench.made[0].finish()
+    await bench.clock.pass_time(100 * US)
+    assert bench.statistics.busy_ns(bench.clock.now()) == 120 * US
+    bench.made[1].finish()
+    await bench.clock.pass_time(1000 * US)
+    assert bench.statistics.busy_ns(bench.clock.now()) == 120 * US
+    assert bench.statistics.busy == 0
+    assert bench.dispatcher.instances == 2
+
+
+async def test_an_instance_that_is_lost_or_refuses_a_batch_is_not_busy():
+    bench = await Bench(merge=False).start()
+    bench.ask("a")
+    bench.made[0].die()
+    assert (bench.statistics.busy, bench.dispatcher.instances) == (0, 0)
+    await bench.clock.pass_time(SECOND)
+    bench.made[1].load()
+    await bench.clock.pass_time(0)
+    bench.made[1].refuses = True
+    bench.ask("b")
+    assert (bench.statistics.busy, bench.dispatcher.instances) == (0, 1)
+
+
+async def test_running_requests_are_those_of_batches_until_their_last_response():
+    bench = await Bench(decoupled=True, merge=False).start()
+    bench.ask("a")
+    assert bench.dispatcher.running == 1
+    bench.made[0].respond(final=False)
+    bench.made[0].free()
+    bench.ask("b"), bench.ask("c")
+    assert (bench.dispatcher.running, bench.statistics.pending) == (2, 1)
+    bench.made[0].respond()
+    assert bench.dispatcher.running == 1
+
+
+async def test_a_full_queue_and_a_timeout_in_it_are_told_apart():
+    policies = QueuePolicies(QueuePolicy(max_size=1, timeout_ns=50 * US), {})
+    bench = await Bench(merge=False, policies=policies).start()
+    bench.ask("runs"), bench.ask("waits"), bench.ask("refused")
+    await bench.clock.pass_time(60 * US)
+    failures = bench.statistics.failures
+    assert (failures[FailureReason.REJECTED], failures[FailureReason.TIMEOUT]) == (1, 1)
