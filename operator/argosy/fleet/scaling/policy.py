@@ -6,15 +6,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What may be decided. `instances` are those of one device of a replica; `window_s` is the longest a batch may
-    wait, None where it is not ours to decide. `fixed_by`: the field, such as `spec.replicas`, that decides the
-    replicas; the bounds are equal then.
+    """What may be decided. `instances` are those of one device of a replica, of which it has `devices`;
+    `max_window_s` is the longest a batch may wait, None where it is not ours to decide. `max_batch`: the most rows of
+    a batch, 0 without batching. `fixed_by`: the field, such as `spec.replicas`, that decides the replicas; the bounds
+    are equal then.
     """
 
     min_replicas: int = 1
     max_replicas: int = 1
     min_instances: int = 1
     max_instances: int = 1
+    devices: int = 1
     max_window_s: float | None = None
     max_batch: int = 0
     fixed_by: str = ""

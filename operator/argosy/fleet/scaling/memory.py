@@ -1,0 +1,70 @@
+"""What has to be known of earlier decisions. All but the last change is learnt anew within one stabilisation window."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from argosy.fleet.scaling.decision import Scaled
+from argosy.fleet.scaling.demand import Demand
+from argosy.fleet.scaling.service import Experience, Service
+
+_INEXPERIENCED = Experience()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for from `at` on, at most: replicas with the margin that going down takes, and the rate."""
+
+    at: datetime
+    replicas: int
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """`seen_from`: since when there was no gap in what was measured; nothing goes down before that is a whole
+    stabilisation window. `at`: the last decision, `measured_at` the newest signals it had. `active_at`: when there was
+    last a request. `service`: the service times in use, which follow `experience` once that tells something else.
+    `rows`: of a request. `over_since`: since when a latency has been over its target without a pause. `too_fast`:
+    the requests a second of one replica at which it was, while nothing else changed. `out_of_memory_at`: the last
+    lowering for want of memory; `most_instances`: the most that memory allows, as was found then.
+    """
+
+    at: datetime | None = None
+    seen_from: datetime | None = None
+    measured_at: datetime | None = None
+    active_at: datetime | None = None
+    asked: tuple[Asked, ...] = ()
+    demand: Demand | None = None
+    experience: Experience = _INEXPERIENCED
+    service: Service | None = None
+    rows: float = 1.0
+    over_since: datetime | None = None
+    too_fast: float | None = None
+    out_of_memory_at: datetime | None = None
+    most_instances: int | None = None
+    scaled: Scaled | None = None
+
+    @staticmethod
+    def rebuilt(scaled: Scaled | None) -> "Memory":
+        """After a restart, from the newest change that the status tells of."""
+        return Memory(scaled=scaled)
+
+    def since(self, now: datetime) -> "Memory":
+        """With no time that is still to come, where a clock was set back: what happened then happened now."""
+        if self.at is None or self.at <= now:
+            return self
+        return replace(
+            self,
+            at=now,
+            seen_from=_past(self.seen_from, now),
+            measured_at=_past(self.measured_at, now),
+            active_at=_past(self.active_at, now),
+            asked=tuple(replace(each, at=min(each.at, now)) for each in self.asked),
+            over_since=_past(self.over_since, now),
+            out_of_memory_at=_past(self.out_of_memory_at, now),
+            scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
+        )
+
+
+def _past(at: datetime | None, now: datetime) -> datetime | None:
+    return None if at is None else min(at, now)

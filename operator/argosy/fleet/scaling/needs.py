@@ -1,0 +1,134 @@
+"""How many replicas each target asks for: one function a target, and of all the one that asks for most decides."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import ceil, inf
+
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.signals.signals import Distribution, Signals
+
+MARGIN = 1.15
+"""Down only to what would hold this many times the present load: what is within it neither adds nor removes."""
+_MOST_KV_CACHE = 0.9
+_MOST_FACTOR = 4.0
+"""A latency says that there are too few replicas, hardly how many: it adds at most this many times what there is."""
+FEW = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a target asks for. `up`: the fewest replicas that hold it; `down`: the fewest to go down to, never below
+    `up`. `because`: the numbers, in words that follow "needs … replicas: ".
+    """
+
+    metric: str
+    observed: float
+    target: float
+    up: int
+    down: int
+    because: str
+
+
+def per_replica(metric: str, total: float, target: float, because: str) -> Need:
+    """So that each replica has at most `target` of `total`."""
+    return Need(metric, total, target, _count(total / target), _count(MARGIN * total / target), because)
+
+
+def _count(replicas: float) -> int:
+    return ceil(replicas - FEW)
+
+
+def needs(policy: Policy, allocation: Allocation, signals: Signals, queries: Mapping[str, float]) -> Iterator[Need]:
+    """Of every target but those that the model of the queue answers (`capacity.py`)."""
+    for each in _MEASURED:
+        yield from each(policy, allocation, signals)
+    for query in policy.targets.queries:
+        value = queries.get(query.name)
+        if value is not None and 0 <= value < inf:
+            total = value if query.is_average else value * allocation.replicas
+            because = f"query {query.name} is {value:.4g}, target {query.target:.4g}"
+            yield per_replica(f"query {query.name}", total, query.target, because)
+
+
+def _concurrency(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
+    target = policy.targets.concurrency
+    if target is not None and signals.pending is not None and signals.running is not None:
+        total = signals.pending + signals.running
+        yield per_replica(
+            "concurrency", total, target, f"{total:.4g} requests wait or run, target {target:.4g} for each replica"
+        )
+
+
+def _tokens(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
+    target = policy.targets.tokens
+    if target is not None and signals.tokens is not None:
+        because = f"{signals.tokens:.4g} tokens/s, target {target:.4g} for each replica"
+        yield per_replica("tokens", signals.tokens, target, because)
+
+
+def _kv_cache(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
+    """A full cache alone is well used; with requests that wait for it there are too few replicas."""
+    if signals.kv_cache is None or signals.engine_waiting is None:
+        return
+    replicas = max(1, allocation.replicas)
+    because = (
+        f"the KV cache is {100 * signals.kv_cache:.0f} % full (limit {100 * _MOST_KV_CACHE:.0f} %) and "
+        f"{signals.engine_waiting:.4g} requests wait in the engine"
+    )
+    need = per_replica("KV cache", replicas * signals.kv_cache, _MOST_KV_CACHE, because)
+    most = need.up if signals.engine_waiting else replicas
+    yield replace(need, up=min(need.up, most), down=max(min(need.down, most), min(need.up, most)))
+
+
+def _first_token(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
+    yield from _over(policy.targets.first_token, signals.first_token, "first token", allocation)
+
+
+def _unexplained(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
+    """Latency, where nobody measures executions that tell how it comes about."""
+    if signals.execution is None or signals.batch is None:
+        yield from _over(policy.targets.latency, signals.latency, "latency", allocation)
+        yield from _over(policy.targets.queue_delay, signals.queue, "queue delay", allocation)
+
+
+def _over(targets: Mapping[str, float], measured: Distribution, what: str, allocation: Allocation) -> Iterator[Need]:
+    """In proportion to how far it is over; down by one where it is below half."""
+    replicas = max(1, allocation.replicas)
+    for name, target in targets.items():
+        observed = measured.percentile(name)
+        if observed is None:
+            continue
+        factor = observed / target
+        up = _count(replicas * min(factor, _MOST_FACTOR)) if factor > 1 else replicas
+        low = max(1, replicas - 1) if factor < 1 / 2 else up
+        because = f"{what} {name} is {seconds(observed)}, target {seconds(target)}"
+        yield Need(f"{what} {name}", observed, target, min(up, low), low, because)
+
+
+def _error_free(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
+    """Requests that were turned away are load that no other number shows."""
+    turned_away = (signals.rejections or 0.0) + (signals.timeouts or 0.0)
+    limit = policy.targets.error_rate
+    if limit is None or not signals.arrivals or turned_away <= limit * signals.arrivals:
+        return
+    replicas = max(1, allocation.replicas)
+    share = min(turned_away / signals.arrivals, 1 - 1 / _MOST_FACTOR)
+    because = f"{100 * share:.3g} % of requests were rejected or timed out, limit {100 * limit:.3g} %"
+    up = _count(replicas / (1 - share))
+    yield Need("error rate", share, limit, up, up, because)
+
+
+_MEASURED: tuple[Callable[[Policy, Allocation, Signals], Iterator[Need]], ...] = (
+    _concurrency,
+    _tokens,
+    _kv_cache,
+    _first_token,
+    _unexplained,
+    _error_free,
+)
+
+
+def seconds(value: float) -> str:
+    """`85 ms`, `1.2 s`."""
+    return f"{value * 1000:.3g} ms" if value < 1 else f"{value:.3g} s"

@@ -1,0 +1,116 @@
+"""What bounds, room and pace leave of what is wanted."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from argosy.api.conditions import Reason
+from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.memory import Asked, Memory
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.wanted import Wanted
+
+_KEPT = 12
+"""Parts of a stabilisation window of which the most that was asked for is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paced:
+    """`replicas` that are to be now. `desired`: that the load asks for. `reason` and `limited_by` where something keeps
+    them apart; `why` says what, in words.
+    """
+
+    replicas: int
+    desired: int
+    reason: Reason = Reason.STEADY
+    limited_by: str = ""
+    why: str = ""
+
+
+def remembered(policy: Policy, memory: Memory, wanted: Wanted, now: datetime) -> Memory:
+    """With what is asked for now; what is older than the stabilisation window is forgotten."""
+    window = timedelta(seconds=policy.pace.stabilization_s)
+    kept = [each for each in memory.asked if now - each.at <= window]
+    if kept and now - kept[-1].at < window / _KEPT:
+        last = kept.pop()
+        kept.append(Asked(last.at, max(last.replicas, wanted.down), max(last.rate, wanted.rate)))
+    else:
+        kept.append(Asked(now, wanted.down, wanted.rate))
+    return replace(memory, asked=tuple(kept))
+
+
+def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wanted: Wanted, now: datetime) -> Paced:
+    """`memory` has what is asked for now, too."""
+    now_are = allocation.replicas
+    if wanted.up > now_are:
+        return _up(policy, now_are, room, memory, wanted, now)
+    lowest = max(wanted.down, *(each.replicas for each in memory.asked))
+    return _down(policy, now_are, memory, wanted.up, min(now_are, lowest), now)
+
+
+def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted, now: datetime) -> Paced:
+    bounds, pace, desired = policy.bounds, policy.pace, wanted.up
+    replicas, found = desired, Paced(desired, desired)
+    if replicas > bounds.max_replicas:
+        replicas = bounds.max_replicas
+        why = f"maxReplicas is {bounds.max_replicas}"
+        found = Paced(replicas, desired, Reason.AT_MAXIMUM, "spec.maxReplicas", why)
+    reachable = _reachable(now_are, room)
+    if reachable is not None and replicas > max(now_are, reachable):
+        replicas = max(now_are, reachable)
+        why = room.missing or f"there is room for {replicas}"
+        found = Paced(replicas, desired, Reason.LIMITED_BY_CAPACITY, "capacity", why)
+    if replicas <= now_are:
+        return replace(found, replicas=replicas)
+    last = memory.scaled
+    if last is not None and last.after.replicas > last.before.replicas:
+        left = pace.cooldown_up_s - (now - last.at).total_seconds()
+        if left > 0:
+            return Paced(now_are, desired, limited_by="spec.scaling.cooldown", why=f"not before {clock(now, left)}")
+    if pace.step_up is not None and replicas > now_are + pace.step_up:
+        return Paced(now_are + pace.step_up, desired, limited_by="spec.scaling.step", why=f"{pace.step_up} at once")
+    return replace(found, replicas=replicas)
+
+
+def _reachable(now_are: int, room: Room) -> int | None:
+    if room.replicas is None:
+        return None
+    return now_are + room.replicas + (room.servers or 0)
+
+
+def _down(policy: Policy, now_are: int, memory: Memory, desired: int, lowest: int, now: datetime) -> Paced:
+    bounds, pace = policy.bounds, policy.pace
+    fewest = max(bounds.min_replicas, 1) if bounds.max_replicas > 0 else 0
+    if max(desired, lowest) < fewest or now_are <= fewest:
+        least = Reason.AT_MINIMUM if desired <= fewest and bounds.min_replicas < bounds.max_replicas else Reason.STEADY
+        found = Paced(max(fewest, lowest), max(desired, 0), least, "spec.minReplicas", f"minReplicas is {fewest}")
+    else:
+        found = Paced(lowest, desired)
+    if found.replicas >= now_are:
+        return replace(found, replicas=max(fewest, now_are))
+    unseen = _unseen(policy, memory, now)
+    if unseen > 0:
+        why = f"down at {clock(now, unseen)} at the earliest"
+        return Paced(now_are, desired, limited_by="spec.scaling.stabilizationWindow", why=why)
+    left = pace.cooldown_down_s - (now - memory.scaled.at).total_seconds() if memory.scaled is not None else 0.0
+    if left > 0:
+        return Paced(now_are, desired, limited_by="spec.scaling.cooldown", why=f"not before {clock(now, left)}")
+    if pace.step_down is not None and found.replicas < now_are - pace.step_down:
+        return Paced(now_are - pace.step_down, desired, limited_by="spec.scaling.step", why=f"{pace.step_down} at once")
+    return found
+
+
+def seen_whole(policy: Policy, memory: Memory, now: datetime) -> bool:
+    """Whether what was asked for is known of a whole stabilisation window."""
+    return _unseen(policy, memory, now) <= 0
+
+
+def _unseen(policy: Policy, memory: Memory, now: datetime) -> float:
+    """Seconds until a whole stabilisation window was seen."""
+    if memory.seen_from is None:
+        return policy.pace.stabilization_s
+    return policy.pace.stabilization_s - (now - memory.seen_from).total_seconds()
+
+
+def clock(now: datetime, seconds: float) -> str:
+    """The time of day in so many seconds."""
+    return f"{now + timedelta(seconds=seconds):%H:%M:%S}"

@@ -1,0 +1,37 @@
+"""What a replica is set to in place: instances and window. Cheap and quick, so up at once; down as replicas do."""
+
+from argosy.fleet.scaling.capacity import Setting
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.needs import MARGIN
+from argosy.fleet.scaling.wanted import Wanted
+
+
+def in_place(
+    allocation: Allocation, replicas: int, serving: int, wanted: Wanted, memory: Memory, *, down: bool
+) -> Setting:
+    """For `replicas` that are to be, of which only `serving` take requests now. `down`: whether less is allowed now."""
+    ladder = wanted.ladder
+    if not ladder or replicas == 0:
+        return Setting(allocation.instances, allocation.window_s, 0.0)
+    needed = _first(ladder, wanted.rate / max(1, min(replicas, serving)))
+    most_asked = max([wanted.rate, *(each.rate for each in memory.asked)])
+    enough = max(needed, _first(ladder, MARGIN * most_asked / replicas))
+    at_present = _present(ladder, allocation)
+    if at_present is None or at_present < needed:
+        return ladder[needed]
+    return ladder[enough] if down and at_present > enough else ladder[at_present]
+
+
+def _first(ladder: tuple[Setting, ...], rate: float) -> int:
+    """The place of the cheapest setting that holds the rate, or of the best."""
+    return next((place for place, each in enumerate(ladder) if each.rate >= rate), len(ladder) - 1)
+
+
+def _present(ladder: tuple[Setting, ...], allocation: Allocation) -> int | None:
+    """The place of the present setting; None where it is not among those that are of use."""
+    window = allocation.window_s
+    for place, each in enumerate(ladder):
+        if each.instances == allocation.instances and each.window_s == window:
+            return place
+    return None

@@ -1,0 +1,130 @@
+"""How many replicas are wanted: of all targets the one that asks for most, and by which numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from argosy.fleet.amounts import counted
+from argosy.fleet.scaling.capacity import Limits, Setting, settings
+from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.learning import over
+from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.needs import FEW, MARGIN, Need, needs, seconds
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.signals.signals import Signals
+
+_DRAIN_S = 10.0
+"""In which a queue that should not be there is to be worked off."""
+_ALMOST = 0.9
+"""Of a rate that was found to be too fast: nothing goes down to where each replica had more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`up`: the fewest replicas that hold all targets, `down`: the fewest to go down to. `need`: what decides. `rate`:
+    the rows a second that are expected, `ladder`: what a replica may be set to, and what it then holds.
+    """
+
+    up: int
+    down: int
+    need: Need
+    rate: float = 0.0
+    ladder: tuple[Setting, ...] = ()
+
+
+def wanted(
+    policy: Policy,
+    allocation: Allocation,
+    signals: Signals,
+    room: Room,
+    memory: Memory,
+    queries: Mapping[str, float],
+    held: int,
+) -> Wanted | None:
+    """None where nothing that was measured says anything about replicas."""
+    rate, ladder = asked_rate(policy, signals, memory, held), _ladder(policy, allocation, room, memory)
+    every = list(needs(policy, allocation, signals, queries))
+    every += [need for need in (_by_rate(policy, signals, memory, rate, ladder), _by_busy(policy, signals)) if need]
+    every += _by_experience(allocation, signals, policy, memory)
+    if not every:
+        return None
+    most = max(every, key=lambda need: (need.up, need.down))
+    down = max(need.down for need in every)
+    return Wanted(most.up, max(down, most.up), most, rate, ladder)
+
+
+def asked_rate(policy: Policy, signals: Signals, memory: Memory, held: int) -> float:
+    """Rows a second: what is expected when a new replica would be ready, and what has to be caught up on."""
+    if memory.demand is None:
+        return 0.0
+    ahead = policy.startup_s + signals.window_s / 2
+    expected = memory.demand.expected(ahead, max(signals.window_s, 1.0))
+    budget = min(policy.targets.latency.values(), default=1.0)
+    late = max(0.0, (signals.pending or 0.0) + held - expected * budget)
+    return (expected + late / _DRAIN_S) * memory.rows
+
+
+def _ladder(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Setting, ...]:
+    if memory.service is None:
+        return ()
+    bounds, most = policy.bounds, most_instances(policy, allocation, room, memory)
+    largest = max(1, min(allocation.max_batch or bounds.max_batch, bounds.max_batch))
+    limits = Limits.of(policy.targets, memory.service)
+    found = settings(memory.service, limits, bounds, most, largest)
+    if found[-1].rate <= 0:
+        found = settings(memory.service, Limits((), (), None, limits.busy), bounds, most, largest)
+    return found
+
+
+def most_instances(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> int:
+    """Of one device: what the spec, the memory and the room leave."""
+    most = policy.bounds.max_instances
+    if memory.most_instances is not None:
+        most = min(most, memory.most_instances)
+    if room.instances is not None:
+        most = min(most, allocation.instances + room.instances)
+    return max(policy.bounds.min_instances, most)
+
+
+def _by_rate(policy: Policy, signals: Signals, memory: Memory, rate: float, ladder: tuple[Setting, ...]) -> Need | None:
+    """The model of the queue: what comes, over what one replica holds."""
+    if not ladder or memory.demand is None:
+        return None
+    best = ladder[-1]
+    up, down = ceil(rate / best.rate - FEW), ceil(rate * MARGIN / best.rate - FEW)
+    name = next(iter(policy.targets.latency), "")
+    within = f"within {name} {seconds(policy.targets.latency[name])}" if name else f"at {policy.targets.busy_high:.0%}"
+    because = (
+        f"{memory.demand.level:.3g} requests/s come, {rate / memory.rows:.3g}/s are to be expected, and a replica with "
+        f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s {within}"
+    )
+    if name:
+        observed = signals.latency.percentile(name)
+        return Need(f"latency {name}", observed or 0.0, policy.targets.latency[name], up, down, because)
+    return Need("busy", rate / best.rate * policy.targets.busy_high, policy.targets.busy_high, up, down, because)
+
+
+def _by_busy(policy: Policy, signals: Signals) -> Need | None:
+    """Where executions are not measured: in proportion to the time that instances are busy."""
+    if signals.execution or signals.busy is None or not signals.servers:
+        return None
+    high = policy.targets.busy_high
+    total = signals.servers * signals.busy
+    because = f"instances are busy for {signals.busy:.0%} of the time, limit {high:.0%}"
+    up, down = ceil(total / high - FEW), ceil(total * MARGIN / high - FEW)
+    return Need("busy", signals.busy, high, up, down, because)
+
+
+def _by_experience(allocation: Allocation, signals: Signals, policy: Policy, memory: Memory) -> list[Need]:
+    """Fewer replicas than those at which a latency was over its target are not enough, whatever the model says."""
+    if memory.too_fast is None or memory.demand is None or memory.too_fast <= 0:
+        return []
+    name = over(policy, signals)
+    replicas = max(1, allocation.replicas)
+    fewest = ceil(memory.demand.level / (_ALMOST * memory.too_fast) - FEW)
+    up = replicas + 1 if name and memory.demand.level / replicas >= memory.too_fast else min(fewest, replicas)
+    because = f"more than {_ALMOST * memory.too_fast:.3g} requests/s for each replica were too slow before"
+    first = next(iter(policy.targets.latency))
+    observed = signals.latency.percentile(name or first) or 0.0
+    target = policy.targets.latency[name or first]
+    return [Need(f"latency {name or first}", observed, target, up, max(up, fewest), because)]

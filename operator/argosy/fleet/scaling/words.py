@@ -1,0 +1,31 @@
+"""A decision in one sentence, with its numbers."""
+
+from argosy.fleet.amounts import counted
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.needs import seconds
+
+
+def change(before: Allocation, after: Allocation) -> str:
+    """`from 2 to 3 replicas and from 1 to 2 instances`; nothing where both are alike."""
+    parts = []
+    if before.replicas != after.replicas:
+        parts.append(f"from {before.replicas} to {counted(after.replicas, 'replica')}")
+    if before.instances != after.instances:
+        parts.append(f"from {before.instances} to {counted(after.instances, 'instance')}")
+    if before.window_s != after.window_s and after.window_s is not None:
+        parts.append(f"to a batching window of {seconds(after.window_s)}")
+    if before.max_batch != after.max_batch and after.max_batch is not None:
+        parts.append(f"to batches of at most {counted(after.max_batch, 'row')}")
+    return " and ".join(parts)
+
+
+def sentence(before: Allocation, after: Allocation, because: str, limit: str) -> str:
+    """What becomes of it, by what numbers, and what keeps it from what is desired."""
+    changed = change(before, after)
+    what = f"Goes {changed}" if changed else f"Stays at {_allocation(after)}"
+    return f"{what}: {because}{f'; {limit}' if limit else ''}."
+
+
+def _allocation(allocation: Allocation) -> str:
+    each = f" with {counted(allocation.instances, 'instance')}" if allocation.instances > 1 else ""
+    return f"{counted(allocation.replicas, 'replica')}{each}"

@@ -1,0 +1,95 @@
+"""What is decided of one member, round by round."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.operator.fleet.scaling.loads import POLICY, START, Member, measured
+
+from argosy.api.conditions import Reason
+from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.memory import Memory
+
+
+def bounded(**bounds: object) -> Member:
+    return Member(replace(POLICY, bounds=replace(POLICY.bounds, **bounds)))  # type: ignore[arg-type]
+
+
+def test_more_load_gets_more_replicas_and_says_by_which_numbers() -> None:
+    member = Member()
+    member.under(20, 60)
+    assert member.allocation.replicas == 1
+    decision = member.under(900, 60)
+    assert 6 <= member.allocation.replicas <= 9
+    up = next(each for each in member.decisions if each.reason == Reason.SCALED_UP)
+    assert "900 requests/s come" in up.message
+    assert "p99 100 ms" in up.message
+    assert (decision.metric, decision.target) == ("latency p99", 0.1)
+
+
+def test_down_comes_after_a_whole_stabilisation_window_only() -> None:
+    member = Member()
+    member.under(900, 120)
+    most = member.allocation.replicas
+    member.under(100, 55)
+    assert member.allocation.replicas == most
+    member.under(100, 30)
+    assert member.allocation.replicas == 1
+
+
+def test_instances_come_before_replicas() -> None:
+    member = bounded(max_instances=4)
+    member.under(180, 60)
+    assert member.allocation == Allocation(replicas=1, instances=2)
+
+
+def test_signals_that_are_missing_or_old_take_nothing_away() -> None:
+    member = Member(allocation=Allocation(replicas=5))
+    assert member.step(None).reason == Reason.NO_SIGNALS
+    for _ in range(100):
+        decision = member.step(measured(1, member.allocation, START - timedelta(hours=1)))
+    assert decision.allocation.replicas == 5
+    assert "s old" in decision.message
+
+
+def test_a_restart_takes_nothing_away_before_a_whole_window_was_seen() -> None:
+    member = Member(allocation=Allocation(replicas=5), memory=Memory.rebuilt(None))
+    member.under(1, 55)
+    assert member.allocation.replicas == 5
+    member.under(1, 30)
+    assert member.allocation.replicas == 1
+
+
+def test_to_zero_after_idle_and_back_for_a_request_that_waits() -> None:
+    member = bounded(min_replicas=0)
+    member.under(20, 60)
+    member.under(0, 890, running=0.0, pending=0.0)
+    assert member.allocation.replicas == 1
+    member.under(0, 60, running=0.0, pending=0.0)
+    assert member.allocation.replicas == 0
+    assert member.step(None).reason == Reason.AT_MINIMUM
+    assert member.step(None, held=3).message.startswith("Goes from 0 to 1 replica: 3 requests waited")
+    assert member.allocation.replicas == 1
+
+
+def test_without_room_it_says_what_is_missing() -> None:
+    member = Member(allocation=Allocation(replicas=2), room=Room(replicas=1, servers=1, missing="no GPU is free"))
+    decision = member.step(measured(900, member.allocation, member.now))
+    assert decision.allocation.replicas == 4
+    assert decision.reason == Reason.LIMITED_BY_CAPACITY
+    assert "no GPU is free" in decision.message
+    assert decision.desired > 4
+
+
+def test_replicas_that_somebody_else_decides_stay() -> None:
+    member = bounded(min_replicas=3, max_replicas=3, fixed_by="spec.replicas")
+    assert member.under(900, 60).reason == Reason.FIXED_REPLICAS
+    assert member.allocation.replicas == 3
+
+
+def test_out_of_memory_lowers_batches_first_and_then_instances() -> None:
+    member = bounded(max_instances=2)
+    member.allocation = Allocation(instances=2)
+    member.under(10, 100, out_of_memory=0.2)
+    seen = [each.allocation for each in member.decisions]
+    assert [each.max_batch for each in dict.fromkeys(seen)] == [4, 2, 1, 1]
+    assert seen[-1].instances == 1
