@@ -72,9 +72,9 @@ def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted
 
 
 def _reachable(now_are: int, room: Room) -> int | None:
-    if room.replicas is None:
+    if room.replicas is None and room.servers is None:
         return None
-    return now_are + room.replicas + (room.servers or 0)
+    return now_are + (room.replicas or 0) + (room.servers or 0)
 
 
 def _down(policy: Policy, now_are: int, memory: Memory, desired: int, lowest: int, now: datetime) -> Paced:

@@ -1,0 +1,87 @@
+"""What is the same in every decision, of a model or of an ensemble: what it is about, and how it is put into words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from argosy.api.conditions import Reason
+from argosy.fleet.scaling.decision import Allocation, Decision, Room, Scaled
+from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.needs import Need
+from argosy.fleet.scaling.pace import Paced
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.words import sentence
+from argosy.fleet.signals.signals import Signals
+
+STALE_S = 60.0
+"""What was measured longer ago, or so far in the future, is not what is so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a decision is about, beside its signals."""
+
+    policy: Policy
+    before: Allocation
+    room: Room
+    now: datetime
+    queries: Mapping[str, float]
+    held: int
+
+
+def decided(
+    case: Case, after: Allocation, pace: Paced, why: str, need: Need | None, memory: Memory
+) -> tuple[Decision, Memory]:
+    """The decision with its words; a change is kept as the newest."""
+    message = sentence(case.before, after, why, pace.why)
+    reason = _reason(case, after, pace)
+    if after != case.before:
+        memory = replace(memory, scaled=Scaled(case.now, case.before, after, reason, message))
+    decision = Decision(
+        after,
+        pace.desired,
+        reason,
+        message,
+        need.metric if need is not None else "",
+        need.observed if need is not None else None,
+        need.target if need is not None else None,
+        pace.limited_by,
+        memory.scaled,
+    )
+    return decision, replace(memory, at=case.now)
+
+
+def _reason(case: Case, after: Allocation, pace: Paced) -> Reason:
+    """What limits comes before what changed; who else decides the replicas, before both."""
+    if case.policy.bounds.fixed_by:
+        return Reason.FIXED_REPLICAS
+    if pace.reason in (Reason.NO_SIGNALS, Reason.AT_MAXIMUM, Reason.LIMITED_BY_CAPACITY):
+        return pace.reason
+    before = case.before
+    if (after.replicas, after.instances) > (before.replicas, before.instances):
+        return Reason.SCALED_UP
+    if (after.replicas, after.instances) < (before.replicas, before.instances):
+        return Reason.SCALED_DOWN
+    return pace.reason
+
+
+def bounded(policy: Policy, allocation: Allocation) -> Allocation:
+    """Within what the spec says now, which may be another than it was."""
+    bounds = policy.bounds
+    replicas = min(max(allocation.replicas, bounds.min_replicas), bounds.max_replicas)
+    instances = min(max(allocation.instances, bounds.min_instances), bounds.max_instances)
+    window_s, longest = allocation.window_s, bounds.max_window_s
+    window_s = None if longest is None else min(window_s or 0.0, longest)
+    return replace(allocation, replicas=replicas, instances=instances, window_s=window_s)
+
+
+def unusable(signals: Signals | None, now: datetime) -> str:
+    """Why nothing can be decided from these; empty where it can."""
+    if signals is None:
+        return "nothing is measured"
+    age = (now - signals.at).total_seconds()
+    if age > STALE_S:
+        return f"what was measured is {age:.0f} s old, of more than {STALE_S:g} s it says nothing"
+    if age < -STALE_S:
+        return f"what was measured is dated {-age:.0f} s ahead of the clock here"
+    return ""

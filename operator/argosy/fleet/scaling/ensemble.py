@@ -1,0 +1,200 @@
+"""An ensemble's decision: its models run together, so replicas are of all of them; the one that limits gets instances.
+
+The time that a latency target leaves is shared among the models as their own times are, as though they ran one after
+the other: where some run beside each other, that is on the safe side.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+
+from argosy.api.conditions import Reason
+from argosy.fleet.scaling.case import Case, bounded, decided, unusable
+from argosy.fleet.scaling.decision import Allocation, Decision, Room
+from argosy.fleet.scaling.learning import learn, missed
+from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.outofmemory import Lowered, lowered
+from argosy.fleet.scaling.pace import Paced, paced, remembered, seen_whole
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.setting import in_place
+from argosy.fleet.scaling.wanted import Wanted, wanted
+from argosy.fleet.scaling.zero import to_or_from_zero
+from argosy.fleet.signals.signals import Signals
+
+_NO_QUERIES: Mapping[str, float] = MappingProxyType({})
+_ANYWHERE, _NOTHING_YET = Room(), Memory()
+_UNKNOWN = "nothing that was measured says how many replicas it needs"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One model of it. Of its policy the instances, the window and the targets other than latency count; its
+    allocation's replicas are the ensemble's. `room`: its own instances.
+    """
+
+    policy: Policy
+    allocation: Allocation
+    signals: Signals | None
+    room: Room = _ANYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleMemory:
+    """Of the ensemble, and of each of its models by name."""
+
+    whole: Memory = _NOTHING_YET
+    stages: Mapping[str, Memory] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleDecision:
+    """Of the ensemble, and of each of its models by name. `limiting`: the model that asks for most, where one does."""
+
+    whole: Decision
+    stages: Mapping[str, Decision]
+    limiting: str = ""
+
+
+def decide_ensemble(
+    policy: Policy,
+    allocation: Allocation,
+    signals: Signals | None,
+    stages: Mapping[str, Stage],
+    room: Room,
+    memory: EnsembleMemory,
+    now: datetime,
+    *,
+    queries: Mapping[str, float] = _NO_QUERIES,
+    held: int = 0,
+) -> tuple[EnsembleDecision, EnsembleMemory]:
+    """What the ensemble and each of its models are to become, and what the next decision has to know.
+
+    Its own `signals` say whether it is in use and how its targets are held, those of its models why. Where a model's
+    are missing, or not of now, nothing is taken away.
+    """
+    case = Case(policy, allocation, room, now, queries, held)
+    whole, usable = _learnt(policy, allocation, signals, memory.whole.since(now), now)
+    parts = {
+        name: _part(policy, stage, memory.stages.get(name, _NOTHING_YET).since(now), allocation, now)
+        for name, stage in stages.items()
+    }
+    parts = _shared(policy, parts)
+    asked = {name: each.asked(case) for name, each in parts.items()}
+    decision, whole, limiting = _whole(case, usable, whole, parts, asked)
+    down = seen_whole(policy, whole, now)
+    replicas = decision.allocation.replicas
+    settled = {name: each.set(case, replicas, asked[name], down=down) for name, each in parts.items()}
+    found = EnsembleDecision(decision, {name: each for name, (each, _) in settled.items()}, limiting)
+    return found, EnsembleMemory(whole, {name: each for name, (_, each) in settled.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stage with what it learnt; `signals` None where they are of no use, `why` then says so."""
+
+    policy: Policy
+    before: Allocation
+    room: Room
+    signals: Signals | None
+    why: str
+    less: Lowered
+
+    def asked(self, case: Case) -> Wanted | None:
+        if self.signals is None:
+            return None
+        return wanted(self.policy, self.less.allocation, self.signals, self.room, self.less.memory, {}, case.held)
+
+    def set(self, case: Case, replicas: int, asked: Wanted | None, *, down: bool) -> tuple[Decision, Memory]:
+        """Its decision, once the ensemble's replicas are known."""
+        own = Case(self.policy, self.before, self.room, case.now, {}, 0)
+        present, memory = self.less.allocation, self.less.memory
+        after = replace(present, replicas=replicas)
+        if asked is None or self.signals is None:
+            reason = Reason.STEADY if self.less.why else Reason.NO_SIGNALS
+            pace = Paced(replicas, replicas, reason)
+            return decided(own, after, pace, self.less.why or self.why or _UNKNOWN, None, memory)
+        memory = remembered(self.policy, memory, asked, case.now)
+        serving = min(self.signals.servers or present.replicas, present.replicas)
+        setting = in_place(present, replicas, serving, asked, memory, down=down)
+        after = replace(after, instances=setting.instances, window_s=setting.window_s)
+        why = f"{self.less.why}; {asked.need.because}" if self.less.why else asked.need.because
+        return decided(own, after, Paced(replicas, asked.up), why, asked.need, memory)
+
+
+def _learnt(
+    policy: Policy, allocation: Allocation, signals: Signals | None, memory: Memory, now: datetime
+) -> tuple[Memory, Signals | None]:
+    if signals is None or unusable(signals, now):
+        return missed(memory, now), None
+    return learn(policy, allocation, signals, memory, now), signals
+
+
+def _part(policy: Policy, stage: Stage, memory: Memory, whole: Allocation, now: datetime) -> _Part:
+    """With the ensemble's bounds of replicas, and its startup time."""
+    own = stage.policy.bounds
+    bounds = replace(policy.bounds, devices=own.devices, min_instances=own.min_instances,
+        max_instances=own.max_instances, max_window_s=own.max_window_s, max_batch=own.max_batch)  # fmt: skip
+    mine = Policy(bounds, stage.policy.targets, policy.pace, policy.startup_s)
+    before = replace(stage.allocation, replicas=whole.replicas)
+    memory, usable = _learnt(mine, before, stage.signals, memory, now)
+    present = bounded(mine, before)
+    less = lowered(mine, present, usable, memory, now) if usable is not None else Lowered(present, memory)
+    return _Part(mine, before, stage.room, usable, unusable(stage.signals, now), less)
+
+
+def _shared(policy: Policy, parts: Mapping[str, _Part]) -> dict[str, _Part]:
+    """Each with its share of every latency that the ensemble is to hold."""
+    times = {name: _alone(each) for name, each in parts.items()}
+    known = [time for time in times.values() if time is not None]
+    if not known:
+        return dict(parts)
+    typical = sum(known) / len(known)
+    filled = {name: typical if time is None else time for name, time in times.items()}
+    total = sum(filled.values())
+    return {name: _limited(policy, each, filled[name] / total) for name, each in parts.items()}
+
+
+def _alone(part: _Part) -> float | None:
+    service = part.less.memory.service
+    return None if service is None else service.seconds(1.0)
+
+
+def _limited(policy: Policy, part: _Part, share: float) -> _Part:
+    targets = part.policy.targets
+    latency = {name: limit * share for name, limit in policy.targets.latency.items()}
+    stricter = {name: min(limit, targets.latency.get(name, limit)) for name, limit in latency.items()}
+    targets = replace(targets, latency={**targets.latency, **stricter})
+    return replace(part, policy=replace(part.policy, targets=targets))
+
+
+def _whole(
+    case: Case, signals: Signals | None, memory: Memory, parts: Mapping[str, _Part], asked: Mapping[str, Wanted | None]
+) -> tuple[Decision, Memory, str]:
+    """The replicas: of what its own targets ask for and what each model does, the most."""
+    policy, now = case.policy, case.now
+    present = bounded(policy, case.before)
+    zero = to_or_from_zero(policy, case.before.replicas, memory, case.held, now)
+    if zero is not None:
+        pace = Paced(zero.replicas, zero.replicas, zero.reason)
+        return *decided(case, replace(present, replicas=zero.replicas), pace, zero.why, None, memory), ""
+    own = wanted(policy, present, signals, case.room, memory, case.queries, case.held) if signals is not None else None
+    every = {**asked, "": own}
+    known = {name: each for name, each in every.items() if each is not None}
+    if not known:
+        pace = Paced(present.replicas, present.replicas, Reason.NO_SIGNALS)
+        return *decided(case, present, pace, unusable(signals, now) or _UNKNOWN, None, memory), ""
+    limiting = max(known, key=lambda name: (known[name].up, known[name].rate / _best(known[name]), known[name].down))
+    most = known[limiting]
+    blind = signals is None or any(each.signals is None for each in parts.values())
+    down = max(max(each.down for each in known.values()), present.replicas if blind else 0)
+    most = replace(most, down=down)
+    memory = remembered(policy, memory, most, now)
+    pace = paced(policy, present, case.room, memory, most, now)
+    because = f"{limiting}: {most.need.because}" if limiting else most.need.because
+    decision, memory = decided(case, replace(present, replicas=pace.replicas), pace, because, most.need, memory)
+    return decision, memory, limiting
+
+
+def _best(wanted: Wanted) -> float:
+    return wanted.ladder[-1].rate if wanted.ladder else float("inf")

@@ -1,0 +1,65 @@
+"""An ensemble: the model that limits gets instances, all of them together replicas."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.operator.fleet.scaling.loads import EVERY_S, POLICY, START, measured
+
+from argosy.api.conditions import Reason
+from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.ensemble import EnsembleDecision, EnsembleMemory, Stage, decide_ensemble
+from argosy.fleet.scaling.policy import Bounds, Policy, Targets
+from argosy.fleet.signals.signals import Signals
+
+FIXED = {"tokenizer": 0.001, "classifier": 0.012}
+"""Seconds of a batch, and half of them for each row."""
+
+
+def rounds(rate: float, count: int, instances: int = 1, without: str = "") -> list[EnsembleDecision]:
+    """Decisions in a row under a load; `without`: the model that nobody measures."""
+    policy = replace(POLICY, targets=Targets({"p99": 0.3}))
+    stage_policy = Policy(Bounds(max_instances=instances, max_batch=8))
+    allocation, memory, now, decisions = Allocation(), EnsembleMemory(), START, []
+    stages = {name: Allocation() for name in FIXED}
+    for _ in range(count):
+        signals = {
+            name: measured(rate, replace(each, replicas=allocation.replicas), now, FIXED[name], FIXED[name] / 2)
+            for name, each in stages.items()
+        }
+        whole = Signals(now, 15.0, servers=allocation.replicas, arrivals=rate, completions=rate, pending=0.0)
+        inputs = {
+            name: Stage(stage_policy, each, None if name == without else signals[name]) for name, each in stages.items()
+        }
+        found, memory = decide_ensemble(policy, allocation, whole, inputs, Room(), memory, now)
+        allocation, stages = found.whole.allocation, {name: each.allocation for name, each in found.stages.items()}
+        now += timedelta(seconds=EVERY_S)
+        decisions.append(found)
+    return decisions
+
+
+def test_the_limiting_model_gets_instances() -> None:
+    found = rounds(130, 20, instances=4)[-1]
+    assert found.limiting == "classifier"
+    assert found.whole.allocation.replicas == 1
+    assert found.stages["classifier"].allocation.instances == 2
+    assert found.stages["tokenizer"].allocation.instances == 1
+
+
+def test_without_instances_to_add_the_ensemble_gets_replicas() -> None:
+    found = rounds(300, 20)[-1]
+    assert found.whole.allocation.replicas > 2
+    assert found.whole.message.startswith("Stays at")
+    assert "classifier: 300 requests/s come" in found.whole.message
+    assert {each.allocation.replicas for each in found.stages.values()} == {found.whole.allocation.replicas}
+
+
+def test_a_constant_load_settles() -> None:
+    late = rounds(300, 60, instances=4)[20:]
+    assert {each.whole.allocation for each in late} == {late[0].whole.allocation}
+    assert {each.stages["classifier"].allocation for each in late} == {late[0].stages["classifier"].allocation}
+
+
+def test_a_model_that_nobody_measures_says_so_and_takes_nothing_away() -> None:
+    found = rounds(130, 20, without="tokenizer")[-1]
+    assert found.stages["tokenizer"].reason == Reason.NO_SIGNALS
+    assert found.whole.reason != Reason.NO_SIGNALS
