@@ -7,6 +7,7 @@ from argosy_runtime.backends import resolve
 from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, ModelInstance, Responder
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.messages import InferRequest
+from argosy_runtime.out_of_memory import reason_of, with_reason
 
 
 def load(spec: InstanceSpec, host: Host) -> ModelInstance:
@@ -27,10 +28,10 @@ def execute(
     try:
         return model.execute(requests, responder), None
     except ServingError as error:
-        return None, error
+        return None, with_reason(error)
     except (Exception, SystemExit) as fault:
         text = "".join(traceback.format_exception(fault))
-        return None, internal(f"Failed to process the request(s) for model '{name}', message: {text}")
+        return None, internal(f"Failed to process the request(s) for model '{name}', message: {text}", reason_of(fault))
 
 
 def _brief(error: BaseException) -> str:

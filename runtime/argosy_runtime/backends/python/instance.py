@@ -9,6 +9,7 @@ from typing import Any
 from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, Responder
 from argosy_runtime.errors import ServingError, internal, unsupported
 from argosy_runtime.messages import InferRequest
+from argosy_runtime.out_of_memory import reason_of
 
 from . import configuration
 from .event_loop import EventLoop
@@ -166,7 +167,7 @@ class PythonInstance:
     def _failure(self, error: BaseException) -> ServingError:
         message = f"Failed to process the request(s) for model '{self._spec.name}', message: {describe(error)}"
         self._host.log("error", message)
-        return internal(message)
+        return internal(message, reason_of(error))
 
     def _answer(self, given: list[ReceivedRequest], returned: Any) -> bool:
         """Send what `execute` returned, if all of it is right; whether that answers them all."""

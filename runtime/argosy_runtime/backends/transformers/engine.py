@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
+from argosy_runtime.out_of_memory import with_reason
 
 OnTokens = Callable[[Sequence[int], bool], None]
 """Called with all tokens so far, and whether they are the last."""
@@ -121,10 +122,12 @@ class Engine:
     def _failed(self, reason: str) -> ServingError:
         if self._stopping:
             return self._ended()
-        return internal(f"model instance '{self._name}' failed while generating: {reason}")
+        return with_reason(internal(f"model instance '{self._name}' failed while generating: {reason}"))
 
     def _ended(self) -> ServingError:
         if self._stopping:
             return unavailable(f"model instance '{self._name}' is being unloaded")
         cause = self._manager.background_thread_status.fatal_error or "its thread ended"
-        return unavailable(f"model instance '{self._name}' no longer generates: {cause}", FailureReason.BACKEND)
+        return with_reason(
+            unavailable(f"model instance '{self._name}' no longer generates: {cause}", FailureReason.BACKEND)
+        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_runtime.builder.contract import BuildError
+from argosy_runtime.out_of_memory import GPU_WORDS, HOST_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,13 @@ COMMON = (
         "the disk that the build works on is full: give it more room ({line})",
     ),
     Cause(
-        r"CUDA out of memory|cuda_?error_?out_?of_?memory|cudaErrorMemoryAllocation|HIP out of memory",
+        GPU_WORDS,
         BuildFailure.OUT_OF_GPU_MEMORY,
         "the GPU's memory is not enough to build on: raise spec.parallelism, lower maxBatchSize or the sizes in "
         "engine.options, or quantize ({line})",
     ),
     Cause(
-        r"\bMemoryError\b|std::bad_alloc|Cannot allocate memory|can't allocate memory|DefaultCPUAllocator: not enough",
+        HOST_WORDS,
         BuildFailure.OUT_OF_MEMORY,
         "the memory of the build is not enough: raise engine.memory ({line})",
     ),

@@ -12,9 +12,9 @@ from typing import Any
 from argosy_agent.contract.builds import BuildFailure, BuildRequest
 from argosy_runtime.builder import registry
 from argosy_runtime.builder.contract import Array, BuildError, Runner
+from argosy_runtime.out_of_memory import oom_kills
 
 from .causes import explained
-from .memory import oom_kills
 from .parent import die_with_parent
 
 ANSWER_S = 1800.0

@@ -15,10 +15,10 @@ import psutil
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_runtime.builder.contract import BuildError
+from argosy_runtime.out_of_memory import oom_kills
 
 from .causes import Cause, explained
 from .liveness import Liveness
-from .memory import oom_kills
 
 KEPT = 200
 """So many of the last lines are searched for causes."""

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final, Protocol, cast
 
+from argosy_runtime.out_of_memory import OOM_KILLS
 from argosy_runtime.tensors import Data
 
 from .arena import Arena, make_memory
@@ -35,13 +36,15 @@ class Peer(Protocol):
 
 
 class WorkerConnection(asyncio.BufferedProtocol):
-    """A worker process and the socket to it."""
+    """A worker process and the socket to it. `out_of_memory`: the kernel ended it, for want of memory."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
         self._cutter = FrameCutter(writable=False)
         self._transport: asyncio.WriteTransport | None = None
         self._process: asyncio.subprocess.Process | None = None
+        self._ended_by_us = False
+        self.out_of_memory = False
         self._broken = False
         self._arena: Arena | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -141,12 +144,15 @@ class WorkerConnection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.close()
         if code < 0:
-            return f"was killed by signal {-code} ({signal.Signals(-code).name})"
+            self.out_of_memory = code == -signal.SIGKILL and not self._ended_by_us and OOM_KILLS.one_more()
+            why = " for want of memory" if self.out_of_memory else ""
+            return f"was killed by signal {-code} ({signal.Signals(-code).name}){why}"
         return f"exited with code {code}"
 
     def kill(self) -> None:
         """End it now."""
         if self._process is not None and self._process.returncode is None:
+            self._ended_by_us = True
             self._process.kill()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec
-from argosy_runtime.errors import ServingError, internal, unavailable
+from argosy_runtime.errors import FailureReason, ServingError, internal, unavailable
 from argosy_runtime.execution.calls import OpenCalls, ServerCalls, Value
 from argosy_runtime.execution.instance import Instance, Run
 from argosy_runtime.execution.thread import load_timeout_message
@@ -219,7 +219,8 @@ class ProcessInstance(Instance):
             self._started = False
             error = internal(
                 f"Failed to process the request(s) for model '{self.name}', message: its process {how}; "
-                "it is being restarted"
+                "it is being restarted",
+                FailureReason.OUT_OF_MEMORY if self._connection.out_of_memory else FailureReason.BACKEND,
             )
             # First the dispatcher must know, lest it give the next batch to what is no longer there.
             self._on_death(self, error)

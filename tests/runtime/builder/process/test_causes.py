@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from argosy_agent.contract.builds import BuildFailure
 from argosy_runtime.builder.process.causes import explained
 from argosy_runtime.builder.process.liveness import Liveness
-from argosy_runtime.builder.process.memory import oom_kills
 
 
 @pytest.mark.parametrize(
@@ -40,17 +39,6 @@ def test_every_end_has_a_reason(status: int, lines: list[str]) -> None:
     error = explained("t", status, lines)
 
     assert error.message.startswith("t ") or error.message.startswith("t: ")
-
-
-def test_the_kernels_counter_of_both_versions(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    assert oom_kills(tmp_path) == 0
-
-    (tmp_path / "memory").mkdir()
-    (tmp_path / "memory/memory.oom_control").write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")
-    assert oom_kills(tmp_path) == 2
-
-    (tmp_path / "memory.events").write_text("low 0\noom 4\noom_kill 3\noom_group_kill 1\n")
-    assert oom_kills(tmp_path) == 3
 
 
 def test_work_is_speech_or_more_than_waiting() -> None:
