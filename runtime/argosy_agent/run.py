@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from argosy_agent.cache.storage import Storage
+from argosy_agent.contract.documents import state_text
 from argosy_agent.exchange.ports import DesiredSource, StateSink
-from argosy_agent.exchange.publisher import Publisher
+from argosy_agent.exchange.publisher import Publisher, in_kind
 from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.sources.kubernetes_api import ApiServer, ApiServerError
 from argosy_agent.sync.agent import Agent
@@ -34,7 +35,8 @@ async def run(flags: Flags) -> None:
     storage = Storage(flags.cache, flags.cache_size, pvc_root=flags.pvc_root, named_secrets=flags.secrets_root)
     wake, stop = asyncio.Event(), asyncio.Event()
     agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.quiet)
-    sidecar = Sidecar(agent, storage, Publisher(sink, time.monotonic), flags.folder, flags.pod, wake)
+    publisher = Publisher(sink, time.monotonic, state_text, in_kind)
+    sidecar = Sidecar(agent, storage, publisher, flags.folder, flags.pod, wake)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)

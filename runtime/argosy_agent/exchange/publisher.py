@@ -5,9 +5,10 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Generic, TypeVar
 
 from argosy_agent.contract import LoadedModel, LoadState
-from argosy_agent.contract.documents import AgentState, state_text
+from argosy_agent.contract.documents import AgentState
 
 from .backoff import Backoff
 from .ports import PublishError, StateSink
@@ -20,21 +21,27 @@ RENEWED_S = 30.0
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 0.5, 5.0
 
 
-class Publisher:
+State = TypeVar("State")
+
+
+class Publisher(Generic[State]):
     """Writes the newest state offered to a sink, on a task of its own: a sink that hangs holds up nothing.
 
-    `clock` is steady, in seconds.
+    `clock` is steady, in seconds. `text` is how a state is written, `kind` what of it is written at once when it
+    changes.
     """
 
-    def __init__(self, sink: StateSink, clock: Callable[[], float]) -> None:
-        self._sink, self._clock = sink, clock
-        self._newest: AgentState | None = None
-        self._written: AgentState | None = None
+    def __init__(
+        self, sink: StateSink, clock: Callable[[], float], text: Callable[[State], str], kind: Callable[[State], object]
+    ) -> None:
+        self._sink, self._clock, self._text, self._kind = sink, clock, text, kind
+        self._newest: State | None = None
+        self._written: State | None = None
         self._written_at = 0.0
         self._offered = asyncio.Event()
         self._said = ""
 
-    def offer(self, state: AgentState) -> None:
+    def offer(self, state: State) -> None:
         """This is the state now."""
         if state != self._newest:
             self._newest = state
@@ -49,7 +56,7 @@ class Publisher:
             if state is None:
                 continue
             try:
-                await self._sink.write(state_text(state))
+                await self._sink.write(self._text(state))
             except PublishError as error:
                 self._say(logging.WARNING, f"the state cannot be written, and is tried again: {error}")
                 await asyncio.sleep(backoff.next())
@@ -68,7 +75,7 @@ class Publisher:
     def _wait_s(self) -> float:
         if self._newest is None:
             return RENEWED_S
-        if self._written is None or in_kind(self._newest) != in_kind(self._written):
+        if self._written is None or self._kind(self._newest) != self._kind(self._written):
             return 0.0
         pause = RENEWED_S if self._newest == self._written else PROGRESS_S
         return self._written_at + pause - self._clock()

@@ -23,14 +23,14 @@ GRACE_S = 15.0
 
 
 class ConfigMapSource:
-    """The text under `repository.json` of one ConfigMap.
+    """The text under `key` of one ConfigMap.
 
     A watch that names no version begins with the ConfigMap as it is, so there is nothing to list and nothing that can
     be too old; where there is none it waits. A ConfigMap that is deleted is no wish to serve nothing.
     """
 
-    def __init__(self, api: ApiServer, name: ConfigMapName) -> None:
-        self._api, self._name = api, name
+    def __init__(self, api: ApiServer, name: ConfigMapName, key: str = DESIRED_KEY) -> None:
+        self._api, self._name, self._key = api, name, key
         self._said = ""
 
     async def texts(self) -> AsyncIterator[str]:
@@ -67,7 +67,7 @@ class ConfigMapSource:
             return None
         if event["type"] not in ("ADDED", "MODIFIED"):
             return None
-        return str((event["object"].get("data") or {}).get(DESIRED_KEY, ""))
+        return str((event["object"].get("data") or {}).get(self._key, ""))
 
     def _say(self, level: int, words: str) -> None:
         """Log it unless it was the last thing said: an outage is told once, not with every try."""

@@ -35,7 +35,13 @@ class Sidecar:
     """Runs one agent. `wake` is set by whatever ends a wait for the next round; `folder` keeps its record."""
 
     def __init__(
-        self, agent: Agent, storage: Keeps, publisher: Publisher, folder: Path, pod: str, wake: asyncio.Event
+        self,
+        agent: Agent,
+        storage: Keeps,
+        publisher: Publisher[AgentState],
+        folder: Path,
+        pod: str,
+        wake: asyncio.Event,
     ) -> None:
         self._agent, self._storage, self._publisher = agent, storage, publisher
         self._folder, self._wake = folder, wake

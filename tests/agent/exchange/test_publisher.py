@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from argosy_agent.contract import LoadedModel, LoadState
-from argosy_agent.contract.documents import AgentState, parse_state
+from argosy_agent.contract.documents import AgentState, parse_state, state_text
 from argosy_agent.exchange import publisher as publishing
 from argosy_agent.exchange.backoff import Backoff
 from argosy_agent.exchange.ports import PublishError
@@ -70,7 +70,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
 
 async def test_what_changes_in_kind_is_written_at_once_and_progress_waits(time: Time) -> None:
     sink = Sink()
-    publisher = Publisher(sink, lambda: time.now)
+    publisher = Publisher(sink, lambda: time.now, state_text, in_kind)
     task = asyncio.create_task(publisher.run())
     publisher.offer(state(LoadState.LOADING, "1 of 9 MiB"))
     assert await sink.next() == state(LoadState.LOADING, "1 of 9 MiB")
@@ -89,7 +89,7 @@ async def test_what_changes_in_kind_is_written_at_once_and_progress_waits(time: 
 
 async def test_nothing_new_is_not_written(time: Time) -> None:
     sink = Sink()
-    publisher = Publisher(sink, lambda: time.now)
+    publisher = Publisher(sink, lambda: time.now, state_text, in_kind)
     task = asyncio.create_task(publisher.run())
     publisher.offer(state(LoadState.READY))
     await sink.next()
@@ -104,7 +104,7 @@ async def test_an_unchanged_state_is_renewed_now_and_then(time: Time, monkeypatc
     monkeypatch.setattr(publishing, "BACKOFF_FIRST_S", 0.001)
     time.patience = publishing.RENEWED_S
     sink = Sink()
-    publisher = Publisher(sink, lambda: time.now)
+    publisher = Publisher(sink, lambda: time.now, state_text, in_kind)
     publisher.offer(state(LoadState.READY))
     task = asyncio.create_task(publisher.run())
     await sink.next()
@@ -122,7 +122,7 @@ async def test_a_write_that_fails_is_tried_again_with_the_newest_state(
 ) -> None:
     monkeypatch.setattr(publishing, "BACKOFF_FIRST_S", 0.001)
     sink = Sink(failures=3)
-    publisher = Publisher(sink, lambda: time.now)
+    publisher = Publisher(sink, lambda: time.now, state_text, in_kind)
     publisher.offer(state(LoadState.LOADING))
     task = asyncio.create_task(publisher.run())
     await asyncio.sleep(0)

@@ -1,0 +1,52 @@
+"""The beginning of an HTTP/1.1 message: its first line and its headers, up to the empty line. Pure."""
+
+from dataclasses import dataclass
+
+END = b"\r\n\r\n"
+_HOP_BY_HOP = frozenset({"connection", "keep-alive", "proxy-connection", "upgrade"})
+
+
+class HeadError(Exception):
+    """What came is no HTTP/1 message; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A first line, and the headers as they came, in their order."""
+
+    first: str
+    headers: tuple[tuple[str, str], ...]
+
+    def closing(self) -> bytes:
+        """As it is passed on: with it the connection ends when the message does."""
+        kept = [f"{name}: {value}" for name, value in self.headers if name.lower() not in _HOP_BY_HOP]
+        return "\r\n".join([self.first, *kept, "Connection: close", "", ""]).encode("latin-1")
+
+    @property
+    def request(self) -> tuple[str, str]:
+        """Method and target. Raises HeadError where the first line is no request's."""
+        parts = self.first.split(" ")
+        if len(parts) != 3 or not parts[2].startswith("HTTP/1.") or not parts[0] or not parts[1]:
+            raise HeadError(f"{self.first[:80]!r} is no request line of HTTP/1.1")
+        return parts[0], parts[1]
+
+    @property
+    def is_interim(self) -> bool:
+        """Whether another head of the same answer follows. Raises HeadError where the first line is no status line."""
+        parts = self.first.split(" ", 2)
+        if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or not (parts[1].isdecimal() and len(parts[1]) == 3):
+            raise HeadError(f"{self.first[:80]!r} is no status line of HTTP/1.1")
+        return parts[1].startswith("1")
+
+
+def parse_head(data: bytes) -> Head:
+    """The head in these bytes, which end with the empty line. Raises HeadError."""
+    first, *lines = data.removesuffix(END).decode("latin-1").split("\r\n")
+    return Head(first, tuple(map(_header, lines)))
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name or name != name.strip() or not name.isprintable():
+        raise HeadError(f"{line[:80]!r} is no header of HTTP/1.1")
+    return name, value.strip()
