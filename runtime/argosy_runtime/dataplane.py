@@ -25,6 +25,7 @@ from .telemetry.argosy_families import argosy_families, device_families
 from .telemetry.custom import CustomMetrics
 from .telemetry.exposition import Family, exposition
 from .telemetry.log_settings import LogSettings, Setting
+from .telemetry.machine.sampling import MachineSampling
 from .telemetry.triton_families import triton_families
 
 SERVER_NAME = "argosy"
@@ -46,7 +47,7 @@ _log = logging.getLogger("argosy.dataplane")
 class DataPlane:
     """The server's whole service, without a protocol. All methods run on the event loop.
 
-    `gpus` are those it may use: ordinal to compute capability, such as "9.0".
+    `gpus` are those it may use: ordinal to compute capability, such as "9.0". `machine` is measured by whoever made it.
     """
 
     def __init__(
@@ -56,10 +57,12 @@ class DataPlane:
         server_id: str = SERVER_NAME,
         strict_readiness: bool = True,
         log: LogSettings | None = None,
+        machine: MachineSampling | None = None,
     ) -> None:
         self._options = options
         self._log_settings = log or LogSettings()
         self._strict_readiness = strict_readiness
+        self._machine = machine
         self._seen: dict[str, ModelFolder] = {}
         self._server_id = server_id
         self._custom = CustomMetrics()
@@ -232,6 +235,7 @@ class DataPlane:
             *triton_families(series),
             *argosy_families(series, monotonic_ns()),
             *device_families(DEVICE_COPIES),
+            *(self._machine.families() if self._machine is not None else ()),
             *self._custom.families(),
         ]
         return exposition(families)

@@ -18,8 +18,6 @@ from .telemetry.log_settings import DEFAULT_FORMAT, FORMATS, LogSettings
 # tritonserver's flags that may stand on a command line and change nothing here; each is told when the server starts.
 WITHOUT_EFFECT = frozenset(
     (
-        "allow-cpu-metrics",
-        "allow-gpu-metrics",
         "backend-config",
         "backend-directory",
         "buffer-manager-thread-count",
@@ -33,7 +31,6 @@ WITHOUT_EFFECT = frozenset(
         "host-policy",
         "http-thread-count",
         "metrics-config",
-        "metrics-interval-ms",
         "min-supported-compute-capability",
         "model-load-gpu-limit",
         "pinned-memory-pool-byte-size",
@@ -60,6 +57,9 @@ class ServerOptions:
     grpc_compression: int
     metrics_address: str
     metrics_port: int | None
+    cpu_metrics: bool
+    gpu_metrics: bool
+    metrics_interval: float
     max_input_size: int
     http_timeouts: Timeouts
     drain: QuietPeriod
@@ -107,6 +107,9 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         grpc_compression=COMPRESSION[given.grpc_infer_response_compression_level],
         metrics_address=given.metrics_address or given.http_address,
         metrics_port=given.metrics_port if given.allow_metrics else None,
+        cpu_metrics=given.allow_metrics and given.allow_cpu_metrics,
+        gpu_metrics=given.allow_metrics and given.allow_gpu_metrics,
+        metrics_interval=given.metrics_interval_ms / 1000,
         max_input_size=given.http_max_input_size,
         http_timeouts=Timeouts(
             given.http_header_timeout_secs, given.http_body_timeout_secs, given.http_idle_timeout_secs
@@ -183,6 +186,9 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
         add(f"--allow-{name}", type=boolean, default=True)
         add(f"--{name}-port", type=int, default=port, help="0 takes any free one")
         add(f"--{name}-address", default="" if name == "metrics" else "0.0.0.0")
+    for kind in ("cpu", "gpu"):
+        add(f"--allow-{kind}-metrics", type=boolean, default=True)
+    add("--metrics-interval-ms", type=milliseconds, default=2000, help="how often CPUs and GPUs are measured")
     add("--reuse-http-port", type=boolean, default=False)
     add("--reuse-grpc-port", type=boolean, default=False)
     add("--http-max-input-size", type=int, default=64 * 1024 * 1024, help="bytes, also after decompression")
@@ -239,6 +245,13 @@ def grpc_restriction(text: str) -> Restrictions:
 def merged(restrictions: Sequence[Restrictions]) -> Restrictions:
     """What several flags say together; the last one counts where two name one group."""
     return {api: restriction for each in restrictions for api, restriction in each.items()}
+
+
+def milliseconds(text: str) -> int:
+    """A whole number of them, at least 1."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of milliseconds above 0")
+    return int(text)
 
 
 def boolean(text: str) -> bool:

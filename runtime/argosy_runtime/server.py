@@ -13,7 +13,7 @@ import uvloop
 
 from .dataplane import DataPlane
 from .errors import ServingError
-from .execution.devices import visible_gpus
+from .execution.devices import GpuDevice, visible_gpus
 from .flags import ServerOptions, parse
 from .frontends import metrics
 from .frontends.grpc import listener as grpc
@@ -22,6 +22,10 @@ from .frontends.http import app as http
 from .frontends.http.wire.listener import HttpListener
 from .quiet import Quiet
 from .repository.options import ControlMode
+from .telemetry.exposition import Family
+from .telemetry.machine.cpu import CpuReader, cpu_families
+from .telemetry.machine.gpu import Gpu, GpuReader, gpu_families
+from .telemetry.machine.sampling import MachineSampling, Reader
 
 _log = logging.getLogger("argosy.server")
 _Listener = HttpListener | GrpcListener
@@ -36,15 +40,22 @@ class Server:
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
-        gpus = {gpu.ordinal: gpu.compute_capability for gpu in visible_gpus()}
+        gpus = visible_gpus()
+        self._machine = _machine_sampling(options, gpus)
         self.dataplane = DataPlane(
-            options.repository, gpus, options.server_id, options.strict_readiness, log=options.log
+            options.repository,
+            {gpu.ordinal: gpu.compute_capability for gpu in gpus},
+            options.server_id,
+            options.strict_readiness,
+            log=options.log,
+            machine=self._machine,
         )
         self._listeners: list[_Listener] = []
         self._poll: asyncio.Task[None] | None = None
 
     async def start(self) -> dict[str, ServingError]:
         """Open the ports, then load the models; health answers meanwhile. Returns the models that failed."""
+        self._machine.start()
         await self._listen()
         failures = await self.dataplane.start()
         if self._options.repository.control_mode is ControlMode.POLL:
@@ -110,7 +121,18 @@ class Server:
         end = loop.time() + self._options.exit_timeout
         self.dataplane.stop_accepting()
         await asyncio.gather(*(listener.stop(self._options.exit_timeout) for listener in self._listeners))
+        self._machine.stop()
         await self.dataplane.close(max(0.0, end - loop.time()))
+
+
+def _machine_sampling(options: ServerOptions, gpus: Sequence[GpuDevice]) -> MachineSampling:
+    """Of what the flags allow."""
+    readers: list[tuple[Reader, list[Family]]] = []
+    if options.cpu_metrics:
+        readers.append((CpuReader(), cpu_families()))
+    if options.gpu_metrics:
+        readers.append((GpuReader([Gpu(gpu.ordinal, gpu.uuid, gpu.name) for gpu in gpus]), gpu_families()))
+    return MachineSampling(readers, options.metrics_interval)
 
 
 async def run(options: ServerOptions) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.serve.process import Serving, start
+from tests.serve.process import Serving, start, wait_until
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 
@@ -36,9 +36,11 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
         version.mkdir(parents=True)
         (version / "model.py").write_text(MODEL)
         (folder / "models" / name / "config.pbtxt").write_text(config)
-    serving: Serving = start(folder / "models", folder / "server.log")
+    serving: Serving = start(folder / "models", folder / "server.log", "--metrics-interval-ms=50")
     try:
-        yield serving.wait_until_ready().metrics().splitlines()
+        serving.wait_until_ready()
+        wait_until(lambda: "nv_cpu_utilization " in serving.metrics(), serving.log)
+        yield serving.metrics().splitlines()
     finally:
         serving.end()
 
@@ -79,6 +81,8 @@ def test_reasons_and_labels_are_those_that_are_told(lines):
         if "by `reason`" in said:
             reasons = {found[1] for line in lines if (found := re.match(rf'{name}\{{.*reason="(\w+)"', line))}
             assert reasons == set(re.findall(r"[A-Z_]{5,}", said)), name
+        elif row[2] == "none":
+            assert any(re.match(rf"{name} [\d.]+$", line) for line in lines), name
         elif row[2].startswith("`"):
             labels = set(re.findall(r"`(\w+)`", row[2]))
             samples = [line for line in lines if line.startswith(name + "{")]

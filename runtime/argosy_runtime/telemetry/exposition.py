@@ -19,7 +19,7 @@ class Sample:
 
     def lines(self, name: str) -> list[str]:
         """As the text has it."""
-        return [f"{name}{{{_labels(self.labels)}}} {_number(self.value)}"]
+        return [f"{name}{_braced(_labels(self.labels))} {_number(self.value)}"]
 
 
 @dataclass(slots=True)
@@ -42,7 +42,8 @@ class Buckets:
             lines.append(f'{before}{bound:g}"}} {total}')
         total += self.counts[-1]
         lines.append(f'{before}+Inf"}} {total}')
-        return [*lines, f"{name}_sum{{{labels}}} {_number(self.sum)}", f"{name}_count{{{labels}}} {total}"]
+        braced = _braced(labels)
+        return [*lines, f"{name}_sum{braced} {_number(self.sum)}", f"{name}_count{braced} {total}"]
 
 
 @dataclass(slots=True)
@@ -74,6 +75,10 @@ def exposition(families: Iterable[Family]) -> bytes:
         for sample in family.samples:
             lines += sample.lines(family.name)
     return ("\n".join(lines) + "\n").encode()
+
+
+def _braced(labels: str) -> str:
+    return f"{{{labels}}}" if labels else ""
 
 
 def _labels(labels: Mapping[str, str]) -> str:

@@ -1,0 +1,70 @@
+"""Triton's metrics of CPUs and memory (`nv_cpu_*`), of the whole machine, as Linux tells them in /proc."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from argosy_runtime.telemetry.exposition import Family
+
+_KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTime:
+    """What all CPUs together have spent since the machine started, in the kernel's ticks."""
+
+    busy: int
+    total: int
+
+    def utilization_since(self, before: "CpuTime") -> float | None:
+        """The share (0 to 1) of the time since `before` that was spent working; None where no time has passed."""
+        passed = self.total - before.total
+        return min(max((self.busy - before.busy) / passed, 0.0), 1.0) if passed > 0 else None
+
+
+def cpu_time(stat: str) -> CpuTime:
+    """From the text of /proc/stat. Raises ValueError."""
+    found = re.match(r"cpu +([\d ]+)", stat)
+    if found is None:
+        raise ValueError("/proc/stat does not begin with the time of all CPUs")
+    # The last two, time of guests, are part of the first two.
+    user, nice, system, idle, io_wait, *others = [int(word) for word in found[1].split()][:8]
+    busy = user + nice + system + sum(others)
+    return CpuTime(busy, busy + idle + io_wait)
+
+
+def memory(meminfo: str) -> tuple[int, int]:
+    """Total and used bytes from the text of /proc/meminfo; what can be freed at once is not used. Raises ValueError."""
+    found = dict(re.findall(r"^(MemTotal|MemAvailable): +(\d+) kB$", meminfo, re.MULTILINE))
+    if len(found) < 2:
+        raise ValueError("/proc/meminfo does not tell MemTotal and MemAvailable")
+    total, available = int(found["MemTotal"]) * _KIB, int(found["MemAvailable"]) * _KIB
+    return total, total - available
+
+
+class CpuReader:
+    """Reads them; utilization is since the last reading, and is there from the second one on."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+        self._before: CpuTime | None = None
+
+    def read(self) -> list[Family]:
+        """The families now. Raises OSError and ValueError where the system does not tell."""
+        now = cpu_time((self._proc / "stat").read_text())
+        utilization = None if self._before is None else now.utilization_since(self._before)
+        self._before = now
+        return cpu_families(utilization, *memory((self._proc / "meminfo").read_text()))
+
+
+def cpu_families(utilization: float | None = None, total: int | None = None, used: int | None = None) -> list[Family]:
+    """The families with what is known."""
+    families = [
+        Family("nv_cpu_utilization", "CPU utilization rate [0.0 - 1.0]", "gauge"),
+        Family("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", "gauge"),
+        Family("nv_cpu_memory_used_bytes", "CPU used memory (RAM), in bytes", "gauge"),
+    ]
+    for family, value in zip(families, (utilization, total, used), strict=True):
+        if value is not None:
+            family.add({}, value)
+    return families
