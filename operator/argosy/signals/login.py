@@ -1,0 +1,34 @@
+"""What a Prometheus is asked with, from the Secret that the pool names. Pure."""
+
+import base64
+from binascii import Error
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+KEYS = ("token", "username", "password")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A token, or a username and a password, or nothing. `trouble`: why it is not known, and the way out."""
+
+    token: str = field(default="", repr=False)
+    username: str = ""
+    password: str = field(default="", repr=False)
+    trouble: str = ""
+
+
+def login_of(name: str, secret: Mapping[str, Any]) -> Login:
+    """What the Secret of this name (`namespace/name`) holds; `secret` is its body."""
+    data = secret.get("data") or {}
+    try:
+        found = {key: base64.b64decode(data[key], validate=True).decode().strip() for key in KEYS if data.get(key)}
+    except (Error, ValueError, TypeError) as error:
+        return Login(trouble=f"Secret {name} cannot be read: {error}")
+    if "token" in found:
+        return Login(token=found["token"])
+    if "username" in found and "password" in found:
+        return Login(username=found["username"], password=found["password"])
+    there = ", ".join(sorted(data)) or "nothing"
+    return Login(trouble=f"Secret {name} has neither token nor username and password, but {there}")

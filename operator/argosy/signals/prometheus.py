@@ -1,0 +1,182 @@
+"""Prometheus, asked for what it scraped from a pool's servers.
+
+It is asked for the samples themselves, not for rates: so the arithmetic is the same as for servers that are scraped
+directly (`fleet/signals`), each sample crosses the wire once, and an operator that starts knows the last minutes.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from argosy.fleet.signals.gathering import is_fresh, pool_signals
+from argosy.fleet.signals.series import Exposed
+from argosy.fleet.signals.signals import PoolSignals
+from argosy.fleet.signals.targets import PoolTargets
+from argosy.fleet.signals.windows import GAP_S, ServerWindow
+
+from .connection import PrometheusConnection, PrometheusError
+from .login import Login
+from .promql import ANY_QUERY, AnswerError, batches, filled_in, newest_query, only_value, readings, series_query
+from .threads import in_thread
+
+TIMEOUT_S = 5
+"""For the answer to one question."""
+ALL_S = 15.0
+"""For all of one reading."""
+FIRST_S = GAP_S
+"""How far back the first question reaches."""
+LATE_S = 30.0
+"""How much later than its own time a sample may be there to be asked for."""
+PODS_AT_ONCE = 40
+"""A question is part of a URL, which may not become long."""
+
+QueryKey = tuple[str, str]
+
+
+class Ask(Protocol):
+    """One question: PrometheusConnection's `ask`."""
+
+    def __call__(self, query: str) -> object:
+        """The answer's result. Raises PrometheusError."""
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What was answered, Pod by Pod and query by query; `trouble` is why not all of it."""
+
+    exposed: dict[str, list[Exposed]] = field(default_factory=dict)
+    values: dict[QueryKey, float] = field(default_factory=dict)
+    wrong: dict[QueryKey, str] = field(default_factory=dict)
+    trouble: str = ""
+
+
+class PrometheusSource:
+    """One pool's servers, as a Prometheus knows them. Its clock is that of its samples: seconds since 1970."""
+
+    def __init__(self, url: str, login: Login | None = None, timeout_s: int = TIMEOUT_S, all_s: float = ALL_S) -> None:
+        self._url, self._login, self._all_s = url, login or Login(), all_s
+        self._connection = PrometheusConnection(url, self._login, timeout_s)
+        self._windows: dict[str, ServerWindow] = {}
+        self._asked: datetime | None = None
+        self._running: asyncio.Future[_Answers] | None = None
+
+    async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
+        """See `SignalSource`."""
+        answers = await self._answers(pool, now)
+        servers = {target.pod: target.server for target in pool.targets}
+        kept = {server: self._windows[server] for server in servers.values() if server in self._windows}
+        self._windows = _with(kept, {servers[pod]: each for pod, each in answers.exposed.items() if pod in servers})
+        clock = now.timestamp()
+        known = pool_signals(pool, self._windows, clock, now, f"Prometheus {self._url}")
+        trouble = answers.trouble or _unmeasured(pool, self._windows, clock)
+        unasked = {(query.member, query.name): trouble for query in pool.queries}
+        wrong = {key: why for key, why in {**unasked, **answers.wrong}.items() if key not in answers.values}
+        return replace(known, queries=answers.values, query_troubles=wrong, trouble=trouble)
+
+    async def close(self) -> None:
+        """See `SignalSource`."""
+        self._connection.close()
+
+    async def _answers(self, pool: PoolTargets, now: datetime) -> _Answers:
+        """Those that come in time; a question that is under way is not asked a second time."""
+        if self._login.trouble:
+            return _Answers(trouble=self._login.trouble)
+        if self._running is None or self._running.done():
+            span = FIRST_S if self._asked is None else (now - self._asked).total_seconds() + LATE_S
+            reach = min(FIRST_S, max(LATE_S, span))
+            self._running = in_thread(lambda: _asked(self._connection.ask, pool, reach))
+        done, _ = await asyncio.wait({self._running}, timeout=self._all_s)
+        if not done:
+            return _Answers(trouble=f"{self._url} has not answered all questions within {self._all_s:g} s")
+        answers, self._running = self._running.result(), None
+        if not answers.trouble:
+            self._asked = now
+        return answers
+
+
+def _asked(ask: Ask, pool: PoolTargets, reach_s: float) -> _Answers:
+    """All questions, one after the other, until none is answered any more."""
+    answers = _Answers()
+    namespace = pool.pool.namespace
+    pods = sorted(target.pod for target in pool.targets if target.pod)
+    try:
+        for some in batches(pods, PODS_AT_ONCE):
+            answers.exposed |= readings(_series(ask(series_query(namespace, some, reach_s))))
+        if pods and not answers.exposed:
+            answers.trouble = _why_nothing(ask, namespace)
+        _ask_queries(ask, pool, answers)
+    except (PrometheusError, AnswerError) as error:
+        answers.trouble = str(error)
+    return answers
+
+
+def _series(answer: object) -> Sequence[Mapping[str, object]]:
+    if not isinstance(answer, list):
+        raise AnswerError("what it answers is no range of samples")
+    return answer
+
+
+def _ask_queries(ask: Ask, pool: PoolTargets, answers: _Answers) -> None:
+    """Each text once, however many members name it."""
+    told: dict[str, float | str] = {}
+    for query in pool.queries:
+        text = filled_in(query, pool)
+        if text not in told:
+            told[text] = _value(ask, text)
+        found = told[text]
+        if isinstance(found, str):
+            answers.wrong[query.member, query.name] = found
+        else:
+            answers.values[query.member, query.name] = found
+
+
+def _value(ask: Ask, text: str) -> float | str:
+    """The query's value, or why it has none. Raises PrometheusError where no other would be answered either."""
+    try:
+        return only_value(ask(text))
+    except AnswerError as error:
+        return str(error)
+    except PrometheusError as error:
+        if not error.reachable:
+            raise
+        return str(error)
+
+
+def _why_nothing(ask: Ask, namespace: str) -> str:
+    """It has nothing of the pool's Pods: whether it scrapes other things, or did so before."""
+    missing = f"it has nothing of the pool's Pods (labels namespace={namespace!r} and pod) in the last minutes"
+    try:
+        newest = only_value(ask(newest_query(namespace)))
+    except AnswerError:
+        newest = 0.0
+    if newest:
+        return f"{missing}; the newest of the namespace is of {datetime.fromtimestamp(newest, UTC):%H:%M:%S} UTC"
+    try:
+        models = int(only_value(ask(ANY_QUERY)))
+    except AnswerError:
+        return f"{missing}, nor of any other server: let it scrape their port 8002, as a PodMonitor does"
+    return f"{missing}, but of {models} models with other labels; let it set namespace and pod, as a PodMonitor does"
+
+
+def _with(windows: Mapping[str, ServerWindow], exposed: Mapping[str, Sequence[Exposed]]) -> dict[str, ServerWindow]:
+    """With the readings, oldest first; of the clock of Prometheus, which may have been set back, the newest counts."""
+    found = dict(windows)
+    for server, readings_ in exposed.items():
+        for reading in readings_:
+            before = found.get(server)
+            found[server] = ServerWindow(reading) if before is None else before.after(reading)
+    return found
+
+
+def _unmeasured(pool: PoolTargets, windows: Mapping[str, ServerWindow], clock: float) -> str:
+    missing = [t for t in pool.targets if t.server not in windows or not is_fresh(windows[t.server], clock)]
+    if not missing:
+        return ""
+    first = missing[0]
+    if first.server not in windows:
+        return f"{len(missing)} of {len(pool.targets)} servers are not known to it, {first.server} (Pod {first.pod})"
+    age = clock - windows[first.server].latest.at
+    said = f"{age:.0f} s old" if age > 0 else f"{-age:.0f} s in the future; do the clocks agree?"
+    return f"of {len(missing)} of {len(pool.targets)} servers the newest values are {said} ({first.server})"

@@ -1,0 +1,94 @@
+"""What Prometheus is asked, and what its answers mean. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from argosy.fleet.signals.metricnames import SAMPLE_NAMES
+from argosy.fleet.signals.samples import Sample, exposed
+from argosy.fleet.signals.series import Exposed
+from argosy.fleet.signals.targets import PoolTargets, Query
+
+_VARIABLE = re.compile(r"\$\(([^)]*)\)")
+_NAMES = "|".join(sorted(SAMPLE_NAMES))
+_TARGET_LABELS = ("job", "instance", "container", "endpoint")
+
+
+class AnswerError(Exception):
+    """What Prometheus answered is no answer to what it was asked; the message says what it is."""
+
+
+def series_query(namespace: str, pods: Iterable[str], span_s: float) -> str:
+    """All samples of these Pods' servers in the last `span_s` seconds, each at the time that it was scraped."""
+    named = "|".join(re.escape(pod).replace("\\", "\\\\") for pod in pods)
+    return f'{{__name__=~"{_NAMES}",namespace="{namespace}",pod=~"{named}"}}[{max(1, round(span_s))}s]'
+
+
+def newest_query(namespace: str) -> str:
+    """When the newest sample of any server in the namespace was scraped, within two hours."""
+    return f'max(max_over_time(timestamp(nv_inference_request_success{{namespace="{namespace}"}})[2h:1m]))'
+
+
+ANY_QUERY = "count(nv_inference_request_success)"
+"""How many models' servers are scraped at all."""
+
+
+def filled_in(query: Query, pool: PoolTargets) -> str:
+    """A query with its variables; `$(model)` is the name that servers' metrics have."""
+    values = {
+        "namespace": pool.pool.namespace,
+        "pool": pool.pool.name,
+        "model": pool.served_names.get(query.member, query.member),
+    }
+    return _VARIABLE.sub(lambda match: values.get(match[1], match[0]), query.text)
+
+
+def readings(answer: Sequence[Mapping[str, Any]]) -> dict[str, list[Exposed]]:
+    """What Pods exposed at each time, oldest first. Raises AnswerError.
+
+    All samples of one scrape have its time, by which they come together again. Where two jobs scrape one Pod, the one
+    that reads more of it is taken.
+    """
+    found: dict[str, dict[tuple[str, ...], dict[float, list[Sample]]]] = {}
+    try:
+        for series in answer:
+            labels, values = series["metric"], series["values"]
+            target = tuple(labels.get(each, "") for each in _TARGET_LABELS)
+            scrapes = found.setdefault(labels["pod"], {}).setdefault(target, {})
+            name = labels["__name__"]
+            for at, value in values:
+                scrapes.setdefault(float(at), []).append(Sample(name, labels, float(value)))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise AnswerError(f"what it answers is no range of samples ({type(error).__name__}: {error})") from error
+    return {pod: [exposed(of, at) for at, of in sorted(_fullest(targets).items())] for pod, targets in found.items()}
+
+
+def _fullest(targets: Mapping[tuple[str, ...], dict[float, list[Sample]]]) -> dict[float, list[Sample]]:
+    return max(targets.values(), key=lambda scrapes: max(map(len, scrapes.values())))
+
+
+def only_value(answer: Any) -> float:
+    """The one value of a scalar, or of a vector with one element. Raises AnswerError, which says what else it is."""
+    try:
+        values = [answer] if _is_pair(answer) else [each["value"] for each in answer]
+        numbers = [float(value) for _, value in values]
+    except (KeyError, TypeError, ValueError) as error:
+        raise AnswerError("it answers no number; ask for a scalar or an instant vector") from error
+    if not numbers:
+        raise AnswerError("nothing has such a metric now: the answer is empty")
+    if len(numbers) > 1:
+        raise AnswerError(f"it answers {len(numbers)} values where one is needed; aggregate them, as sum(...) does")
+    if not isfinite(numbers[0]):
+        raise AnswerError(f"its value is {numbers[0]}")
+    return numbers[0]
+
+
+def _is_pair(answer: Any) -> bool:
+    return isinstance(answer, list) and len(answer) == 2 and isinstance(answer[0], int | float)
+
+
+def batches(pods: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    """So many at a time."""
+    for start in range(0, len(pods), size):
+        yield pods[start : start + size]

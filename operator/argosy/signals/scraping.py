@@ -1,0 +1,116 @@
+"""Servers asked directly, for pools that name no Prometheus."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+import httpx
+
+from argosy.fleet.signals.gathering import pool_signals
+from argosy.fleet.signals.samples import exposed
+from argosy.fleet.signals.series import Exposed
+from argosy.fleet.signals.signals import PoolSignals
+from argosy.fleet.signals.targets import PoolTargets, Target
+from argosy.fleet.signals.windows import ServerWindow
+
+from .exposition import ExpositionError, samples
+
+TIMEOUT_S = 3.0
+MOST_BYTES = 64 << 20
+"""More than any server of ours exposes: a thousand models are about 10 MB."""
+AT_ONCE = 16
+_SMALL = 64 << 10
+"""What is parsed at once; more of it in a thread."""
+NO_PROMETHEUS = "the pool names no Prometheus that could be asked; set spec.monitoring.prometheus of the pool"
+
+
+class ScrapeError(Exception):
+    """A server could not be measured; the message says why."""
+
+
+class Scraper:
+    """Scrapes one pool's servers, all at once. `clock`: a steady one, in seconds, which no change of the date moves."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        timeout_s: float = TIMEOUT_S,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._clock, self._timeout_s = clock, timeout_s
+        # Servers are reached by their own addresses, never by a proxy.
+        self._client = httpx.AsyncClient(
+            timeout=timeout_s, transport=transport, trust_env=False, limits=httpx.Limits(max_connections=AT_ONCE)
+        )
+        self._windows: dict[str, ServerWindow] = {}
+
+    async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
+        """See `SignalSource`."""
+        places = asyncio.Semaphore(AT_ONCE)
+        found = await asyncio.gather(*(self._measured(target, places) for target in pool.targets))
+        self._windows = {
+            target.server: window
+            for target, result in zip(pool.targets, found, strict=True)
+            if (window := self._window(target, result)) is not None
+        }
+        troubles = {
+            target.server: result for target, result in zip(pool.targets, found, strict=True) if isinstance(result, str)
+        }
+        known = pool_signals(pool, self._windows, self._clock(), now, "the servers' own metrics")
+        unanswerable = {(query.member, query.name): NO_PROMETHEUS for query in pool.queries}
+        return replace(known, trouble=_summary(troubles, len(pool.targets)), query_troubles=unanswerable)
+
+    async def close(self) -> None:
+        """See `SignalSource`."""
+        await self._client.aclose()
+
+    def _window(self, target: Target, result: Exposed | str) -> ServerWindow | None:
+        before = self._windows.get(target.server)
+        if isinstance(result, str):
+            return before
+        return ServerWindow(result) if before is None else before.after(result)
+
+    async def _measured(self, target: Target, places: asyncio.Semaphore) -> Exposed | str:
+        """What a server exposes, or why that is not known."""
+        if not target.url:
+            return "it has no address yet"
+        try:
+            async with places, asyncio.timeout(self._timeout_s):
+                at = self._clock()
+                text = await self._text(target.url)
+                return await _parsed(text, at)
+        except TimeoutError:
+            return f"no answer from {target.url} within {self._timeout_s:g} s"
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return f"{target.url}: {error or type(error).__name__}"
+        except (ScrapeError, ExpositionError) as error:
+            return f"{target.url}: {error}"
+
+    async def _text(self, url: str) -> str:
+        parts: list[bytes] = []
+        size = 0
+        async with self._client.stream("GET", url) as response:
+            if response.status_code != httpx.codes.OK:
+                raise ScrapeError(f"answers {response.status_code} {response.reason_phrase}")
+            async for part in response.aiter_bytes():
+                size += len(part)
+                if size > MOST_BYTES:
+                    raise ScrapeError(f"answers more than {MOST_BYTES >> 20} MiB")
+                parts.append(part)
+        return b"".join(parts).decode(errors="replace")
+
+
+async def _parsed(text: str, at: float) -> Exposed:
+    def parse() -> Exposed:
+        return exposed(samples(text), at)
+
+    return parse() if len(text) < _SMALL else await asyncio.to_thread(parse)
+
+
+def _summary(troubles: dict[str, str], servers: int) -> str:
+    if not troubles:
+        return ""
+    server, why = min(troubles.items())
+    return f"{len(troubles)} of {servers} servers cannot be measured; {server}: {why}"

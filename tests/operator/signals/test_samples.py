@@ -1,0 +1,107 @@
+"""A server's text to what it exposed: which names are read, and what is left out."""
+
+from math import inf
+
+import pytest
+
+from argosy.fleet.signals.samples import exposed
+from argosy.fleet.signals.series import Counted, Exposed, Gauged, GpuSeries, Spread
+from argosy.signals.exposition import ExpositionError, samples
+
+HISTOGRAM = """
+argosy_request_duration_seconds_bucket{model="m",version="1",le="0.1"} 4
+argosy_request_duration_seconds_bucket{model="m",version="1",le="1"} %s
+argosy_request_duration_seconds_bucket{model="m",version="1",le="+Inf"} 6
+argosy_request_duration_seconds_sum{model="m",version="1"} 2.5
+argosy_request_duration_seconds_count{model="m",version="1"} 6
+"""
+
+
+def read(text: str) -> Exposed:
+    return exposed(samples(text), 0.0)
+
+
+def test_tritons_counters_are_read_in_seconds() -> None:
+    found = read(
+        "# HELP nv_inference_queue_duration_us Cumulative\n"
+        "# TYPE nv_inference_queue_duration_us counter\n"
+        'nv_inference_queue_duration_us{model="m",version="1"} 2500000\n'
+        'nv_inference_request_failure{model="m",reason="REJECTED",version="1"} 3\n'
+        'nv_inference_request_failure{model="m",reason="OTHER",version="1"} 0\n'
+        'nv_something_else{model="m",version="1"} 7\n'
+    ).models["m", 1]
+    assert found.counted == {Counted.QUEUE_S: 2.5, Counted.REJECTED: 3.0, Counted.OTHER_FAILED: 0.0}
+
+
+def test_a_histogram_is_read_as_a_whole() -> None:
+    histogram = read(HISTOGRAM % 5).models["m", 1].spread[Spread.LATENCY]
+    assert (histogram.bounds, histogram.counts, histogram.total_s) == ((0.1, 1.0, inf), (4, 5, 6), 2.5)
+
+
+@pytest.mark.parametrize("count", [3, 7, "NaN", -1])
+def test_a_histogram_that_cannot_be_so_is_left_out(count: object) -> None:
+    assert read(HISTOGRAM % count).models["m", 1].spread == {}
+
+
+def test_vllm_is_read_by_its_own_names_and_by_older_ones() -> None:
+    old = read('vllm:gpu_cache_usage_perc{model_name="m"} 0.25\nvllm:num_requests_waiting{model_name="m"} 3\n')
+    assert old.models["m", 1].gauged == {Gauged.KV_CACHE: 0.25, Gauged.ENGINE_WAITING: 3.0}
+    new = read(
+        'vllm:kv_cache_usage_perc{model_name="m",engine="0"} 0.5\nvllm:gpu_cache_usage_perc{model_name="m"} 0.1\n'
+    )
+    assert new.models["m", 1].gauged == {Gauged.KV_CACHE: 0.5}
+
+
+def test_of_several_engines_requests_are_added_and_the_fullest_cache_counts() -> None:
+    found = read(
+        'vllm:num_requests_running{model="m",version="2",engine="0"} 3\n'
+        'vllm:num_requests_running{model="m",version="2",engine="1"} 4\n'
+        'vllm:kv_cache_usage_perc{model="m",version="2",engine="0"} 0.3\n'
+        'vllm:kv_cache_usage_perc{model="m",version="2",engine="1"} 0.9\n'
+    )
+    assert found.models["m", 2].gauged == {Gauged.ENGINE_RUNNING: 7.0, Gauged.KV_CACHE: 0.9}
+
+
+def test_tensorrt_llm_is_read_by_tritons_names() -> None:
+    found = read(
+        'nv_trt_llm_request_metrics{model="m",request_type="waiting",version="1"} 2\n'
+        'nv_trt_llm_request_metrics{model="m",request_type="active",version="1"} 5\n'
+        'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="fraction",model="m",version="1"} 0.75\n'
+        'nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type="used",model="m",version="1"} 900\n'
+    )
+    assert found.models["m", 1].gauged == {
+        Gauged.ENGINE_WAITING: 2.0,
+        Gauged.ENGINE_RUNNING: 5.0,
+        Gauged.KV_CACHE: 0.75,
+    }
+
+
+@pytest.mark.parametrize(
+    ("used", "utilization", "known"), [(10, 0.5, (0.5, 10)), (200, 1.5, (None, None)), (-1, 0, (0, None))]
+)
+def test_gpus_are_read_where_it_can_be_so(
+    used: int, utilization: float, known: tuple[float | None, int | None]
+) -> None:
+    found = read(
+        f'nv_gpu_utilization{{gpu_uuid="GPU-1"}} {utilization}\n'
+        f'nv_gpu_memory_used_bytes{{gpu_uuid="GPU-1"}} {used}\n'
+        'nv_gpu_memory_total_bytes{gpu_uuid="GPU-1"} 100\n'
+    )
+    assert found.gpus == {"GPU-1": GpuSeries(*known, 100)}
+
+
+@pytest.mark.parametrize("version", ["x", "-1", ""])
+def test_a_version_that_is_none_is_passed_over(version: str) -> None:
+    assert read(f'nv_inference_request_success{{model="m",version="{version}"}} 1').models == {}
+
+
+@pytest.mark.parametrize(
+    "line", ['nv_inference_count{model="m" 1', "nv_inference_count{} x", 'nv_inference_count{model="m"}']
+)
+def test_a_text_that_is_none_is_refused(line: str) -> None:
+    with pytest.raises(ExpositionError):
+        read(line)
+
+
+def test_a_page_that_is_something_else_has_nothing() -> None:
+    assert read("<html><body>welcome</body></html>") == Exposed(0.0)

@@ -1,0 +1,111 @@
+"""The real Prometheus, Debian's, scraping what a test names. It listens on 127.0.0.1, by default on a free port."""
+
+import http.client
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlencode
+
+import yaml
+from e2e.cluster import packages
+from e2e.cluster.state import free_ports
+from e2e.cluster.waiting import wait_for
+
+PACKAGE = packages.Package("prometheus", "prometheus")
+WEB_CONFIG = "web.yml"
+
+
+def install() -> str:
+    """Where the program is, promtool beside it; ClusterUnavailableError where it cannot be had."""
+    packages.ensure([PACKAGE])
+    return str(shutil.which(PACKAGE.program))
+
+
+@dataclass(frozen=True, slots=True)
+class Scraped:
+    """Addresses (`host:port`), and the labels that their samples get."""
+
+    addresses: Sequence[str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Prometheus:
+    """A Prometheus whose targets may be changed while it runs. `folder` holds its files, `port` stays its own."""
+
+    folder: Path
+    interval_s: float = 1.0
+    web: Mapping[str, object] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    port: int = field(default_factory=lambda: free_ports(1)[0])
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def scrape(self, targets: Sequence[Scraped]) -> None:
+        """From now on scrape just these; it is noticed within a second or so."""
+        groups = [{"targets": list(each.addresses), "labels": dict(each.labels)} for each in targets]
+        beside = self.folder / "targets.new"
+        beside.write_text(json.dumps(groups))
+        beside.rename(self.folder / "targets.json")
+
+    def start(self) -> None:
+        """Until it is ready. Its data are kept over a `stop`."""
+        program = install()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not (self.folder / "targets.json").exists():
+            self.scrape([])
+        every = f"{round(self.interval_s * 1000)}ms"
+        found = {"job_name": "servers", "file_sd_configs": [{"files": [str(self.folder / "targets.json")]}]}
+        config = {"global": {"scrape_interval": every, "scrape_timeout": every}, "scrape_configs": [found]}
+        (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
+        (self.folder / WEB_CONFIG).write_text(yaml.safe_dump(dict(self.web or {})))
+        with (self.folder / "prometheus.log").open("ab") as log:
+            self.process = subprocess.Popen([program, *self._flags()], stdout=log, stderr=log)
+        wait_for("Prometheus to be ready", self._ready, timeout_s=60)
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it."""
+        if self.process is not None:
+            (self.process.kill if kill else self.process.terminate)()
+            self.process.wait(30)
+            self.process = None
+
+    def value(self, query: str) -> float | None:
+        """The first value that a query answers now; None where it answers none."""
+        status, body = self._get(f"/api/v1/query?{urlencode({'query': query})}")
+        if status != 200:
+            raise RuntimeError(f"{query}: {status} {body!r}")
+        result = json.loads(body)["data"]["result"]
+        return float(result[0]["value"][1]) if result else None
+
+    def _flags(self) -> list[str]:
+        return [
+            f"--config.file={self.folder / 'prometheus.yml'}",
+            f"--web.config.file={self.folder / WEB_CONFIG}",
+            f"--storage.tsdb.path={self.folder / 'data'}",
+            f"--web.listen-address=127.0.0.1:{self.port}",
+        ]
+
+    def _ready(self) -> bool:
+        if self.process is not None and self.process.poll() is not None:
+            log = (self.folder / "prometheus.log").read_text(errors="replace")
+            raise RuntimeError(f"Prometheus ended with {self.process.returncode}:\n{log[-2000:]}")
+        try:
+            return self._get("/-/ready")[0] == 200
+        except OSError:
+            return False
+
+    def _get(self, path: str) -> tuple[int, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path, headers=dict(self.headers))
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
