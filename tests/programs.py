@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from e2e.cluster import ClusterError, ClusterUnavailableError, binaries, images, node, packages
 from e2e.cluster.policy import Machine, Verdict, verdict
-from tests.peers import perf_analyzer, s3, tensorrt_lean, triton
+from tests.peers import perf_analyzer, prometheus, s3, tensorrt_lean, triton
 from tests.peers.cache import PeerUnavailableError
 
 
@@ -35,6 +35,7 @@ def _all() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "curl", lambda: packages.ensure([packages.CURL])
     yield "Helm's library", lambda: importlib.import_module("helm_sdkpy")
     yield "S3 server", s3.install
+    yield "Prometheus", prometheus.install
     yield "tritonserver", triton.install
     yield "perf_analyzer", perf_analyzer.install
     for release in tensorrt_lean.RELEASES:

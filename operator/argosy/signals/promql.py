@@ -27,7 +27,8 @@ def series_query(namespace: str, pods: Iterable[str], span_s: float) -> str:
 
 def newest_query(namespace: str) -> str:
     """When the newest sample of any server in the namespace was scraped, within two hours."""
-    return f'max(max_over_time(timestamp(nv_inference_request_success{{namespace="{namespace}"}})[2h:1m]))'
+    times = f'timestamp(nv_inference_request_success{{namespace="{namespace}"}})'
+    return f"max({times}) or max(max_over_time({times}[2h:1m]))"
 
 
 ANY_QUERY = "count(nv_inference_request_success)"

@@ -18,12 +18,13 @@ class Source:
     labels: tuple[tuple[str, str], ...] = ()
 
 
-_FAILURE = "nv_inference_request_failure"
+_FAILURES = ("argosy_request_failures_total", "nv_inference_request_failure")
+"""Ours has reasons of its own, where Triton's says OTHER."""
 _US, _MS = 1e-6, 1e-3
 
 
 def _failed(reason: str) -> tuple[Source, ...]:
-    return (Source(_FAILURE, labels=(("reason", reason),)),)
+    return tuple(Source(name, labels=(("reason", reason),)) for name in _FAILURES)
 
 
 COUNTERS: Mapping[Counted, tuple[Source, ...]] = {
@@ -35,6 +36,7 @@ COUNTERS: Mapping[Counted, tuple[Source, ...]] = {
     Counted.OUTPUT_S: (Source("nv_inference_compute_output_duration_us", _US),),
     Counted.ROWS: (Source("nv_inference_count"),),
     Counted.EXECUTIONS: (Source("nv_inference_exec_count"),),
+    Counted.EXECUTING_S: (Source("argosy_execution_seconds_total"),),
     Counted.BUSY_S: (Source("argosy_instance_busy_seconds_total"),),
     Counted.CACHE_HITS: (Source("nv_cache_num_hits_per_model"),),
     Counted.CACHE_MISSES: (Source("nv_cache_num_misses_per_model"),),

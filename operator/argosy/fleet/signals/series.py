@@ -19,6 +19,7 @@ class Counted(StrEnum):
     OUTPUT_S = "time of copying outputs, once for each request"
     ROWS = "rows executed"
     EXECUTIONS = "executions"
+    EXECUTING_S = "time of executions, once for each"
     BUSY_S = "time that instances spent executing"
     CACHE_HITS = "requests that the response cache answered"
     CACHE_MISSES = "requests that it did not"

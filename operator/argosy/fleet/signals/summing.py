@@ -71,7 +71,7 @@ def signals_of(parts: Sequence[Part], now: datetime, unmeasured: Collection[str]
         latency=_distribution(parts, Spread.LATENCY, Counted.REQUEST_S, _LATENCIES),
         queue=_distribution(parts, Spread.QUEUE, Counted.QUEUE_S, _QUEUES),
         compute=compute,
-        execution=_or(_ratio(parts, (Counted.BUSY_S,), Counted.EXECUTIONS), compute),
+        execution=_or(_ratio(parts, (Counted.EXECUTING_S,), Counted.EXECUTIONS), compute),
         batch=_ratio(parts, (Counted.ROWS,), Counted.EXECUTIONS),
         max_batch=None if max_batch is None else int(max_batch),
         instances=instances,
