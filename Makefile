@@ -48,6 +48,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/argosy crds --check
+	$(BIN)/argosy monitoring --check
 
 # Before the tests, whose clocks a download or a build of minutes would run out.
 programs: setup

@@ -1,5 +1,6 @@
 """The operator's own small HTTP server: /healthz, /readyz, /metrics."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 
 from aiohttp import web
@@ -48,4 +49,4 @@ class Health:
         return web.Response(text="\n".join(lines) + "\n", status=503 if trouble else 200)
 
     async def _text(self, _: web.Request) -> web.Response:
-        return web.Response(body=self._metrics.text(), headers={"Content-Type": PLAIN})
+        return web.Response(body=await asyncio.to_thread(self._metrics.text), headers={"Content-Type": PLAIN})

@@ -1,6 +1,10 @@
 """What the operator measures of itself, as Prometheus reads it."""
 
+from collections.abc import Callable, Iterable
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+
+from argosy.controller.status_metrics import Member, StatusMetrics
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -42,6 +46,10 @@ class Metrics:
         for result in ("done", "failed"):
             self._rounds.labels(result)
 
+    def tell_of(self, members: Callable[[], Iterable[Member]]) -> None:
+        """Tell also what these models' and ensembles' statuses say; see `StatusMetrics`."""
+        self.registry.register(StatusMetrics(members))
+
     def began(self, waited_s: float) -> None:
         """A reconcile began, this long after the first event."""
         self._waited.observe(waited_s)
@@ -62,5 +70,5 @@ class Metrics:
             self._request_seconds.labels(verb).observe(took_s)
 
     def text(self) -> bytes:
-        """All of it in Prometheus's text format."""
+        """All of it in Prometheus's text format. Of thousands of resources it takes a while: not for an event loop."""
         return generate_latest(self.registry)

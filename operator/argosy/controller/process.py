@@ -62,6 +62,7 @@ class Operator:
         self._options, self._make_feed = options, make_feed
         self._metrics = Metrics()
         self._store = Store()
+        self._metrics.tell_of(self._store.members)
         self._workqueue: Workqueue | None = None
         self._stop = asyncio.Event()
         self._cache: ClusterCache | None = None

@@ -168,6 +168,11 @@ class Store:
         entry = self._entries.get(identity)
         return entry is not None and entry.newest.metadata.uid == uid
 
+    def members(self) -> list[InferenceModel | Ensemble]:
+        """All models and ensembles that were ever valid, with the statuses that the API server has."""
+        forms = [entry.form for entry in list(self._entries.values())]  # in one go: another thread may ask
+        return [form for form in forms if form is not None and not isinstance(form, ServingPool)]
+
     @property
     def pools(self) -> frozenset[PoolKey]:
         """The keys of all pools that are declared or asked for."""

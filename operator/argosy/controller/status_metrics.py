@@ -1,0 +1,125 @@
+"""What statuses say of scaling, as Prometheus reads it: made when it asks, so that what is gone is gone. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from argosy.api import ConditionType, Ensemble, InferenceModel, Reason
+from argosy.api.status import ScalingStatus
+
+Member = InferenceModel | Ensemble
+
+LABELS = ("namespace", "pool", "kind", "name", "model")
+"""Of each model and ensemble: `model` is what clients call it, the label of the servers' own metrics."""
+_AMOUNTS: tuple[tuple[str, str, Callable[[ScalingStatus], float | None]], ...] = (
+    ("argosy_scaling_replicas", "Replicas there are to be.", lambda scaling: scaling.replicas),
+    (
+        "argosy_scaling_desired_replicas",
+        "Replicas that the load asks for, be there room and leave for them or not.",
+        lambda scaling: scaling.desired,
+    ),
+    ("argosy_scaling_instances", "Instances on each device of a replica there are to be.", lambda s: s.instances),
+    (
+        "argosy_scaling_last_change_timestamp_seconds",
+        "When replicas, instances or batching were last changed, since 1970.",
+        lambda scaling: _seconds(scaling.last_scale_time),
+    ),
+)
+
+
+class StatusMetrics(Collector):
+    """`members` gives the models and ensembles with the statuses that were last written. It may be asked on another
+    thread than theirs.
+    """
+
+    def __init__(self, members: Callable[[], Iterable[Member]]) -> None:
+        self._members = members
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """All families, also those of which nothing is to be said."""
+        members = list(self._members())
+        scaled = [(_labels(each), each.status.scaling) for each in members if each.status and each.status.scaling]
+        for name, text, amount in _AMOUNTS:
+            family = GaugeMetricFamily(name, text, labels=LABELS)
+            for labels, scaling in scaled:
+                value = amount(scaling)
+                if value is not None:
+                    family.add_metric(labels, value)
+            yield family
+        yield from _numbers(scaled)
+        yield _without_signals(members)
+        yield _bottlenecks(members)
+        yield _steps(members)
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing is asked of the members when it is registered."""
+        return iter(())
+
+
+def _numbers(scaled: Iterable[tuple[list[str], ScalingStatus]]) -> Iterator[GaugeMetricFamily]:
+    """The two numbers that decided, by what they are of."""
+    observed = GaugeMetricFamily(
+        "argosy_scaling_observed", "What decided the replicas; durations are in seconds.", labels=(*LABELS, "metric")
+    )
+    target = GaugeMetricFamily("argosy_scaling_target", "What it should be at most.", labels=(*LABELS, "metric"))
+    for labels, scaling in scaled:
+        for family, value in ((observed, scaling.observed), (target, scaling.target)):
+            if value is not None:
+                family.add_metric([*labels, scaling.metric], float(value))
+    yield observed
+    yield target
+
+
+def _without_signals(members: Iterable[Member]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "argosy_scaling_without_signals",
+        "Whether nothing fresh is known of its servers (1), so that nothing is scaled down, or enough is (0).",
+        labels=LABELS,
+    )
+    for member in members:
+        scaling = member.status.condition(ConditionType.SCALING) if member.status else None
+        if scaling is not None:
+            family.add_metric(_labels(member), float(scaling.reason == Reason.NO_SIGNALS))
+    return family
+
+
+def _bottlenecks(members: Iterable[Member]) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(
+        "argosy_bottleneck",
+        "What holds its requests up, by rule and stage, as long as it does (1).",
+        labels=(*LABELS, "bottleneck", "stage"),
+    )
+    for member in members:
+        found = member.status.bottleneck if member.status else None
+        if found is not None:
+            family.add_metric([*_labels(member), found.kind, found.stage], 1.0)
+    return family
+
+
+def _steps(members: list[Member]) -> GaugeMetricFamily:
+    """The models of each ensemble, by what clients call both: what a dashboard of an ensemble is made of."""
+    served = {(member.pool_key, member.name): member.served_name for member in members}
+    family = GaugeMetricFamily(
+        "argosy_ensemble_step", "A model that an ensemble runs.", labels=("namespace", "pool", "ensemble", "model")
+    )
+    for member in members:
+        if isinstance(member, Ensemble):
+            key = member.pool_key
+            names = dict.fromkeys(served.get((key, step.model), step.model) for step in member.spec.steps)
+            for name in names:
+                family.add_metric([key.namespace, key.name, member.served_name, name], 1.0)
+    return family
+
+
+def _labels(member: Member) -> list[str]:
+    return [member.namespace, member.pool_key.name, type(member).__name__, member.name, member.served_name]
+
+
+def _seconds(time: str | None) -> float | None:
+    """A status's time; None where another release wrote what is none."""
+    try:
+        return None if time is None else datetime.fromisoformat(time).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,3 @@
+"""Dashboards for Grafana: of the fleet, of one model, of one ensemble. Each is a table of panels; `grafana` alone knows
+how Grafana writes them.
+"""

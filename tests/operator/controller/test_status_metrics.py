@@ -1,0 +1,96 @@
+"""What statuses say of scaling, as Prometheus reads it."""
+
+from prometheus_client.parser import text_string_to_metric_families
+from tests.operator.fleet.declared import ensemble, model, pool
+
+from argosy.api import Condition, ConditionStatus, ConditionType, Ensemble, InferenceModel, Reason, Resource
+from argosy.api.status import BottleneckStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus
+from argosy.controller.metrics import Metrics
+from argosy.controller.parsed_body import ParsedBody
+from argosy.controller.store import Store
+
+WHO = {"namespace": "default", "pool": "p", "kind": "InferenceModel", "name": "bert", "model": "Bert_v2"}
+
+
+def without_signals() -> Condition:
+    return Condition(
+        type=ConditionType.SCALING,
+        status=ConditionStatus.FALSE,
+        reason=Reason.NO_SIGNALS,
+        message="Prometheus is down",
+        last_transition_time="2026-11-22T12:00:00Z",
+        observed_generation=1,
+    )
+
+
+def told(*resources: Resource) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """By name and labels, what an operator with these resources tells of scaling."""
+    store, metrics = Store(), Metrics()
+    metrics.tell_of(store.members)
+    for resource in resources:
+        store.put(ParsedBody(resource, valid=True))
+    families = text_string_to_metric_families(metrics.text().decode())
+    samples = [sample for family in families for sample in family.samples]
+    return {(each.name, tuple(sorted(each.labels.items()))): each.value for each in samples}
+
+
+def of(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    return name, tuple(sorted({**WHO, **labels}.items()))
+
+
+def bert(**status: object) -> InferenceModel:
+    declared = model("bert", modelName="Bert_v2")
+    assert isinstance(declared, InferenceModel)
+    return declared.model_copy(update={"status": InferenceModelStatus(**status)})
+
+
+def test_replicas_instances_and_what_decided_are_told_by_resource() -> None:
+    scaling = ScalingStatus(
+        replicas=2,
+        desired=4,
+        instances=3,
+        metric="latency p99",
+        observed=0.3,
+        target=0.2,
+        last_scale_time="2026-11-22T12:00:00Z",
+    )
+    found = told(pool(), bert(scaling=scaling))
+    assert found[of("argosy_scaling_replicas")] == 2
+    assert found[of("argosy_scaling_desired_replicas")] == 4
+    assert found[of("argosy_scaling_instances")] == 3
+    assert found[of("argosy_scaling_last_change_timestamp_seconds")] == 1795348800
+    assert found[of("argosy_scaling_observed", metric="latency p99")] == 0.3
+    assert found[of("argosy_scaling_target", metric="latency p99")] == 0.2
+
+
+def test_a_time_that_is_none_and_what_is_not_known_are_left_out() -> None:
+    names = {name for name, _ in told(bert(scaling=ScalingStatus(last_scale_time="yesterday")), model("new"))}
+    assert "argosy_scaling_replicas" in names
+    assert not names & {"argosy_scaling_last_change_timestamp_seconds", "argosy_scaling_observed", "argosy_bottleneck"}
+
+
+def test_bottlenecks_and_missing_signals_are_told() -> None:
+    neck = BottleneckStatus(stage="bert", kind="StarvedStage")
+    found = told(bert(bottleneck=neck, conditions=(without_signals(),)))
+    assert found[of("argosy_bottleneck", bottleneck="StarvedStage", stage="bert")] == 1
+    assert found[of("argosy_scaling_without_signals")] == 1
+
+
+def test_an_ensembles_models_are_told_by_what_clients_call_them() -> None:
+    both = ensemble("both", "bert", "other", "bert", modelName="Both")
+    assert isinstance(both, Ensemble)
+    both = both.model_copy(update={"status": EnsembleStatus()})
+    steps = {labels for name, labels in told(both, bert(), model("other")) if name == "argosy_ensemble_step"}
+    assert {dict(labels)["model"] for labels in steps} == {"Bert_v2", "other"}
+    assert {dict(labels)["ensemble"] for labels in steps} == {"Both"}
+
+
+def test_what_is_gone_is_told_no_longer() -> None:
+    store, metrics = Store(), Metrics()
+    metrics.tell_of(store.members)
+    resource = bert(scaling=ScalingStatus(replicas=1))
+    resource = resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"uid": "u"})})
+    store.put(ParsedBody(resource, valid=True))
+    assert b'name="bert"' in metrics.text()
+    store.end(resource.identity, "u")
+    assert b'name="bert"' not in metrics.text()
