@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from argosy.api.conditions import Reason
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
-from argosy.api.status import EngineStatus, InferenceModelStatus
+from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.builds.architectures import PoolNodes
 from argosy.fleet.builds.engines import EngineFacts
@@ -30,8 +31,12 @@ from argosy.fleet.migration.versions import outdated_forms, target_forms
 from argosy.fleet.nodes.readiness import next_change, standing
 from argosy.fleet.nodes.reservations import devices
 from argosy.fleet.nodes.selection import closed
-from argosy.fleet.packing.pools import pack_fleet
+from argosy.fleet.packing.priorities import RankedPlan, pack_by_priority
 from argosy.fleet.plan import FleetPlan, PoolPlan
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.forms import allocations, policies, scaled_forms
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.room import Grant, grants
 from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy.fleet.topology.deployment import Machine
 from argosy.fleet.validation.accept import Accepted, accept
@@ -46,7 +51,8 @@ class Outcome:
     """What there should be: the plan, the next step of each pool's servers, every resource's status.
 
     `facts` are what the plan was made from. `valid` is the form of each resource that is acted upon, by identity.
-    `builds` are those that each pool's models ask for. `wake` is when to ask again though nothing changes.
+    `builds` are those that each pool's models ask for. `grants`, by identity, are what the plan gave each model and
+    ensemble, and the room that it leaves. `wake` is when to ask again though nothing changes.
     """
 
     plan: FleetPlan
@@ -57,6 +63,7 @@ class Outcome:
     valid: Mapping[str, Resource] = field(default_factory=dict)
     wake: datetime | None = None
     builds: Mapping[PoolKey, tuple[PlannedBuild, ...]] = field(default_factory=dict)
+    grants: Mapping[str, Grant] = field(default_factory=dict)
 
     def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
         """The servers there should be in a pool, those that drain too."""
@@ -85,9 +92,12 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
     engine_facts = _engine_facts(snapshot, declared, nodes)
     accepted = held_back(declared, snapshot.valid, engine_facts, check_together)
     engines = pool_engines(declared, accepted, engine_facts)
-    members = _members(snapshot, accepted, engines)
+    follows = policies(accepted.valid, now)
+    allocated = allocations(follows, snapshot.decisions, _recalled(snapshot, accepted))
+    members = _members(snapshot, accepted, engines, follows, allocated)
     facts = _facts(snapshot, accepted, members, nodes)
-    plan = pack_fleet(list(facts.values()), snapshot.claimed)
+    ranked = pack_by_priority(list(facts.values()), snapshot.claimed)
+    plan, granted = ranked.plan, grants(ranked, _hoped(snapshot, ranked, members), members)
     states = {
         each.pool: _state(each, facts[each.pool], members[each.pool], snapshot.pool(each.pool), nodes)
         for each in plan.pools
@@ -100,8 +110,10 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
     builds = plan_builds(engines, _devices(snapshot, plan))
     return Outcome(
         plan=plan,
-        facts=tuple(facts.values()),
-        statuses=statuses(_situation(snapshot, accepted, states, migrations, engines, builds), now),
+        facts=ranked.facts,
+        statuses=statuses(
+            replace(_situation(snapshot, accepted, states, migrations, engines, builds), allocations=allocated), now
+        ),
         steps={
             key: rendered_servers(each, members[key], snapshot.pool(key).repositories) for key, each in steps.items()
         },
@@ -109,6 +121,7 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
         valid={each.identity: each for each in accepted.valid},
         wake=_earliest(next_change(snapshot.nodes, now), *(each.wake for each in migrations.values())),
         builds=builds,
+        grants=granted,
     )
 
 
@@ -144,14 +157,18 @@ def _servers(snapshot: FleetSnapshot) -> list[CurrentServer]:
 
 
 def _members(
-    snapshot: FleetSnapshot, accepted: Accepted, engines: Mapping[PoolKey, PoolEngines]
+    snapshot: FleetSnapshot,
+    accepted: Accepted,
+    engines: Mapping[PoolKey, PoolEngines],
+    follows: Mapping[str, Policy],
+    allocated: Mapping[str, Allocation],
 ) -> dict[PoolKey, Members]:
-    """What each valid pool is to serve."""
+    """What each valid pool is to serve, with what was decided of it."""
     broken = (*accepted.out, *snapshot.faulty)
     return {
         key: Members.of(
             key,
-            each.effective(accepted.valid),
+            scaled_forms(each.effective(accepted.valid), follows, allocated),
             broken,
             snapshot.pool(key).elsewhere,
             {**snapshot.shapes, **each.shapes},
@@ -159,6 +176,42 @@ def _members(
         )
         for key, each in engines.items()
     }
+
+
+def _recalled(snapshot: FleetSnapshot, accepted: Accepted) -> dict[str, ScalingStatus]:
+    """By identity, what statuses tell of earlier decisions."""
+    before = ((each.identity, snapshot.statuses.get(each.identity) or each.status) for each in accepted.valid)
+    members = ((name, each) for name, each in before if isinstance(each, InferenceModelStatus | EnsembleStatus))
+    return {name: each.scaling for name, each in members if each.scaling is not None}
+
+
+def _hoped(snapshot: FleetSnapshot, ranked: RankedPlan, members: Mapping[PoolKey, Members]) -> RankedPlan | None:
+    """The plan with one replica more of all that lacked the room for it; None where nothing did."""
+    short = {name for name, each in snapshot.decisions.items() if each.reason is Reason.LIMITED_BY_CAPACITY}
+    models = {
+        (key, model)
+        for key, each in members.items()
+        for member in (*each.models.values(), *each.ensembles.values())
+        if member.identity in short
+        for model in each.runs.get(member.name, (member.name,))
+    }
+    if not models:
+        return None
+    plans = {plan.pool: plan for plan in ranked.plan.pools}
+    hoping = [
+        replace(
+            each,
+            current=plans[each.pool].current,
+            groups=tuple(
+                replace(group, replicas=group.replicas + 1)
+                if any((each.pool, demand.model) in models for demand in group.demands)
+                else group
+                for group in each.groups
+            ),
+        )
+        for each in ranked.facts
+    ]
+    return pack_by_priority(hoping, snapshot.claimed)
 
 
 def _facts(
@@ -236,6 +289,7 @@ def _situation(
         engines=engines,
         builds={key: {each.name: each for each in found} for key, found in builds.items()},
         bottlenecks=snapshot.bottlenecks,
+        decisions=snapshot.decisions,
     )
 
 

@@ -11,6 +11,7 @@ from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.builds.observed import ObservedBuild
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.fleet.migration.observed import Binding
+from argosy.fleet.scaling.decision import Decision
 from argosy.fleet.status.statuses import Status
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.builds import ModelShape
@@ -49,7 +50,8 @@ class FleetSnapshot:
 
     By identity: `statuses` as they were last written, `valid` the form of each resource that was acted upon before,
     `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `bottlenecks` what is
-    told to hold requests up. `shapes` those of models whose files tell before they are served. `refusals` are what
+    told to hold requests up. `decisions` how much there is to be of what scales; without one it goes on with what its
+    status tells. `shapes` those of models whose files tell before they are served. `refusals` are what
     could not be applied last time. `claimed` are GPUs that pools which take no part here ask for. `build_image` is
     the image that builds engines where a model names none.
     """
@@ -69,6 +71,7 @@ class FleetSnapshot:
     build_image: str = ""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     bottlenecks: Mapping[str, Told] = field(default_factory=dict)
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
         """What stands of a pool's servers."""

@@ -86,6 +86,7 @@ class Footprint:
 class Demand:
     """One model to place: `replicas` copies on different servers, `instances` per device and `versions` that stay
     loaded (both already in `footprint`). `architectures` are those that there are engines for; None: it runs on any.
+    `minimum` and `priority` as in `Group`.
     """
 
     model: str
@@ -95,6 +96,8 @@ class Demand:
     instances: int = 1
     versions: int = 1
     architectures: frozenset[str] | None = None
+    minimum: int = 1
+    priority: int = 0
 
     def runs_on(self, node: Node) -> bool:
         """Whether there is an engine for the node's GPUs, or for its CPU where it runs on that."""
@@ -105,11 +108,22 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Demands that must share a server: an ensemble's models, or one model alone. `replicas` copies, apart."""
+    """Demands that must share a server: an ensemble's models, or one model alone. `replicas` copies, apart.
+
+    `minimum`: how many of them it has to have; those beyond it give way to what has none, or is of higher `priority`.
+    None: all of them.
+    """
 
     name: str
     demands: tuple[Demand, ...]
     replicas: int = 1
+    minimum: int | None = None
+    priority: int = 0
+
+    @property
+    def needed(self) -> int:
+        """The replicas that it has to have."""
+        return self.replicas if self.minimum is None else min(self.minimum, self.replicas)
 
     def runs_on(self, node: Node) -> bool:
         """Whether every model has an engine for the node, of those that need one."""

@@ -223,14 +223,9 @@ def test_every_setting_without_effect_is_named() -> None:
         statuses(
             situation(
                 [
-                    pool(
-                        storage={"engineCache": {"storageUri": "s3://b/e"}},
-                        monitoring={"prometheus": {"url": "http://x"}},
-                    ),
+                    pool(storage={"engineCache": {"storageUri": "s3://b/e"}}),
                     model(
                         engine=engine,
-                        slo={"latency": {"p99": "50ms"}},
-                        maxReplicas=3,
                         rollout={"steps": [{"traffic": "10%"}]},
                         sequence={"oldest": {"maxCandidateSequences": 4}},
                     ),
@@ -243,10 +238,6 @@ def test_every_setting_without_effect_is_named() -> None:
     assert said(status, "EngineReady") == ("False", "BuildPending")
     assert said(status, "AccuracyVerified") == ("False", "AccuracyPending")
     assert said(status, "Ready") == ("False", "Progressing")
-    assert said(status, "Scaling") == ("False", "SettingWithoutEffect")
-    assert {"spec.slo", "spec.maxReplicas"} <= {
-        word.strip(":;") for word in condition_of(status, "Scaling").message.split()
-    }
     assert said(status, "Valid") == ("True", "SettingWithoutEffect")
     assert "spec.rollout" in condition_of(status, "Valid").message
     assert "spec.sequence" in condition_of(status, "Valid").message
@@ -262,13 +253,11 @@ def test_sequence_batching_has_effect_on_nvidias_server() -> None:
 
 
 def test_an_ensembles_settings_without_effect_are_named() -> None:
-    asked = {"slo": {"latency": {"p99": "1s"}}, "rollout": {"paused": True}, "maxInflightRequests": 4}
+    asked = {"rollout": {"paused": True}, "maxInflightRequests": 4}
     said_of = {}
     for runtime in ("argosy", "triton"):
         resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, **asked)]
         status = of_ensemble(statuses(situation(resources, [report("p-0", loaded("x"), loaded("e"))]), NOON))
-        assert said(status, "Scaling") == ("False", "SettingWithoutEffect")
-        assert "spec.slo" in condition_of(status, "Scaling").message
         assert said(status, "Valid") == ("True", "SettingWithoutEffect")
         assert "spec.rollout" in condition_of(status, "Valid").message
         said_of[runtime] = "spec.maxInflightRequests" in condition_of(status, "Valid").message
@@ -277,14 +266,13 @@ def test_an_ensembles_settings_without_effect_are_named() -> None:
 
 def test_a_pools_settings_without_effect_are_named() -> None:
     settings: dict[str, Any] = {
-        "monitoring": {"prometheus": {"url": "http://x"}},
         "packing": {"consolidate": True},
         "rateLimit": {},
         "cache": {"size": "1Gi"},
     }
     status = of_pool(statuses(situation([pool(**settings)]), NOON))
     assert said(status, "Valid") == ("True", "SettingWithoutEffect")
-    for field in ("monitoring.prometheus", "packing.consolidate", "rateLimit", "cache"):
+    for field in ("packing.consolidate", "rateLimit", "cache"):
         assert f"spec.{field}: " in condition_of(status, "Valid").message
     settings["runtime"] = {"name": "triton"}
     status = of_pool(statuses(situation([pool(**settings)]), NOON))

@@ -226,7 +226,10 @@ def test_get_prints_the_crds_columns(workspace: Any, up: Start, documents: Docum
     shown = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES)}
     ).stdout.splitlines()
-    assert shown[0].split() == ["NAME", "READY", "REASON", "POOL", "FORMAT", "VERSION", "REPLICAS", "AVAILABLE", "AGE"]
+    assert shown[0].split() == [
+        *("NAME", "READY", "REASON", "POOL", "VERSION", "REPLICAS", "AVAILABLE", "INSTANCES", "SCALING", "BOTTLENECK"),
+        "AGE",
+    ]
     assert shown[1].split()[:8] == ["one", "True", "Serving", "laptop", "python", "1", "1", "1"]
 
 

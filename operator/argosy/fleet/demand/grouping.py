@@ -106,7 +106,8 @@ def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -
 def _group(demands: Sequence[Demand], users: dict[str, list[Ensemble]]) -> Group:
     ensembles = (each.name for demand in demands for each in users.get(demand.model, ()))
     name = min(ensembles, default=demands[0].model)
-    return Group(name, tuple(demands), max(demand.replicas for demand in demands))
+    minimum, priority = max(each.minimum for each in demands), max(each.priority for each in demands)
+    return Group(name, tuple(demands), max(demand.replicas for demand in demands), minimum, priority)
 
 
 def _demand(
@@ -125,11 +126,18 @@ def _demand(
         replicas=_replicas(model, users),
         instances=instances_of(model),
         versions=versions,
+        minimum=max([_needed(model), *(_needed(each) for each in users)]),
+        priority=max([model.spec.priority, *(each.spec.priority for each in users)]),
     )
 
 
 def _replicas(model: InferenceModel, users: Sequence[Ensemble]) -> int:
     return max([model.spec.fewest_replicas, *(each.spec.fewest_replicas for each in users)])
+
+
+def _needed(member: InferenceModel | Ensemble) -> int:
+    """The replicas that it has to have: of a form that was filled in, `minReplicas`."""
+    return min(member.spec.min_replicas, member.spec.fewest_replicas)
 
 
 def _find(root: dict[str, str], name: str) -> str:

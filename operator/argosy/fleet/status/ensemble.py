@@ -10,12 +10,12 @@ from argosy.fleet.status.conditions import Finding, conditions
 from argosy.fleet.status.kstatus import verdict
 from argosy.fleet.status.placed import first_places, place, placed_finding
 from argosy.fleet.status.progress import PoolProgress
-from argosy.fleet.status.scaling import scaling, scaling_status
+from argosy.fleet.status.scaling import ScaledMember, scaling, scaling_status
 from argosy.fleet.status.unsupported import unused_ensemble_settings
 
 
 def ensemble_status(
-    ensemble: Ensemble, progress: PoolProgress, before: Sequence[Condition], now: datetime
+    ensemble: Ensemble, progress: PoolProgress, before: Sequence[Condition], scaled: ScaledMember, now: datetime
 ) -> EnsembleStatus:
     """The status of a valid ensemble of a pool."""
     servers = progress.servers_with(ensemble.name)
@@ -30,7 +30,7 @@ def ensemble_status(
         _valid(ensemble, progress.pool),
         placed_finding(progress, ensemble.name, places),
         loading.finding(),
-        scaling(ensemble),
+        scaling(scaled),
     ]
     return EnsembleStatus(
         observed_generation=generation,
@@ -43,7 +43,7 @@ def ensemble_status(
         active_version=loading.active_version,
         steps=_steps(ensemble, progress, servers),
         **first_places(places),
-        scaling=scaling_status(ensemble, len(servers) + len(progress.without_place(ensemble.name))),
+        scaling=scaling_status(scaled, len(servers) + len(progress.without_place(ensemble.name)), now),
     )
 
 

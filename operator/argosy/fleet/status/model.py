@@ -14,7 +14,7 @@ from argosy.fleet.status.kstatus import verdict
 from argosy.fleet.status.loading import Loading
 from argosy.fleet.status.placed import first_places, place, placed_finding, placement_on
 from argosy.fleet.status.progress import PoolProgress
-from argosy.fleet.status.scaling import scaling, scaling_status
+from argosy.fleet.status.scaling import ScaledMember, scaling, scaling_status
 from argosy.fleet.status.topology import topology_advice, unused_traffic
 from argosy.fleet.status.unsupported import unused_model_settings
 from argosy_agent.contract.builds import ModelShape
@@ -26,7 +26,7 @@ UNMEASURED = (
 
 
 def model_status(
-    model: InferenceModel, progress: PoolProgress, before: Sequence[Condition], now: datetime
+    model: InferenceModel, progress: PoolProgress, before: Sequence[Condition], scaled: ScaledMember, now: datetime
 ) -> InferenceModelStatus:
     """The status of a valid model of a pool."""
     servers = progress.servers_with(model.name)
@@ -40,7 +40,7 @@ def model_status(
         observed_generation=model.metadata.generation,
         conditions=conditions(
             before,
-            _findings(model, progress, places, loading),
+            _findings(model, progress, places, loading, scaled),
             model.metadata.generation,
             now,
         ),
@@ -53,19 +53,23 @@ def model_status(
         **first_places(places),
         **first_engines(engine_statuses(model, progress)),
         footprint=_footprint(model, places, progress.members.shapes.get(model.name)),
-        scaling=scaling_status(model, len(servers) + len(progress.without_place(model.name))),
+        scaling=scaling_status(scaled, len(servers) + len(progress.without_place(model.name)), now),
     )
 
 
 def _findings(
-    model: InferenceModel, progress: PoolProgress, places: Sequence[PlacementStatus], loading: Loading
+    model: InferenceModel,
+    progress: PoolProgress,
+    places: Sequence[PlacementStatus],
+    loading: Loading,
+    scaled: ScaledMember,
 ) -> list[Finding]:
     parts = [
         _valid(model, progress),
         _placed(model, progress, places),
         *engine_findings(model, progress),
         loading.finding(),
-        scaling(model),
+        scaling(scaled),
     ]
     # versions that ensembles hold to are no leftovers
     rolling = "" if model.spec.version_policy else loading.rolling(progress.pinned.get(model.name, ()))

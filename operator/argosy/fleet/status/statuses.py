@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.api.status import ServingPoolStatus
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.builds.plan import PlannedBuild
@@ -15,12 +16,14 @@ from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import Refusal
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
+from argosy.fleet.scaling.decision import Allocation, Decision
 from argosy.fleet.status.bottleneck import bottleneck_status
 from argosy.fleet.status.ensemble import ensemble_status
 from argosy.fleet.status.invalid import EMPTY, invalid_status
 from argosy.fleet.status.model import model_status
 from argosy.fleet.status.pool import pool_status
 from argosy.fleet.status.progress import PoolProgress
+from argosy.fleet.status.scaling import ScaledMember
 from argosy.fleet.status.stalled import Status, deleting, failed, refused
 
 __all__ = ["Situation", "Status", "failed_status", "statuses"]
@@ -34,7 +37,8 @@ class Situation:
     `still` are served all the same. `states` maps the key of a valid pool to its plan and what stands there, `notes` to
     why a model or ensemble waits on a server; `previous` maps a resource's identity to the status written last, `urls`
     and `selectors` to what its status gives, `bottlenecks` to what is told to hold its requests up. `engines` and
-    `builds` are those of each pool, the latter by name.
+    `builds` are those of each pool, the latter by name. By identity too: `allocations` of what scales, and the
+    `decisions` that they are from.
     """
 
     resources: Sequence[Resource]
@@ -50,6 +54,8 @@ class Situation:
     engines: Mapping[PoolKey, PoolEngines] = field(default_factory=dict)
     builds: Mapping[PoolKey, Mapping[str, PlannedBuild]] = field(default_factory=dict)
     bottlenecks: Mapping[str, Told] = field(default_factory=dict)
+    allocations: Mapping[str, Allocation] = field(default_factory=dict)
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
@@ -114,11 +120,18 @@ class _Writer:
             return pool_status(resource, self._pools[resource.key], before, self._now)
         progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):
-            status: Status = model_status(resource, progress, before, self._now)
+            status: Status = model_status(resource, progress, before, self._scaled(resource), self._now)
         else:
-            status = ensemble_status(resource, progress, before, self._now)
+            status = ensemble_status(resource, progress, before, self._scaled(resource), self._now)
         told = bottleneck_status(self._situation.bottlenecks.get(resource.identity))
         return status.model_copy(update={"bottleneck": told})
+
+    def _scaled(self, member: InferenceModel | Ensemble) -> ScaledMember:
+        """What is known of how much there is to be of a member."""
+        name, known = member.identity, self._situation
+        previous = known.previous.get(name) or member.status
+        before = None if previous is None or isinstance(previous, ServingPoolStatus) else previous.scaling
+        return ScaledMember(member, known.allocations.get(name), known.decisions.get(name), before)
 
     def _addressed(self, status: Status, identity: str, previous: Status | None) -> Status:
         """The status with the URL, the gRPC address and the selector that the shell gives.

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from argosy.api import Ensemble, InferenceModel, ServingPool
 from argosy.api.servingpool import RuntimeName
 
-Member = InferenceModel | Ensemble
 _ROLLOUT = "a new version takes all traffic once it is loaded, without shadow, steps, analysis or pause"
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.sequence": (
@@ -28,18 +27,10 @@ _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
     ),
     "spec.rollout": (lambda ensemble, _: ensemble.spec.rollout is not None, _ROLLOUT),
 }
-_SCALING: Mapping[str, tuple[Callable[[Member], bool], str]] = {
-    "spec.slo": (lambda member: member.spec.slo is not None, "nothing scales"),
-    "spec.maxReplicas": (lambda member: member.spec.most_replicas > member.spec.fewest_replicas, "nothing scales"),
-}
 _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
     "spec.packing.consolidate": (
         lambda pool: pool.spec.packing.consolidate,
         "a model that serves is moved only where another would find no place",
-    ),
-    "spec.monitoring.prometheus": (
-        lambda pool: pool.spec.monitoring.prometheus is not None,
-        "nothing is measured for scaling",
     ),
     "spec.rateLimit": (
         lambda pool: pool.spec.rate_limit is not None and pool.spec.runtime.name is RuntimeName.ARGOSY,
@@ -60,11 +51,6 @@ def unused_model_settings(model: InferenceModel, pool: ServingPool) -> str:
 def unused_ensemble_settings(ensemble: Ensemble, pool: ServingPool) -> str:
     """What of the spec has no effect on this pool's servers, in words; empty if all has."""
     return "; ".join(f"{field}: {says}" for field, (given, says) in _ENSEMBLE.items() if given(ensemble, pool))
-
-
-def unused_scaling_settings(member: Member) -> str:
-    """Which scaling settings have no effect, in words; empty if none is set."""
-    return "; ".join(f"{field}: {says}" for field, (given, says) in _SCALING.items() if given(member))
 
 
 def unused_pool_settings(pool: ServingPool) -> str:

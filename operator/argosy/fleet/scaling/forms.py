@@ -1,0 +1,82 @@
+"""The forms of models and ensembles that are acted upon: what was decided is filled in where their spec is free."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+from argosy.api import InferenceModel, Resource, ServingPool
+from argosy.api.model.batching import Batching
+from argosy.api.servingpool import RuntimeName
+from argosy.api.status import ScalingStatus
+from argosy.fleet.scaling.decision import Allocation, Decision
+from argosy.fleet.scaling.from_spec import Member, policy_of, scales
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.recalled import allocation_of, bounded
+
+_US = 1e6
+
+
+def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
+    """The policy of each member that follows what is measured, by identity."""
+    every = list(resources)
+    pools = {each.key: each for each in every if isinstance(each, ServingPool)}
+    found: dict[str, Policy] = {}
+    for each in every:
+        if not isinstance(each, ServingPool) and scales(each):
+            pool = pools.get(each.pool_key)
+            windows = pool is not None and pool.spec.runtime.name is RuntimeName.ARGOSY
+            found[each.identity] = policy_of(each, now, windows)
+    return found
+
+
+def allocations(
+    policies: Mapping[str, Policy], decisions: Mapping[str, Decision], recalled: Mapping[str, ScalingStatus]
+) -> dict[str, Allocation]:
+    """What each member that scales is to have, by identity: what was decided, or else what its status told."""
+    return {
+        name: bounded(decisions[name].allocation, policy.bounds)
+        if name in decisions
+        else allocation_of(recalled.get(name), policy.bounds)
+        for name, policy in policies.items()
+    }
+
+
+def scaled_forms(
+    resources: Iterable[Resource], policies: Mapping[str, Policy], allocations: Mapping[str, Allocation]
+) -> Iterator[Resource]:
+    """The resources as they are acted upon; both mappings are by identity."""
+    for each in resources:
+        if isinstance(each, ServingPool):
+            yield each
+        else:
+            policy = policies.get(each.identity)
+            fewest = policy.bounds.min_replicas if policy else 0
+            yield scaled_form(each, allocations.get(each.identity), fewest)
+
+
+def scaled_form(member: Member, allocation: Allocation | None, fewest: int) -> Member:
+    """The member with the replicas, the instances and the batching window of the allocation where its spec leaves them
+    free, and with `fewest` replicas that it has to have. Without an allocation it has to have all that it asks for.
+    """
+    spec = member.spec
+    if spec.replicas is not None or allocation is None:
+        changes: dict[str, object] = {"min_replicas": spec.fewest_replicas}
+    else:
+        serving = min(1, allocation.replicas)  # what serves has one replica that gives way to nobody
+        changes = {"replicas": allocation.replicas, "min_replicas": min(max(fewest, serving), allocation.replicas)}
+    if isinstance(member, InferenceModel) and allocation is not None:
+        changes |= _model_changes(member, allocation)
+    return member.model_copy(update={"spec": spec.model_copy(update=changes)})
+
+
+def _model_changes(model: InferenceModel, allocation: Allocation) -> dict[str, object]:
+    spec = model.spec
+    changes: dict[str, object] = {}
+    if spec.instances is None and not spec.instance_groups and allocation.instances > 1:
+        changes["instances"] = allocation.instances
+    if spec.batching is not None and allocation.window_s is not None:
+        changes["batching"] = _with_window(spec.batching, allocation.window_s)
+    return changes
+
+
+def _with_window(batching: Batching, window_s: float) -> Batching:
+    return batching.model_copy(update={"max_queue_delay_microseconds": round(window_s * _US)})

@@ -1,0 +1,197 @@
+"""Decisions in a round: what they fill in, what the plan grants of them, who gets the last GPU, what statuses tell."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from argosy.api import ConditionType, Reason, Resource, parse_body
+from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
+from argosy.api.values.identity import PoolKey
+from argosy.fleet.facts import Gpu, Node
+from argosy.fleet.scaling.decision import Allocation, Decision, Scaled
+from argosy.reconcile import Outcome, reconcile
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+GIB = 1 << 30
+POOL = PoolKey.of("default", "p")
+
+
+def resource(kind: str, name: str, **spec: Any) -> Resource:
+    body = {"apiVersion": "argosy.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    found, problems = parse_body(body)
+    assert found is not None, problems
+    return found
+
+
+def model(name: str, **spec: Any) -> Resource:
+    given = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "storageUri": "s3://b/m", "version": 1}
+    return resource("InferenceModel", name, **given, **{"footprint": {"gpus": 1}} | spec)
+
+
+def gpus(count: int) -> tuple[Node, ...]:
+    return (Node("a", tuple(Gpu(index, 80 * GIB) for index in range(count))),)
+
+
+def decision(replicas: int, reason: Reason = Reason.SCALED_UP, **fields: Any) -> Decision:
+    message = f"{replicas} replicas, as busy is 95 %"
+    allocation = Allocation(
+        replicas, **{each: fields.pop(each) for each in ("instances", "window_s") if each in fields}
+    )
+    return Decision(allocation, fields.pop("desired", replicas), reason, message, "busy", 0.951234, 0.9, **fields)
+
+
+def placed(outcome: Outcome, name: str) -> int:
+    return sum(p.model == name for server in outcome.plan.pools[0].servers for p in server.placements)
+
+
+def status(outcome: Outcome, name: str) -> InferenceModelStatus:
+    found = outcome.statuses[f"InferenceModel default/{name}"]
+    assert isinstance(found, InferenceModelStatus)
+    return found
+
+
+def scaling(outcome: Outcome, name: str) -> ScalingStatus:
+    found = status(outcome, name).scaling
+    assert found is not None
+    return found
+
+
+def reason(outcome: Outcome, name: str, kind: ConditionType = ConditionType.SCALING) -> tuple[str, str]:
+    condition = status(outcome, name).condition(kind)
+    assert condition is not None
+    return condition.status, condition.reason
+
+
+def snapshot(*resources: Resource, nodes: tuple[Node, ...], **decisions: Decision) -> FleetSnapshot:
+    told = {f"InferenceModel default/{name}": each for name, each in decisions.items()}
+    return FleetSnapshot(resources=(resource("ServingPool", "p"), *resources), nodes=nodes, decisions=told)
+
+
+def test_what_was_decided_is_placed_and_told() -> None:
+    scaled = Scaled(NOON, Allocation(1), Allocation(3), Reason.SCALED_UP, "busy is 95 %")
+    before = snapshot(model("m", maxReplicas=4), nodes=gpus(4), m=decision(3, scaled=scaled))
+    outcome = reconcile(before, NOON)
+    assert placed(outcome, "m") == 3
+    told = scaling(outcome, "m")
+    assert (told.replicas, told.desired, told.observed, told.target) == (3, 3, 0.9512, 0.9)
+    assert told.last_scale_time == "2026-01-01T12:00:00Z"
+    assert [(each.former_replicas, each.replicas, each.reason) for each in told.history] == [(1, 3, "ScaledUp")]
+    assert reason(outcome, "m") == ("True", "ScaledUp")
+    again = reconcile(outcome.after(before), NOON + timedelta(seconds=5))
+    assert scaling(again, "m").history == told.history  # told once
+
+
+def test_instances_and_the_window_are_filled_in_where_the_spec_is_free() -> None:
+    small = {"footprint": {"gpuMemory": "4Gi"}, "slo": {"latency": {"p99": "100ms"}}, "maxBatchSize": 8, "batching": {}}
+    decided = decision(1, instances=3, window_s=0.002)
+    outcome = reconcile(snapshot(model("m", **small), nodes=gpus(1), m=decided), NOON)
+    config = outcome.steps[POOL][0].repository.models[0].config_text
+    assert "count: 3" in config
+    assert "max_queue_delay_microseconds: 2000" in config
+    (placement,) = outcome.plan.pools[0].servers[0].placements
+    assert (placement.instances, placement.memory) == (3, 12 * GIB)
+    assert scaling(outcome, "m").instances == 3
+    assert scaling(outcome, "m").max_queue_delay_microseconds == 2000
+    fixed = model("m", **small | {"instances": 2, "batching": {"maxQueueDelayMicroseconds": 500}})
+    config = reconcile(snapshot(fixed, nodes=gpus(1), m=decided), NOON).steps[POOL][0].repository.models[0].config_text
+    assert "count: 2" in config
+    assert "max_queue_delay_microseconds: 500" in config
+
+
+def test_the_room_for_instances_is_that_of_the_gpu() -> None:
+    small = {"footprint": {"gpuMemory": "10Gi"}, "scaling": {}}
+    outcome = reconcile(snapshot(model("m", **small), nodes=gpus(1), m=decision(1, instances=2)), NOON)
+    assert outcome.grants["InferenceModel default/m"].room.instances == 4  # 64 GiB, of which it has 20
+
+
+def test_without_a_decision_it_goes_on_with_what_its_status_tells() -> None:
+    asked = model("m", maxReplicas=4)
+    told = InferenceModelStatus(scaling=ScalingStatus(replicas=3, history=(_change(3),)))
+    before = snapshot(asked, nodes=gpus(4))
+    outcome = reconcile(replace(before, statuses={asked.identity: told}), NOON)
+    assert placed(outcome, "m") == 3
+    assert reason(outcome, "m") == ("Unknown", "NoSignals")
+    assert scaling(outcome, "m").history == (_change(3),)
+
+
+def _change(replicas: int) -> ScalingChange:
+    return ScalingChange(time="2026-01-01T11:00:00Z", replicas=replicas, reason="ScaledUp", message="busy")
+
+
+def test_a_decision_gives_way_to_bounds_that_were_edited() -> None:
+    outcome = reconcile(snapshot(model("m", maxReplicas=2), nodes=gpus(4), m=decision(4)), NOON)
+    assert placed(outcome, "m") == 2
+
+
+def test_replicas_of_a_person_win_and_the_status_says_so() -> None:
+    asked = model("m", replicas=2, minReplicas=1, maxReplicas=4, slo={"latency": {"p99": "1s"}})
+    outcome = reconcile(snapshot(asked, nodes=gpus(4), m=decision(2, Reason.FIXED_REPLICAS)), NOON)
+    assert placed(outcome, "m") == 2
+    assert reason(outcome, "m") == ("True", "FixedReplicas")
+    assert scaling(outcome, "m").message.startswith("spec.replicas is 2, and decides")
+
+
+def test_what_was_asked_for_and_is_not_there_is_no_fault() -> None:
+    outcome = reconcile(snapshot(model("m", maxReplicas=4), nodes=gpus(2), m=decision(3)), NOON)
+    grant = outcome.grants["InferenceModel default/m"]
+    assert (grant.asked, grant.placed) == (3, 2)
+    assert (grant.room.replicas, grant.room.servers) == (0, 0)
+    assert "free" in grant.room.missing
+    assert reason(outcome, "m", ConditionType.PLACED) == ("True", "Placed")
+
+
+def test_what_is_limited_by_capacity_hears_of_room_as_soon_as_there_is_some() -> None:
+    short = decision(2, Reason.LIMITED_BY_CAPACITY, desired=3)
+    before = snapshot(model("m", maxReplicas=4), nodes=gpus(2), m=short)
+    outcome = reconcile(before, NOON)
+    assert reason(outcome, "m") == ("False", "LimitedByCapacity")
+    assert outcome.grants["InferenceModel default/m"].room.replicas == 0
+    roomier = reconcile(replace(before, nodes=gpus(3)), NOON)
+    assert roomier.grants["InferenceModel default/m"].room.replicas is None
+    assert placed(roomier, "m") == 2  # to take it is another decision
+
+
+def test_the_last_gpu_goes_to_the_higher_priority() -> None:
+    low, high = model("low", maxReplicas=3), model("high", maxReplicas=3, priority=10)
+    first = snapshot(low, high, nodes=gpus(3), low=decision(2))
+    running = reconcile(first, NOON)
+    assert (placed(running, "low"), placed(running, "high")) == (2, 1)
+    after = running.after(first)
+    contested = reconcile(
+        replace(after, decisions=after.decisions | {"InferenceModel default/high": decision(2)}), NOON
+    )
+    assert (placed(contested, "low"), placed(contested, "high")) == (1, 2)
+    room = contested.grants["InferenceModel default/low"].room
+    assert "gave way to high" in room.missing
+
+
+def test_among_equals_nobody_gives_way() -> None:
+    one, other = model("one", maxReplicas=3), model("other", maxReplicas=3)
+    first = snapshot(one, other, nodes=gpus(3), one=decision(2))
+    after = reconcile(first, NOON).after(first)
+    contested = reconcile(
+        replace(after, decisions=after.decisions | {"InferenceModel default/other": decision(2)}), NOON
+    )
+    assert (placed(contested, "one"), placed(contested, "other")) == (2, 1)
+
+
+def test_what_has_nothing_gets_what_another_has_beyond_its_minimum() -> None:
+    rich, new = model("rich", maxReplicas=3), model("new")
+    first = snapshot(rich, nodes=gpus(2), rich=decision(2))
+    after = reconcile(first, NOON).after(first)
+    contested = reconcile(replace(after, resources=(*after.resources, new)), NOON)
+    assert (placed(contested, "rich"), placed(contested, "new")) == (1, 1)
+
+
+def test_the_minimum_gives_way_to_nobody() -> None:
+    low, high = model("low", minReplicas=2), model("high", priority=100)
+    first = snapshot(low, nodes=gpus(2))
+    after = reconcile(first, NOON).after(first)
+    contested = reconcile(replace(after, resources=(*after.resources, high)), NOON)
+    assert (placed(contested, "low"), placed(contested, "high")) == (2, 0)
+    assert reason(contested, "high", ConditionType.PLACED)[0] == "False"
+
+
+def test_a_pool_that_is_not_there_yet_has_no_grants() -> None:
+    assert reconcile(FleetSnapshot(resources=(model("m"),), nodes=(), pools={POOL: PoolSnapshot()}), NOON).grants == {}
