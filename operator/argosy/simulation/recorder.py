@@ -116,6 +116,8 @@ class Recorder:
             window_s=over,
             servers=newest.servers,
             arrivals=sum(each.arrivals for each in found) / over,
+            recent=newest.arrivals / newest.seconds,
+            recent_s=newest.seconds,
             completions=len(latency) / over,
             failures=0.0,
             rejections=0.0,

@@ -215,3 +215,12 @@ def test_percentiles_rise(values: list[float]) -> None:
 
 def test_of_nothing_there_is_no_percentile() -> None:
     assert distribution(Histogram(BOUNDS, (0.0,) * 5)).p99 is None
+
+
+def test_the_newest_arrivals_are_told_apart_from_those_of_the_whole_window() -> None:
+    steady = [reading(at, success=at * 2) for at in (0, 5, 10, 15, 20, 25, 30)]
+    found = of(after([*steady, reading(35, success=160, pending=0), reading(40, success=260, pending=0)]))
+    assert found.recent == pytest.approx(20)
+    assert found.recent_s == 5
+    assert found.arrivals is not None
+    assert found.arrivals < 10

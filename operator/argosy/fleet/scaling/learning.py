@@ -34,7 +34,7 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
         demand=_demand(None if gap else memory.demand, signals, elapsed),
         active_at=now if memory.active_at is None or _active(signals) else memory.active_at,
     )
-    memory = _served(policy, signals, memory, signals.window_s if gap else elapsed)
+    memory = _served(policy, signals, memory, signals.window_s if gap else elapsed, now)
     return _overdriven(policy, allocation, signals, memory, now)
 
 
@@ -57,8 +57,14 @@ def _demand(before: Demand | None, signals: Signals, elapsed: float) -> Demand |
     if signals.arrivals is None:
         return before
     if before is None:
-        return Demand(signals.arrivals)
-    return before.after(signals.arrivals, elapsed, max(signals.window_s, 1.0))
+        return Demand.of(signals.arrivals)
+    newest = signals.arrivals if signals.recent is None else signals.recent
+    return before.after(newest, elapsed, counted_s(signals))
+
+
+def counted_s(signals: Signals) -> float:
+    """The seconds over which the newest arrivals were counted."""
+    return max(1.0, signals.window_s if signals.recent is None else signals.recent_s)
 
 
 def _active(signals: Signals) -> bool:
@@ -66,7 +72,7 @@ def _active(signals: Signals) -> bool:
     return signals.arrivals is None or signals.arrivals > 0 or bool(signals.pending) or bool(signals.running)
 
 
-def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float) -> Memory:
+def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Memory:
     """Service times, and the rows of a request."""
     if not (signals.execution and signals.busy and signals.instances and signals.servers):
         return memory
@@ -76,7 +82,8 @@ def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float) ->
     busy = 1 + max(0.0, on_device - 1) * signals.busy
     experience = memory.experience.learnt(batch, signals.execution, busy, rate * elapsed)
     rows = memory.rows
-    if signals.completions and policy.bounds.max_batch > 0:
+    steady = settled(policy, memory, signals.window_s, now)
+    if steady and signals.completions and policy.bounds.max_batch > 0:
         measured = max(1.0, batch * rate / signals.completions)
         rows += _ROWS_FOLLOW * (measured - rows)
     service = _in_use(policy, memory.service, experience.service())
@@ -94,7 +101,8 @@ def _in_use(policy: Policy, used: Service | None, learnt: Service | None) -> Ser
 
 def _overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
     """Whether a latency is over its target though the model of the queue says that it is held: at which rate."""
-    if not over(policy, signals):
+    queue = memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0
+    if queue or not over(policy, signals):
         return replace(memory, over_since=None, too_fast=_still_too_fast(allocation, memory))
     since = memory.over_since or now
     memory = replace(memory, over_since=since)
@@ -103,6 +111,12 @@ def _overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory
         return memory
     rate = memory.demand.level / max(1, allocation.replicas)
     return replace(memory, too_fast=min(rate, memory.too_fast or rate))
+
+
+def waiting_too_long(policy: Policy, signals: Signals, rate: float) -> float:
+    """Requests in queues beyond those that may be there with every target held."""
+    longest = min((*policy.targets.latency.values(), *policy.targets.queue_delay.values()), default=1.0)
+    return max(0.0, (signals.pending or 0.0) - rate * longest)
 
 
 def over(policy: Policy, signals: Signals) -> str:

@@ -7,7 +7,7 @@ from math import ceil
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity import Limits, Setting, settings
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.learning import over
+from argosy.fleet.scaling.learning import counted_s, over, waiting_too_long
 from argosy.fleet.scaling.memory import Memory
 from argosy.fleet.scaling.needs import FEW, MARGIN, Need, needs, seconds
 from argosy.fleet.scaling.policy import Policy
@@ -15,6 +15,8 @@ from argosy.fleet.signals.signals import Signals
 
 _DRAIN_S = 10.0
 """In which a queue that should not be there is to be worked off."""
+_MOST_CATCHING_UP = 1.0
+"""Of what is expected: more replicas than that would hardly be there before the queue is gone."""
 _ALMOST = 0.9
 """Of a rate that was found to be too fast: nothing goes down to where each replica had more."""
 
@@ -57,11 +59,10 @@ def asked_rate(policy: Policy, signals: Signals, memory: Memory, held: int) -> f
     """Rows a second: what is expected when a new replica would be ready, and what has to be caught up on."""
     if memory.demand is None:
         return 0.0
-    ahead = policy.startup_s + signals.window_s / 2
-    expected = memory.demand.expected(ahead, max(signals.window_s, 1.0))
-    budget = min(policy.targets.latency.values(), default=1.0)
-    late = max(0.0, (signals.pending or 0.0) + held - expected * budget)
-    return (expected + late / _DRAIN_S) * memory.rows
+    over_s = counted_s(signals)
+    expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
+    late = waiting_too_long(policy, signals, memory.demand.level) + held
+    return (expected + min(late / _DRAIN_S, _MOST_CATCHING_UP * expected)) * memory.rows
 
 
 def _ladder(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Setting, ...]:

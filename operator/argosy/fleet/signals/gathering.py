@@ -57,7 +57,8 @@ def _parts(server: str, window: ServerWindow | None, model: str, clock: float) -
     for key, series in window.latest.models.items():
         if key[0] == model:
             age = max(0.0, clock - window.latest.at)
-            yield key[1], Part(server, age, window.span_s, series, window.increase(key))
+            grown, newest = window.increase(key), window.newest()
+            yield key[1], Part(server, age, window.span_s, series, grown, newest.increase(key), newest.span_s)
 
 
 def _gpus(server: str, window: ServerWindow) -> Iterator[GpuSignals]:

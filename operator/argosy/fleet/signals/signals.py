@@ -35,9 +35,10 @@ class Signals:
 
     `at`: when the newest of it was measured; `window_s`: the time that rates are over. It is of so many `servers`;
     `unmeasured` are further ones that serve it, of which nothing is known now, so that there is more of everything
-    than is told here. Rates are per second: `arrivals` of requests, whatever became of them, `completions` of those
-    answered, `failures` of all that failed (not of what its client took back), among them `rejections` (a full queue),
-    `timeouts` (in the queue) and `out_of_memory`. `pending` requests wait now, `running` are executed now. `latency`:
+    than is told here. Rates are per second: `arrivals` of requests, whatever became of them (`recent`: over the newest
+    `recent_s` alone, None where only the window is known), `completions` of those answered, `failures` of all that
+    failed (not of what its client took back), among them `rejections` (a full queue), `timeouts` (in the queue) and
+    `out_of_memory`. `pending` requests wait now, `running` are executed now. `latency`:
     from request to last response; `queue`: of that, waiting; `compute`: the mean of its execution as a request sees
     it, which is the whole of its batch's. `execution`: the mean time of one execution, `batch` its mean rows,
     `max_batch` the most it may have (0: no batching). `instances` there are on all servers, of whose time `busy` (0 to
@@ -53,6 +54,8 @@ class Signals:
     servers: int = 0
     unmeasured: int = 0
     arrivals: float | None = None
+    recent: float | None = None
+    recent_s: float = 0.0
     completions: float | None = None
     failures: float | None = None
     rejections: float | None = None

@@ -5,7 +5,7 @@ the histograms added together, or, of Triton's summaries, which cannot be added,
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import isnan, nan
 
@@ -41,13 +41,17 @@ _QUEUES = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One version on one server, over its window of `span_s` seconds, which ended `age_s` seconds ago."""
+    """One version on one server, over its window of `span_s` seconds, which ended `age_s` seconds ago. `newest`: of
+    that, what the last `newest_s` added.
+    """
 
     server: str
     age_s: float
     span_s: float
     now: ModelSeries
     grown: Increase
+    newest: Increase | None = None
+    newest_s: float = 0.0
 
 
 def signals_of(parts: Sequence[Part], now: datetime, unmeasured: Collection[str] = ()) -> Signals:
@@ -61,6 +65,8 @@ def signals_of(parts: Sequence[Part], now: datetime, unmeasured: Collection[str]
         servers=len({part.server for part in parts}),
         unmeasured=len(unmeasured),
         arrivals=_arrivals(parts),
+        recent=_recent(parts),
+        recent_s=max(part.newest_s for part in parts),
         completions=_rate(parts, Counted.ANSWERED),
         failures=_failures(parts, FAILURES),
         rejections=_rate(parts, Counted.REJECTED),
@@ -113,6 +119,11 @@ def _arrivals(parts: Sequence[Part]) -> float | None:
         return None
     came = _known(sum(part.grown.backlog / part.span_s for part in parts))
     return max(0.0, ended[0] + (ended[1] or 0.0) + (came or 0.0))
+
+
+def _recent(parts: Sequence[Part]) -> float | None:
+    newest = [replace(each, grown=each.newest, span_s=each.newest_s) for each in parts if each.newest is not None]
+    return _arrivals(newest) if len(newest) == len(parts) else None
 
 
 def _sum(parts: Iterable[Part], what: Counted) -> float:

@@ -58,6 +58,10 @@ class ServerWindow:
         steps = (*self.steps, Step(self.latest.at, exposed.at, _increases(self.latest, exposed)))
         return ServerWindow(exposed, _within(steps, exposed.at - window_s))
 
+    def newest(self) -> "ServerWindow":
+        """The last step alone."""
+        return ServerWindow(self.latest, self.steps[-1:])
+
     def increase(self, key: ModelKey) -> Increase:
         """All that a model, which it has now, did in the window."""
         found = [step.increases[key] for step in self.steps if key in step.increases]
