@@ -60,6 +60,20 @@ class Dispatcher:
         await self._group.start(WarmUp(warm_up, self._statistics, self._clock))
 
     @property
+    def group(self) -> InstanceGroup:
+        """Its instances, of which there can be more or fewer while it serves."""
+        return self._group
+
+    def follow(self, order: ResponseOrder | None) -> None:
+        """The scheduler decides by other rules from now on: what waits is looked at again.
+
+        Responses to what comes from now on leave in this order, None for any.
+        """
+        self._order = order
+        if not self._delivering:
+            self._advance(self._clock.now())
+
+    @property
     def ready(self) -> bool:
         """Whether it can answer: at least one instance lives or is on its way back."""
         return not self._closing and self._group.lost is None
@@ -137,6 +151,12 @@ class Dispatcher:
         if number in self._free:
             self._free.remove(number)
         self._scheduler.instance_died(number)
+
+    def instance_retired(self, number: int) -> None:
+        """See `GroupListener`: its answers still come."""
+        if number in self._free:
+            self._free.remove(number)
+        self._scheduler.instance_retired(number)
 
     def instances_lost(self) -> None:
         """See `GroupListener`: whoever waits has nothing to wait for."""

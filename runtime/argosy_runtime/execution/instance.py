@@ -1,5 +1,6 @@
 """An instance as the event loop sees it: it takes one batch at a time and reports through a listener."""
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import count
@@ -82,6 +83,7 @@ class Instance(ABC):
         self._runs: dict[int, Run] = {}
         self._ids = count()
         self._loss: ServingError | None = None
+        self._idle: asyncio.Future[None] | None = None
 
     @abstractmethod
     async def start(self) -> None:
@@ -106,6 +108,16 @@ class Instance(ABC):
     @abstractmethod
     def resume(self, run: Run, index: int) -> None:
         """It has caught up."""
+
+    def idle(self) -> "asyncio.Future[None]":
+        """Done once it owes no answer; of an instance that gets no more batches. To be asked for once."""
+        self._idle = asyncio.get_running_loop().create_future()
+        self._note_idle()
+        return self._idle
+
+    def _note_idle(self) -> None:
+        if self._idle is not None and not self._runs and not self._idle.done():
+            self._idle.set_result(None)
 
     def run(self, requests: Sequence[InferRequest], listener: RunListener) -> Run:
         """Start a batch. One that comes after the instance was lost is answered with why."""
@@ -135,6 +147,8 @@ class Instance(ABC):
         del self._runs[run_id]
         run.busy, run.freed = False, True
         run.listener.answered(responses, times)
+        if self._idle is not None:
+            self._note_idle()
 
     def _free(self, run_id: int) -> None:
         """The model can take another batch; to be told before the answers to this one, if they come together."""
@@ -179,7 +193,9 @@ class Instance(ABC):
                 run.busy = False
                 run.listener.done(None)
         self._runs.clear()
+        self._note_idle()
 
     def _forget_if_over(self, run: Run) -> None:
         if not run.open and not run.busy:
             self._runs.pop(run.id, None)
+            self._note_idle()

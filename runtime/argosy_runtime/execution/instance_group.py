@@ -1,4 +1,4 @@
-"""The instances of one model version: loaded, warmed up, and brought back when they are lost."""
+"""The instances of one model version: loaded, warmed up, brought back when they are lost; more or fewer of them."""
 
 import asyncio
 import logging
@@ -30,36 +30,44 @@ class GroupListener(Protocol):
     def instance_died(self, number: int) -> None:
         """It is no more."""
 
+    def instance_retired(self, number: int) -> None:
+        """It takes no more batches; what it runs it finishes."""
+
     def instances_lost(self) -> None:
         """None is left, and a first attempt to bring one back has failed."""
 
 
-class _Place:
+class Place:
     """A place in the group: its maker, and the instance that stands there. Its number is 0 until it is ready."""
 
-    __slots__ = ("death", "instance", "make", "number")
+    __slots__ = ("death", "instance", "make", "number", "revival")
 
     def __init__(self, make: NewInstance) -> None:
         self.make = make
         self.instance: Instance | None = None
         self.number = 0
         self.death: ServingError | None = None
+        self.revival: asyncio.Task[None] | None = None
 
 
 class InstanceGroup:
     """Instances, each made anew by its maker when it is lost, with a growing pause between attempts.
 
-    None is ready before it is warm. `lost` is why none is left, None while one is or may come.
+    None is ready before it is warm. `lost` is why none is left, None while one is or may come. How many there are
+    changes while they serve: `load` some, then `exchange`.
     """
 
     def __init__(self, makers: Sequence[NewInstance], listener: GroupListener, clock: Clock) -> None:
-        self._places = [_Place(make) for make in makers]
+        self._places = [Place(make) for make in makers]
         self._listener = listener
         self._clock = clock
         self._warm_up: WarmUp | None = None
         self._ready: dict[int, Instance] = {}
         self._numbers = 0
         self._revivals: set[asyncio.Task[None]] = set()
+        self._coming: list[Place] = []
+        self._leaving: dict[asyncio.Task[None], asyncio.Future[None]] = {}
+        self._grace = _STOP_SECONDS
         self._closing = False
         self.lost: ServingError | None = None
 
@@ -74,6 +82,15 @@ class InstanceGroup:
     def instance(self, number: int) -> Instance:
         """A ready instance by its number."""
         return self._ready[number]
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Those that there are now: first those that it was made with, in their order, then what came."""
+        return tuple(self._places)
+
+    def ready(self, place: Place) -> bool:
+        """Whether what stands there takes batches: it is not loading, lost or on its way back."""
+        return place.number in self._ready
 
     async def start(self, warm_up: WarmUp) -> None:
         """Load and warm up every instance, all at once; the first failure ends all of them and is raised.
@@ -93,12 +110,82 @@ class InstanceGroup:
     async def stop(self, grace: float) -> None:
         """Release every instance; those that take longer than `grace` seconds are ended."""
         self._closing = True
+        self._grace = grace
         for task in self._revivals:
             task.cancel()
+        for idle in self._leaving.values():
+            if not idle.done():
+                idle.set_result(None)
         await asyncio.gather(*self._revivals, return_exceptions=True)
-        await asyncio.gather(*[instance.stop(grace) for instance in self._ready.values()])
+        await asyncio.gather(*[instance.stop(grace) for instance in self._ready.values()], *self._leaving)
 
-    async def _bring_up(self, place: _Place) -> None:
+    async def load(self, makers: Sequence[NewInstance]) -> list[Place]:
+        """Load and warm up further instances, all at once, which take no batch yet: `exchange` or `discard` them.
+
+        The first failure ends all of them and is raised; those that serve go on.
+        """
+        places = [Place(make) for make in makers]
+        self._coming += places
+        tasks = [asyncio.get_running_loop().create_task(self._load(place)) for place in places]
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for task in tasks:
+                task.result()
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            results = await asyncio.gather(*tasks, return_exceptions=True)
+            await self.discard([place for place, result in zip(places, results, strict=True) if result is None])
+            self._coming = [place for place in self._coming if place not in places]
+            raise
+        return places
+
+    async def discard(self, places: Sequence[Place]) -> None:
+        """Release what was loaded and is not to serve."""
+        self._coming = [place for place in self._coming if place not in places]
+        stops = [place.instance.stop(_STOP_SECONDS) for place in places if place.instance is not None]
+        await asyncio.gather(*stops)
+
+    def exchange(self, added: Sequence[Place], removed: Sequence[Place]) -> list[asyncio.Task[None]]:
+        """From now on batches go to these too, and no more to those, which finish what they run and are released.
+
+        Returns what is done when each of those is.
+        """
+        self._coming = [place for place in self._coming if place not in added]
+        for place in added:
+            self._places.append(place)
+            if place.death is None:
+                self._announce(place)
+            else:
+                self._begin_revival(place)
+        return [task for place in removed if (task := self._retire(place)) is not None]
+
+    def _retire(self, place: Place) -> asyncio.Task[None] | None:
+        self._places.remove(place)
+        if place.revival is not None:
+            place.revival.cancel()
+        instance = self._ready.pop(place.number, None)
+        if instance is None:
+            return None
+        self._listener.instance_retired(place.number)
+        idle = instance.idle()
+        task = asyncio.get_running_loop().create_task(self._release(instance, idle))
+        self._leaving[task] = idle
+        task.add_done_callback(self._leaving.pop)
+        return task
+
+    async def _release(self, instance: Instance, idle: "asyncio.Future[None]") -> None:
+        await idle
+        try:
+            await instance.stop(self._grace)
+        except Exception:
+            _log.exception("model instance '%s' could not be released", instance.name)
+
+    async def _bring_up(self, place: Place) -> None:
+        await self._load(place)
+        self._announce(place)
+
+    async def _load(self, place: Place) -> None:
         place.number, place.death = 0, None
         place.instance = instance = place.make(self._on_death)
         await instance.start()
@@ -110,15 +197,19 @@ class InstanceGroup:
         except BaseException:
             await instance.stop(_STOP_SECONDS)
             raise
+
+    def _announce(self, place: Place) -> None:
+        assert place.instance is not None
         self._numbers += 1
         place.number = self._numbers
-        self._ready[place.number] = instance
+        self._ready[place.number] = place.instance
         self.lost = None
         self._listener.instance_added(place.number)
 
     def _on_death(self, instance: Instance, error: ServingError) -> None:
         _log.error("%s", error.message)
-        place = next((place for place in self._places if place.instance is instance), None)
+        places = [place for place in [*self._places, *self._coming] if place.instance is instance]
+        place = places[0] if places else None
         if place is None:
             return
         place.death = error
@@ -126,11 +217,14 @@ class InstanceGroup:
             return  # It was not ready yet: who brings it up will see.
         self._listener.instance_died(place.number)
         if not self._closing:
-            task = asyncio.get_running_loop().create_task(self._revive(place))
-            self._revivals.add(task)
-            task.add_done_callback(self._revivals.discard)
+            self._begin_revival(place)
 
-    async def _revive(self, place: _Place) -> None:
+    def _begin_revival(self, place: Place) -> None:
+        place.revival = task = asyncio.get_running_loop().create_task(self._revive(place))
+        self._revivals.add(task)
+        task.add_done_callback(self._revivals.discard)
+
+    async def _revive(self, place: Place) -> None:
         delay = _FIRST_RETRY_SECONDS
         while True:
             await sleep(self._clock, delay)

@@ -1,7 +1,7 @@
 """Instance groups: their defaults, and the instances they stand for on a given machine."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelInstanceGroup
 
@@ -13,7 +13,8 @@ _TWO_ON_CPU = frozenset({"onnxruntime", "tensorflow"})
 class InstancePlacement:
     """One instance. `device_id` is the GPU's ordinal, 0 off the GPU; `kind` KIND_CPU, KIND_GPU or KIND_MODEL.
 
-    Instances of one group on different GPUs share names, as in Triton: (name, device_id) tells them apart.
+    Instances of one group on different GPUs share names, as in Triton: (name, device_id) tells them apart. `group` is
+    what its group says beside name, count and GPUs.
     """
 
     name: str
@@ -22,6 +23,12 @@ class InstancePlacement:
     group_index: int
     host_policy: str
     passive: bool = False
+    group: bytes = field(default=b"", compare=False, repr=False)
+
+    @property
+    def alike(self) -> tuple[bytes, int]:
+        """Equal for instances that a server would load alike."""
+        return self.group, self.device_id
 
 
 def fill_instance_groups(config: ModelConfig, gpus: Sequence[int] | None) -> None:
@@ -58,6 +65,7 @@ def instances(config: ModelConfig, gpus: Sequence[int]) -> list[InstancePlacemen
     resolved = ModelConfig()
     resolved.CopyFrom(config)
     fill_instance_groups(resolved, gpus)
+    alike = [_but_for_count(group) for group in resolved.instance_group]
     return [
         InstancePlacement(
             name=f"{group.name}_{number}",
@@ -66,11 +74,21 @@ def instances(config: ModelConfig, gpus: Sequence[int]) -> list[InstancePlacemen
             group_index=index,
             host_policy=group.host_policy or _host_policy(group.kind, device),
             passive=group.passive,
+            group=alike[index],
         )
         for index, group in enumerate(resolved.instance_group)
         for number in range(group.count)
         for device in (group.gpus if group.kind == ModelInstanceGroup.KIND_GPU else [0])
     ]
+
+
+def _but_for_count(group: ModelInstanceGroup) -> bytes:
+    rest = ModelInstanceGroup()
+    rest.CopyFrom(group)
+    for name in ("name", "count", "gpus"):
+        rest.ClearField(name)
+    serialized: bytes = rest.SerializeToString(deterministic=True)
+    return serialized
 
 
 def _host_policy(kind: int, device: int) -> str:

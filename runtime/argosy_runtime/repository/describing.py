@@ -110,7 +110,7 @@ def _in_service(served: ServedVersion) -> InService:
         running=served.running,
         instances=served.instances,
         decoupled=served.decoupled,
-        max_batch_size=config.max_batch_size,
+        max_batch_size=max(config.dynamic_batching.preferred_batch_size, default=config.max_batch_size),
         max_queue_delay_us=config.dynamic_batching.max_queue_delay_microseconds,
     )
 

@@ -1,13 +1,16 @@
 """One model from its folder into service.
 
 Every version that is new or has changed is loaded beside what serves. When all of them are ready they take over at
-once; where one is not, none does, what had loaded is released, and what served goes on.
+once; where one is not, none does, what had loaded is released, and what served goes on. A version whose
+instances suit the new configuration is not loaded anew but changed where it serves, at the same moment.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import cast
 
 from argosy_runtime.errors import ErrorKind, ServingError, internal, invalid
 
@@ -16,7 +19,7 @@ from .folders.layout import ModelFolder
 from .preparing import Prepared, Preparer
 from .records import ModelRecord
 from .retirement import Retirement
-from .serving.served import LoadingVersion, ServedVersion
+from .serving.served import Change, LoadingVersion, ServedVersion
 from .work import serving_error
 
 _log = logging.getLogger("argosy.repository")
@@ -25,8 +28,22 @@ _log = logging.getLogger("argosy.repository")
 NewVersion = Callable[[Prepared, int], LoadingVersion]
 
 
-Slots = AbstractAsyncContextManager[object]
-"""Held while a version is opened: so many are at a time."""
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """Held while a version is `opening`, and while one that serves is `changing`: so many are at a time, of each kind.
+    What a model needs now is not to wait behind others that come.
+    """
+
+    opening: AbstractAsyncContextManager[object]
+    changing: AbstractAsyncContextManager[object]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """What is to take over: versions that are loaded, and changes of versions that serve."""
+
+    fresh: dict[int, ServedVersion] = field(default_factory=dict)
+    changes: dict[int, Change] = field(default_factory=dict)
 
 
 class Loader:
@@ -45,12 +62,15 @@ class Loader:
         self._retirement = retirement
 
     async def load(self, record: ModelRecord, folder: ModelFolder, override: str | None, slots: Slots) -> None:
-        """Have the folder's model serve. Raises ServingError; the record tells of it."""
+        """Have the folder's model serve. Raises ServingError; the record tells of it.
+
+        Instances that are too many have finished what they ran, where that takes no longer than an unload may.
+        """
         polled = self._poll(record, folder, override)
         try:
             with record.loading(polled.versions):
-                prepared = await self._complete(polled, slots)
-                fresh = await self._fresh(record, prepared, override, slots)
+                prepared = await self._complete(polled, record, slots)
+                ready = await self._ready(record, prepared, override, slots)
         except _LoadError as failure:
             record.fail(failure.errors, polled.versions)
             raise invalid(failure.told) from failure
@@ -58,7 +78,10 @@ class Loader:
             error = serving_error(cause)
             record.fail(dict.fromkeys(polled.versions, error), polled.versions)
             raise error from cause
-        self._take_over(record, prepared, override, fresh)
+        gone = [change.commit() for change in ready.changes.values()]
+        self._take_over(record, prepared, override, ready.fresh)
+        if gone:
+            await asyncio.wait(map(asyncio.ensure_future, gone), timeout=self._retirement.grace)
 
     def _poll(self, record: ModelRecord, folder: ModelFolder, override: str | None) -> Prepared:
         try:
@@ -70,59 +93,66 @@ class Loader:
             text = f"failed to load '{folder.name}', failed to poll from model repository: {error.message}"
             raise internal(text) from cause
 
-    async def _complete(self, polled: Prepared, slots: Slots) -> Prepared:
+    async def _complete(self, polled: Prepared, record: ModelRecord, slots: Slots) -> Prepared:
         try:
-            async with slots:
-                return await self._preparer.complete(polled)
+            known = polled.completed_like(record.prepared)
+            async with slots.opening if known is None else slots.changing:
+                return await self._preparer.complete(polled, known)
         except Exception as cause:
             raise _LoadError(polled.folder.name, dict.fromkeys(polled.versions, serving_error(cause))) from cause
 
-    async def _fresh(
-        self, record: ModelRecord, prepared: Prepared, override: str | None, slots: Slots
-    ) -> Mapping[int, ServedVersion]:
-        """What is to take over: every version of an ensemble, of a model those that nothing unchanged serves."""
+    async def _ready(self, record: ModelRecord, prepared: Prepared, override: str | None, slots: Slots) -> _Ready:
+        """What is to take over: every version of an ensemble, of a model what is new or has changed."""
         if not prepared.is_ensemble:
-            changed = [v for v in prepared.versions if not _is_current(record, v, prepared.key(v))]
-            return await self._started(record, prepared, changed, slots)
+            return await self._started(record, prepared, slots)
         if not record.serves:
             # Should its steps not be there yet, it serves once they are.
             _adopt(record, prepared, override)
-        return {version: ensembles.compile_version(prepared, version, self._records) for version in prepared.versions}
+        return _Ready({v: ensembles.compile_version(prepared, v, self._records) for v in prepared.versions})
 
-    async def _started(
-        self, record: ModelRecord, prepared: Prepared, versions: Iterable[int], slots: Slots
-    ) -> dict[int, LoadingVersion]:
-        started: dict[int, LoadingVersion] = {}
+    async def _started(self, record: ModelRecord, prepared: Prepared, slots: Slots) -> _Ready:
+        ready = _Ready()
         errors: dict[int, ServingError] = {}
 
         async def start(version: int) -> None:
-            _log.info("loading: %s:%d", record.name, version)
             try:
-                async with slots:
-                    served = self._new_version(prepared, version)
-                    await served.start()
+                await self._start(record, prepared, version, slots, ready)
             except Exception as cause:
                 errors[version] = serving_error(cause)
                 _log.error("failed to load '%s' version %d: %s", record.name, version, errors[version].message)
-            else:
-                started[version] = served
 
         try:
             async with asyncio.TaskGroup() as group:
-                for version in versions:
+                for version in prepared.versions:
                     group.create_task(start(version))
             if errors:
                 raise _LoadError(record.name, errors)
         except BaseException:
-            await asyncio.gather(*(self._retirement.discard(each) for each in started.values()))
+            await asyncio.gather(
+                *(self._retirement.discard(each) for each in ready.fresh.values()),
+                *(change.discard() for change in ready.changes.values()),
+            )
             raise
-        return started
+        return ready
+
+    async def _start(self, record: ModelRecord, prepared: Prepared, version: int, slots: Slots, ready: _Ready) -> None:
+        serving = _suitable(record, prepared, version)
+        if serving is None:
+            _log.info("loading: %s:%d", record.name, version)
+            async with slots.opening:
+                served = self._new_version(prepared, version)
+                await served.start()
+            ready.fresh[version] = served
+        elif serving.config != prepared.config:
+            _log.info("changing where it serves: %s:%d", record.name, version)
+            async with slots.changing:
+                ready.changes[version] = await serving.change(prepared)
 
     def _take_over(
         self, record: ModelRecord, prepared: Prepared, override: str | None, fresh: Mapping[int, ServedVersion]
     ) -> None:
         for version, served in fresh.items():
-            self._retirement.replace(record, version, served, () if prepared.is_ensemble else prepared.key(version))
+            self._retirement.replace(record, version, served, None if prepared.is_ensemble else prepared.form(version))
             _log.info("successfully loaded '%s' version %d", record.name, version)
         for version in [v for v in record.versions if v not in prepared.versions]:
             self._retirement.retire(record, version)
@@ -150,9 +180,13 @@ class _LoadError(Exception):
         super().__init__(self.told)
 
 
-def _is_current(record: ModelRecord, version: int, key: tuple[str, ...]) -> bool:
+def _suitable(record: ModelRecord, prepared: Prepared, version: int) -> LoadingVersion | None:
+    """What serves a version and can go on as `prepared` says; None where it has to be loaded."""
     held = record.versions.get(version)
-    return held is not None and held.key == key and held.served is not None and held.served.ready
+    if held is None or held.form is None or held.served is None or not held.served.ready:
+        return None
+    # Only what has instances has a form.
+    return cast(LoadingVersion, held.served) if held.form.suits(prepared.form(version)) else None
 
 
 def _label(kind: ErrorKind) -> str:

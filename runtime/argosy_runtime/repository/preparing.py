@@ -13,7 +13,7 @@ from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.completing import complete_in_thread
 from argosy_runtime.execution.process.instance import ProcessInstance
-from argosy_runtime.modelconfig import ConfigError, check, check_structure, normalize, parse_json, parse_text
+from argosy_runtime.modelconfig import ConfigError, check, check_structure, inplace, normalize, parse_json, parse_text
 from argosy_runtime.modelconfig.modelfiles import first_gpu, for_device
 from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import require
@@ -24,15 +24,29 @@ from .options import RepositoryOptions
 
 
 @dataclass(frozen=True, slots=True)
+class LoadedForm:
+    """What a version's instances have been loaded from: the configuration, and the files by their fingerprints."""
+
+    config: ModelConfig
+    files: tuple[str, ...]
+
+    def suits(self, wanted: "LoadedForm") -> bool:
+        """Whether they can serve as the other says, without being loaded anew."""
+        return self.files == wanted.files and inplace.suits(self.config, wanted.config)
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared:
     """A folder understood: every default filled in, the versions to serve, ascending; class labels by output.
 
-    `steps` are the models that an ensemble runs; none where it is no ensemble.
+    `declared` is the configuration before the backend and the machine had their say. `steps` are the models that an
+    ensemble runs; none where it is no ensemble.
     """
 
     folder: ModelFolder
     config: ModelConfig
     versions: tuple[int, ...]
+    declared: ModelConfig
     steps: frozenset[str] = frozenset()
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
@@ -45,18 +59,19 @@ class Prepared:
         """The same with another configuration."""
         return replace(self, config=config)
 
-    def key(self, version: int) -> tuple[str, ...]:
-        """What calls for a reload of a version when it changes: all of the configuration but its policy, and files."""
-        config = ModelConfig()
-        config.CopyFrom(self.config)
-        config.ClearField("version_policy")
+    def form(self, version: int) -> LoadedForm:
+        """What a version is loaded from."""
         folder = self.folder
-        return (
-            str(folder.path),
-            config.SerializeToString(deterministic=True).hex(),
-            folder.shared_fingerprint,
-            folder.version_fingerprints.get(version, ""),
-        )
+        own = folder.version_fingerprints.get(version, "")
+        return LoadedForm(self.config, (str(folder.path), folder.shared_fingerprint, own))
+
+    def completed_like(self, known: "Prepared | None") -> ModelConfig | None:
+        """The configuration, completed as that of the same files was; None where these have to be asked again."""
+        if known is None or known.is_ensemble or self.is_ensemble or known.versions[0] != self.versions[0]:
+            return None
+        if known.form(self.versions[0]).files != self.form(self.versions[0]).files:
+            return None
+        return inplace.completed_like(known.declared, known.config, self.config)
 
 
 class Preparer:
@@ -76,15 +91,20 @@ class Preparer:
             config = normalize(declared_config(folder, override), folder.name, folder.first_files)
             _raise_if_any(check_structure(config, folder.name))
             steps = frozenset(step.model_name for step in config.ensemble_scheduling.step)
-            return Prepared(folder, config, tuple(require(config, folder.versions)), steps)
+            return Prepared(folder, config, tuple(require(config, folder.versions)), config, steps)
         except ConfigError as error:
             raise invalid(str(error)) from error
 
-    async def complete(self, polled: Prepared) -> Prepared:
-        """With all that the backend and this machine add; raises ServingError where it cannot be served so."""
+    async def complete(self, polled: Prepared, known: ModelConfig | None = None) -> Prepared:
+        """With all that the backend and this machine add; raises ServingError where it cannot be served so.
+
+        `known`: what the backend says is known already (see `Prepared.completed_like`).
+        """
         folder, config = polled.folder, polled.config
         try:
-            if not polled.is_ensemble:
+            if known is not None:
+                config = known
+            elif not polled.is_ensemble:
                 config = await self._autofilled(folder, config, polled.versions[0])
             config = normalize(config, folder.name, folder.first_files, self._ordinals)
         except ConfigError as error:

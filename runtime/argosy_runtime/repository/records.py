@@ -9,7 +9,7 @@ from enum import StrEnum
 from argosy_runtime.errors import ServingError
 
 from .folders.layout import ModelFolder
-from .preparing import Prepared
+from .preparing import LoadedForm, Prepared
 from .serving.served import ServedVersion
 
 UNLOADED = "unloaded"
@@ -36,11 +36,12 @@ class VersionRecord:
         no       0       0          UNAVAILABLE
 
     `loads` counts attempts to load it, `closings` what has left service and still answers or still holds something.
-    `why` is the reason while nothing serves. `key` changes with all that calls for a reload.
+    `why` is the reason while nothing serves. `form` is what the instances of what serves were loaded from; an ensemble
+    has none.
     """
 
     served: ServedVersion | None = None
-    key: tuple[str, ...] = ()
+    form: LoadedForm | None = None
     why: str = UNLOADED
     loads: int = 0
     closings: int = 0
@@ -118,17 +119,17 @@ class ModelRecord:
             for each in held:
                 each.loads -= 1
 
-    def put(self, version: int, served: ServedVersion, key: tuple[str, ...] = ()) -> ServedVersion | None:
+    def put(self, version: int, served: ServedVersion, form: LoadedForm | None = None) -> ServedVersion | None:
         """A version enters service; what it takes the place of."""
         held = self.versions.setdefault(version, VersionRecord())
-        old, held.served, held.key = held.served, served, key
+        old, held.served, held.form = held.served, served, form
         self._note_answering()
         return old
 
     def take(self, version: int, why: str) -> ServedVersion | None:
         """A version leaves service; what served it."""
         held = self.versions[version]
-        old, held.served, held.key, held.why = held.served, None, (), why
+        old, held.served, held.form, held.why = held.served, None, None, why
         self._note_answering()
         return old
 

@@ -47,7 +47,7 @@ class Registry:
         self._overrides = OverrideStore()
         self._retirement = Retirement(options.unload_grace, self._overrides)
         self._loader = Loader(self._records, preparer, new_version, self._retirement)
-        self._slots = asyncio.Semaphore(options.parallel_loads)
+        self._slots = Slots(asyncio.Semaphore(options.parallel_loads), asyncio.Semaphore(options.parallel_loads))
         self._work = OwnedWork()
 
     def scan(self) -> dict[str, ModelFolder]:
@@ -141,7 +141,7 @@ class Registry:
 
     def _slots_for(self, purpose: _Purpose) -> Slots:
         """A model that is being opened holds a slot: what it waits for takes none, lest they wait for each other."""
-        return nullcontext() if purpose.for_model else self._slots
+        return Slots(nullcontext(), nullcontext()) if purpose.for_model else self._slots
 
     def _is_loaded(self, name: str) -> bool:
         record = self._records.get(name)

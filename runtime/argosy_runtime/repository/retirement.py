@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from .folders.overrides import OverrideStore
+from .preparing import LoadedForm
 from .records import UNLOADED, ModelRecord, VersionRecord
 from .serving.served import ServedVersion
 
@@ -18,10 +19,10 @@ class Retirement:
         self._overrides = overrides
         self._closings: set[asyncio.Task[None]] = set()
 
-    def replace(self, record: ModelRecord, version: int, served: ServedVersion, key: tuple[str, ...] = ()) -> None:
+    def replace(self, record: ModelRecord, version: int, served: ServedVersion, form: LoadedForm | None = None) -> None:
         """Put a version into service; what it takes the place of is closed."""
         self._overrides.hold(served.folder)
-        old = record.put(version, served, key)
+        old = record.put(version, served, form)
         if old is not None:
             self._begin(old)
 

@@ -2,8 +2,9 @@
 
 `delay` is max_queue_delay_microseconds, `preferred` the preferred batch sizes (the maximum where none is given):
 
-1. A batch takes queued requests in queue order while their keys are equal and their sizes fit into `max_batch_size`.
-2. It goes at once when it reaches the largest preferred size, or when the next queued cannot join it.
+1. A batch takes queued requests in queue order while their keys are equal and their sizes fit into the largest
+   preferred size. One request that is larger goes alone.
+2. It goes at once when it reaches that size, or when the next queued cannot join it.
 3. It goes with the largest preferred size it holds, where it holds one.
 4. Otherwise it goes when its oldest queued has waited for `delay`, with all it has.
 
@@ -37,7 +38,7 @@ class BatchingRules:
 
     @property
     def target(self) -> int:
-        """The size at which waiting any longer makes nothing better."""
+        """The most that is put together of several requests, at which waiting any longer makes nothing better."""
         return max(self.preferred, default=self.max_batch_size)
 
     @classmethod
@@ -60,12 +61,19 @@ class DynamicBatcher:
     """The queue of one model version and the rules by which batches leave it. See `Scheduler`."""
 
     def __init__(self, rules: BatchingRules) -> None:
+        self._shape(rules)
+        self._queue = RequestQueue(rules.policies)
+
+    def _shape(self, rules: BatchingRules) -> None:
         self._merge = rules.merge
-        self._most = rules.max_batch_size
+        self._most = rules.target
         self._delay = rules.delay_ns
         self._preferred = rules.preferred
-        self._target = rules.target
-        self._queue = RequestQueue(rules.policies)
+
+    def follow(self, rules: BatchingRules) -> None:
+        """Other rules from now on. What waits keeps its place and its timeout, and is refused for none of them."""
+        self._shape(rules)
+        self._queue.follow(rules.policies)
 
     @property
     def pending(self) -> int:
@@ -91,6 +99,9 @@ class DynamicBatcher:
         """See `Scheduler`."""
 
     def instance_died(self, instance: int) -> None:
+        """See `Scheduler`."""
+
+    def instance_retired(self, instance: int) -> None:
         """See `Scheduler`."""
 
     def advance(self, now: int, free: Sequence[int]) -> Decision:
@@ -127,7 +138,7 @@ class DynamicBatcher:
             oldest = min(oldest, queued.arrived)
             if size in self._preferred:
                 best = count
-            if size >= self._target:
+            if size >= self._most:
                 return count, 0
         if oldest + self._delay <= now:
             return count, 0

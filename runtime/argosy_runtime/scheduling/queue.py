@@ -80,10 +80,7 @@ class RequestQueue:
 
     def push(self, queued: QueuedRequest) -> ServingError | None:
         """Let a request in, or say why not."""
-        queued.priority = priority = self._policies.level(queued.request.priority)
-        level = self._levels.get(priority)
-        if level is None:
-            level = self._open(priority)
+        level = self._level_of(queued)
         policy = level.policy
         if policy.max_size and len(level) >= policy.max_size:
             return unavailable(f"{queued.request.log_prefix}Exceeds maximum queue size", FailureReason.REJECTED)
@@ -93,6 +90,22 @@ class RequestQueue:
         level.waiting.append(queued)
         self._size += 1
         return None
+
+    def follow(self, policies: QueuePolicies) -> None:
+        """Other policies from now on. Who waits keeps the order and the timeout, and goes to the level of its wish."""
+        self._policies = policies
+        former = list(self._levels.values())
+        self._levels = {}
+        for level in former:
+            for queued in level.waiting:
+                self._level_of(queued).waiting.append(queued)
+            for queued in level.delayed:
+                self._level_of(queued).delayed.append(queued)
+
+    def _level_of(self, queued: QueuedRequest) -> _Level:
+        queued.priority = priority = self._policies.level(queued.request.priority)
+        level = self._levels.get(priority)
+        return self._open(priority) if level is None else level
 
     def _open(self, priority: int) -> _Level:
         self._levels[priority] = _Level(self._policies.policy(priority))

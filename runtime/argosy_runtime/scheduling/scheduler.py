@@ -73,5 +73,8 @@ class Scheduler(Protocol):
     def instance_died(self, instance: int) -> None:
         """An instance is no more; what it was running is answered by others."""
 
+    def instance_retired(self, instance: int) -> None:
+        """An instance takes no more batches; what it runs it finishes."""
+
     def advance(self, now: int, free: Sequence[int]) -> Decision:
         """Decide what runs now, at most one batch on each `free` instance, the longest free first."""

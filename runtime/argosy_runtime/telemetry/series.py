@@ -10,7 +10,8 @@ from .statistics import ModelStatistics
 class InService:
     """What a version that serves is now. `instances` is None for an ensemble, which has none.
 
-    `running`: requests that are being executed; `max_batch_size` 0: it does not batch.
+    `running`: requests that are being executed; `max_batch_size`: rows that requests are put together to, 0: it does
+    not batch.
     """
 
     running: int

@@ -9,6 +9,7 @@ from tests.runtime.execution.fakes import SECOND, Factory, FakeInstance, Virtual
 from argosy_runtime.errors import ServingError, invalid
 from argosy_runtime.execution.instance_group import InstanceGroup
 from argosy_runtime.execution.warm_up import WarmUp
+from argosy_runtime.messages import InferResponse
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 
@@ -25,6 +26,10 @@ class Listener:
     def instance_died(self, number: int) -> None:
         """See `GroupListener`."""
         self.told.append(f"{number} died")
+
+    def instance_retired(self, number: int) -> None:
+        """See `GroupListener`."""
+        self.told.append(f"{number} retired")
 
     def instances_lost(self) -> None:
         """See `GroupListener`."""
@@ -169,3 +174,171 @@ async def test_a_cold_model_is_no_model():
     with pytest.raises(ServingError, match="cold"):
         await bench.starting
     assert bench.made[0].stopped
+
+
+async def started(instances: int = 1, warm_up: int = 0) -> Bench:
+    """A group that serves."""
+    bench = Bench(instances, warm_up)
+    await settle()
+    for instance in bench.made:
+        instance.load()
+    await settle()
+    return bench
+
+
+class Heard:
+    """Listens to one batch."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def answered(self, *_: object) -> None:
+        """See `RunListener`."""
+        self.told.append("answered")
+
+    def free(self) -> None:
+        """See `RunListener`."""
+
+    def respond(self, index: int, response: InferResponse) -> None:
+        """See `RunListener`."""
+        self.told.append("final" if response.final else "partial")
+
+    def done(self, *_: object) -> None:
+        """See `RunListener`."""
+
+
+async def test_more_take_batches_only_once_all_are_warm_and_it_is_said():
+    bench = await started(warm_up=1)
+    bench.made[0].finish()
+    await bench.starting
+    loading = asyncio.create_task(bench.group.load([bench.factory] * 2))
+    await settle()
+    bench.made[1].load()
+    bench.made[2].load()
+    for instance in bench.made[1:]:
+        await settle()
+        assert not loading.done()
+        instance.finish()
+    places = await loading
+    assert bench.listener.told == ["1 added"]
+    assert bench.group.exchange(places, []) == []
+    assert bench.listener.told == ["1 added", "2 added", "3 added"]
+
+
+async def test_of_more_all_or_none_come_and_the_others_serve_on():
+    bench = await started()
+    await bench.starting
+    loading = asyncio.create_task(bench.group.load([bench.factory] * 2))
+    await settle()
+    bench.made[1].load()
+    await settle()
+    bench.made[2].load(invalid("no memory"))
+    with pytest.raises(ServingError, match="no memory"):
+        await loading
+    assert [instance.stopped for instance in bench.made] == [False, True, False]
+    assert bench.listener.told == ["1 added"]
+    assert bench.group.has(1)
+
+
+async def test_more_that_are_given_up_leave_nothing():
+    bench = await started()
+    await bench.starting
+    loading = asyncio.create_task(bench.group.load([bench.factory] * 2))
+    await settle()
+    bench.made[1].load()
+    await settle()
+    loading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await loading
+    assert bench.made[1].stopped
+    assert bench.group.has(1)
+
+
+async def test_what_was_loaded_and_is_not_wanted_is_released():
+    bench = await started()
+    await bench.starting
+    loading = asyncio.create_task(bench.group.load([bench.factory]))
+    await settle()
+    bench.made[1].load()
+    await bench.group.discard(await loading)
+    assert bench.made[1].stopped
+    assert bench.listener.told == ["1 added"]
+
+
+async def test_one_that_died_before_it_was_to_serve_comes_back():
+    bench = await started()
+    await bench.starting
+    loading = asyncio.create_task(bench.group.load([bench.factory]))
+    await settle()
+    bench.made[1].load()
+    places = await loading
+    bench.made[1].die()
+    bench.group.exchange(places, [])
+    assert bench.listener.told == ["1 added"]
+    await bench.clock.pass_time(SECOND)
+    bench.made[2].load()
+    await settle()
+    assert bench.listener.told == ["1 added", "2 added"]
+
+
+async def test_one_that_goes_finishes_what_it_runs():
+    bench = await started(2)
+    await bench.starting
+    heard = Heard()
+    bench.made[1].run([ask("a"), ask("b")], heard)
+    (gone,) = bench.group.exchange([], bench.group.places[1:])
+    assert bench.listener.told[-1] == "2 retired"
+    assert not bench.group.has(2)
+    await settle()
+    assert not bench.made[1].stopped
+    bench.made[1].finish()
+    await gone
+    assert heard.told == ["answered"]
+    assert bench.made[1].stopped
+    assert len(bench.group.places) == 1
+
+
+async def test_one_that_goes_answers_to_the_last_response():
+    bench = await started(2)
+    await bench.starting
+    heard = Heard()
+    bench.made[1].run([ask("a")], heard)
+    (gone,) = bench.group.exchange([], bench.group.places[1:])
+    bench.made[1].respond(final=False)
+    bench.made[1].free()
+    await settle()
+    assert gone.done()
+    assert heard.told[0] == "partial"
+
+
+async def test_an_idle_one_goes_at_once_and_does_not_come_back():
+    bench = await started(2)
+    await bench.starting
+    await asyncio.gather(*bench.group.exchange([], bench.group.places[1:]))
+    assert bench.made[1].stopped
+    bench.made[1].die()
+    await bench.clock.pass_time(100 * SECOND)
+    assert len(bench.made) == 2
+    assert bench.listener.told == ["1 added", "2 added", "2 retired"]
+
+
+async def test_one_that_was_lost_and_goes_does_not_come_back():
+    bench = await started(2)
+    await bench.starting
+    bench.made[1].die()
+    assert [bench.group.ready(place) for place in bench.group.places] == [True, False]
+    assert bench.group.exchange([], bench.group.places[1:]) == []
+    await bench.clock.pass_time(100 * SECOND)
+    assert len(bench.made) == 2
+
+
+async def test_the_end_does_not_wait_for_one_that_goes_and_does_not_finish():
+    bench = await started(2)
+    await bench.starting
+    heard = Heard()
+    bench.made[1].run([ask("a")], heard)
+    (gone,) = bench.group.exchange([], bench.group.places[1:])
+    await bench.group.stop(1.0)
+    assert gone.done()
+    assert heard.told == ["final"], "it is answered all the same"
+    assert all(instance.stopped for instance in bench.made)

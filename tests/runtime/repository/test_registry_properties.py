@@ -36,7 +36,14 @@ ENSEMBLE = (
   { model_name: "%s" model_version: -1 input_map { key: "X" value: "m" } output_map { key: "Y" value: "Y" } } ] }"""
 )
 TEXTS = {
-    "a": [MODEL, MODEL + 'metric_tags { key: "k" value: "1" }', MODEL.replace("8", "2"), "no configuration", MODEL],
+    "a": [
+        MODEL,
+        MODEL + "instance_group { count: 2 }",
+        MODEL + 'metric_tags { key: "k" value: "1" }',
+        MODEL.replace("8", "2"),
+        "no configuration",
+        MODEL,
+    ],
     "b": [MODEL, MODEL + 'metric_tags { key: "k" value: "2" }', MODEL.replace("FP32", "INT8"), MODEL],
     "e": [ENSEMBLE % "b", ENSEMBLE % "a", ENSEMBLE % "e", ENSEMBLE % "none", ENSEMBLE.replace("[ 1 ]", "[ 3 ]") % "b"],
 }
@@ -78,11 +85,33 @@ class FakeVersion:
         finally:
             self._world.alive.discard(self)
 
+    async def change(self, prepared: Prepared) -> "FakeChange":
+        await self._world.decision()
+        return FakeChange(self, prepared)
+
     def submit(self, request: object, deliver: object) -> None: ...
 
     def hold(self) -> None: ...
 
     def release(self) -> None: ...
+
+
+class FakeChange:
+    """A change that is ready; put into force or taken back, once, while its version lives."""
+
+    def __init__(self, version: FakeVersion, prepared: Prepared) -> None:
+        self._version, self._prepared = version, prepared
+        self._world = version._world
+        self._world.alive.add(self)
+
+    def commit(self) -> Awaitable[None]:
+        self._world.alive.remove(self)
+        assert self._version in self._world.alive
+        self._version.config = self._prepared.config
+        return asyncio.sleep(0)
+
+    async def discard(self) -> None:
+        self._world.alive.remove(self)
 
 
 class Inline(ThreadPoolExecutor):
@@ -102,7 +131,7 @@ class World:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.alive: set[FakeVersion] = set()
+        self.alive: set[FakeVersion | FakeChange] = set()
         self.waiting: list[asyncio.Future[None]] = []
         self.callers: list[asyncio.Task[None]] = []
         for name in TEXTS:
@@ -191,7 +220,9 @@ async def play(world: World, step: tuple[Any, ...]) -> None:
         case ("hang up", choice) if world.callers:
             world.callers[choice % len(world.callers)].cancel()
         case ("lose", choice) if world.alive:
-            sorted(world.alive, key=id)[choice % len(world.alive)].ready = False
+            one = sorted(world.alive, key=id)[choice % len(world.alive)]
+            if isinstance(one, FakeVersion):
+                one.ready = False
     if step[0] != "hang up":
         await world.turn()
 
@@ -207,6 +238,8 @@ def check(world: World) -> None:
             answers = version.served is not None and version.served.ready
             assert (version.state is State.READY) == answers
             assert bool(version.reason) == (version.served is None)
+            if answers and not record.steps:
+                assert version.served.config == record.prepared.config, "every version serves as the model says"
             if answers:
                 assert world.registry.find(record.name, str(number)) is version.served
         ready = [number for number, _ in record.serving()]

@@ -1,25 +1,20 @@
 """One version of one model in service: its instances, its queue, its counters."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends import isolation
-from argosy_runtime.backends.contract import InstanceSpec, Isolation
 from argosy_runtime.execution.calls import ServerCalls
 from argosy_runtime.execution.clock import LoopClock
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.execution.ensembles import EnsembleRunner
-from argosy_runtime.execution.instance_group import NewInstance
-from argosy_runtime.execution.process.instance import ProcessInstance
-from argosy_runtime.execution.thread import ThreadInstance
+from argosy_runtime.execution.instance_group import Place
 from argosy_runtime.messages import Deliver, InferRequest, Submission
-from argosy_runtime.modelconfig import InstancePlacement, instances
-from argosy_runtime.modelconfig.modelfiles import for_device
+from argosy_runtime.modelconfig import InstancePlacement
 from argosy_runtime.repository.options import RepositoryOptions
 from argosy_runtime.repository.preparing import Prepared, load_timeout
 from argosy_runtime.scheduling.admission import Admission
@@ -29,6 +24,7 @@ from argosy_runtime.scheduling.ordering import ResponseOrder
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from . import warmup
+from .copies import Copies, CopyMaker
 from .holds import Holds
 from .reshaping import OutputShapes
 
@@ -73,11 +69,29 @@ class ServedVersion(Protocol):
         """Answer what has been accepted, then release everything."""
 
 
+class Change(Protocol):
+    """Another configuration on its way into a version that serves: what is new of it is loaded, and that is all.
+
+    Either `commit` or `discard`, once.
+    """
+
+    def commit(self) -> Awaitable[object]:
+        """Put it into force. What is returned is done when what had to go has finished what it ran, and is gone."""
+
+    async def discard(self) -> None:
+        """Release what was loaded for it; the version goes on as it was."""
+
+
 class LoadingVersion(ServedVersion, Protocol):
     """A version that has instances to load."""
 
     async def start(self) -> None:
         """Load and warm up. However that ends without success, nothing of it is left."""
+
+    async def change(self, prepared: Prepared) -> Change:
+        """Get ready to serve by another configuration, which its instances suit. Raises ServingError, and then goes on
+        as it was.
+        """
 
 
 class ServedModel:
@@ -98,47 +112,61 @@ class ServedModel:
         self.statistics = ModelStatistics()
         self.labels = prepared.labels
         self.folder = prepared.folder.path
-        self._folder = prepared.folder
-        self._calls = calls
-        self._timeout = load_timeout(self.config, options)
+        self._most = prepared.config.max_batch_size
+        self._maker = CopyMaker(prepared.folder, version, gpus, calls, load_timeout(self.config, options))
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()
-        self._gpus = gpus
-        placements = [place for place in instances(self.config, tuple(gpus)) if not place.passive]
-        makers = [self._maker(place) for place in placements]
+        placements = self._maker.placements(self.config)
         rules = BatchingRules.of(self.config)
+        self._batcher = DynamicBatcher(rules)
+        self._order = ResponseOrder() if rules.preserve_ordering else None
         self._dispatcher = Dispatcher(
             self.name,
             version,
-            DynamicBatcher(rules),
-            makers,
+            self._batcher,
+            [self._maker.maker(self.config, place) for place in placements],
             self.statistics,
             LoopClock(),
-            ResponseOrder() if rules.preserve_ordering else None,
+            self._order,
         )
-
-    def _maker(self, place: InstancePlacement) -> NewInstance:
-        capability = self._gpus.get(place.device_id) if place.kind == "KIND_GPU" else None
-        spec = InstanceSpec(
-            config=for_device(self.config, capability),
-            version=self.version,
-            model_dir=self._folder.path,
-            version_dir=self._folder.version_path(self.version),
-            name=place.name,
-            kind=place.kind,
-            device_id=place.device_id,
-        )
-        if isolation(self.config) is Isolation.PROCESS:
-            return lambda on_death: ProcessInstance(spec, self._calls, self._timeout, on_death)
-        return lambda on_death: ThreadInstance(spec, self._calls, self._timeout)
+        self._copies = Copies(placements, self._dispatcher.group)
 
     async def start(self) -> None:
         """Load every instance and warm it up; however that ends without success, nothing of it is left."""
         begun = monotonic()
-        warm_up = await asyncio.to_thread(warmup.batches, self.config, self._folder.path, self._admission)
+        warm_up = await asyncio.to_thread(warmup.batches, self.config, self.folder, self._admission)
         await self._dispatcher.start(warm_up)
         self.statistics.load_seconds = monotonic() - begun
+
+    async def change(self, prepared: Prepared) -> "PreparedChange":
+        """See `LoadingVersion`."""
+        config = ModelConfig()
+        config.CopyFrom(prepared.config)
+        # What waits may be as large as it was let in.
+        config.max_batch_size = self._most
+        added, removed = self._copies.difference(self._maker.placements(config))
+        places = await self._dispatcher.group.load([self._maker.maker(config, place) for place in added])
+        return PreparedChange(self, prepared, list(zip(added, places, strict=True)), removed)
+
+    def follow(self, change: "PreparedChange") -> Awaitable[object]:
+        """See `Change.commit`."""
+        if change.prepared.config.max_batch_size != self.config.max_batch_size:
+            self._admission = Admission(change.prepared.config)
+        self.config, self.labels = change.prepared.config, change.prepared.labels
+        rules = BatchingRules.of(self.config)
+        if rules.preserve_ordering != (self._order is not None):
+            self._order = ResponseOrder() if rules.preserve_ordering else None
+        self._batcher.follow(rules)
+        self._dispatcher.follow(self._order)
+        self._copies.exchange(change.added, change.removed)
+        group = self._dispatcher.group
+        gone = group.exchange([place for _, place in change.added], [place for _, place in change.removed])
+        return asyncio.gather(*map(asyncio.shield, gone))
+
+    async def forget(self, change: "PreparedChange") -> None:
+        """See `Change.discard`."""
+        await self._dispatcher.group.discard([place for _, place in change.added])
 
     @property
     def ready(self) -> bool:
@@ -179,6 +207,30 @@ class ServedModel:
         end = monotonic() + grace
         await self._holds.wait_for_none(grace)
         await self._dispatcher.close(max(0.0, end - monotonic()))
+
+
+class PreparedChange:
+    """See `Change`. `added` are loaded, by their places in the configuration; `removed` still serve."""
+
+    def __init__(
+        self,
+        model: ServedModel,
+        prepared: Prepared,
+        added: Sequence[tuple[InstancePlacement, Place]],
+        removed: Sequence[tuple[InstancePlacement, Place]],
+    ) -> None:
+        self.prepared = prepared
+        self.added = added
+        self.removed = removed
+        self._model = model
+
+    def commit(self) -> Awaitable[object]:
+        """See `Change`."""
+        return self._model.follow(self)
+
+    async def discard(self) -> None:
+        """See `Change`."""
+        await self._model.forget(self)
 
 
 class ServedEnsemble:

@@ -1,0 +1,73 @@
+"""The copies of a model that a version's instances are: which of them stands for which place of its configuration."""
+
+from collections.abc import Mapping, Sequence
+
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends import isolation
+from argosy_runtime.backends.contract import InstanceSpec, Isolation
+from argosy_runtime.execution.calls import ServerCalls
+from argosy_runtime.execution.instance_group import InstanceGroup, NewInstance, Place
+from argosy_runtime.execution.process.instance import ProcessInstance
+from argosy_runtime.execution.thread import ThreadInstance
+from argosy_runtime.modelconfig import InstancePlacement, instances
+from argosy_runtime.modelconfig.inplace import exchanged
+from argosy_runtime.modelconfig.modelfiles import for_device
+from argosy_runtime.repository.folders.layout import ModelFolder
+
+
+class CopyMaker:
+    """Says how each instance of one version is made. `timeout`: how many seconds one may load."""
+
+    def __init__(
+        self, folder: ModelFolder, version: int, gpus: Mapping[int, str], calls: ServerCalls, timeout: float
+    ) -> None:
+        self._folder = folder
+        self._version = version
+        self._gpus = gpus
+        self._calls = calls
+        self._timeout = timeout
+
+    def placements(self, config: ModelConfig) -> list[InstancePlacement]:
+        """The instances that a complete configuration asks for."""
+        return [place for place in instances(config, tuple(self._gpus)) if not place.passive]
+
+    def maker(self, config: ModelConfig, place: InstancePlacement) -> NewInstance:
+        """What makes the instance that is to stand there, again and again."""
+        capability = self._gpus.get(place.device_id) if place.kind == "KIND_GPU" else None
+        spec = InstanceSpec(
+            config=for_device(config, capability),
+            version=self._version,
+            model_dir=self._folder.path,
+            version_dir=self._folder.version_path(self._version),
+            name=place.name,
+            kind=place.kind,
+            device_id=place.device_id,
+        )
+        if isolation(config) is Isolation.PROCESS:
+            return lambda on_death: ProcessInstance(spec, self._calls, self._timeout, on_death)
+        return lambda on_death: ThreadInstance(spec, self._calls, self._timeout)
+
+
+class Copies:
+    """A version's instances by their places. `placements` are those that `group` was made with, in its order."""
+
+    def __init__(self, placements: Sequence[InstancePlacement], group: InstanceGroup) -> None:
+        self._group = group
+        self._held = list(zip(placements, group.places, strict=True))
+
+    def difference(
+        self, wanted: Sequence[InstancePlacement]
+    ) -> tuple[list[InstancePlacement], list[tuple[InstancePlacement, Place]]]:
+        """What is to come and who is to go, that there be what is wanted. Who is lost goes before who serves."""
+        by_use = sorted(self._held, key=lambda held: not self._group.ready(held[1]))
+        added, removed = exchanged([placement for placement, _ in by_use], wanted)
+        return added, [by_use[index] for index in removed]
+
+    def exchange(
+        self,
+        added: Sequence[tuple[InstancePlacement, Place]],
+        removed: Sequence[tuple[InstancePlacement, Place]],
+    ) -> None:
+        """These are there now, and those no more."""
+        self._held = [held for held in self._held if held not in removed] + list(added)
