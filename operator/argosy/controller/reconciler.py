@@ -16,6 +16,7 @@ from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
+from argosy.controller.activation import Activating, activating
 from argosy.controller.builds import BuildRenderer
 from argosy.controller.moved import elsewhere, services_elsewhere
 from argosy.controller.ports import Cache, StatusListener, Writer
@@ -83,7 +84,8 @@ class Around:
 class Rendered:
     """A pool's objects, whom each belongs to, and those that stay as they are for now (`keep`).
 
-    `held`: the servers of which nothing is applied yet. `wake`: when builds are to be looked at again.
+    `held`: the servers of which nothing is applied yet. `wake`: when builds are to be looked at again. `activating`:
+    what becomes of the pool's activator.
     """
 
     objects: tuple[KubernetesObject, ...] = ()
@@ -91,6 +93,7 @@ class Rendered:
     keep: frozenset[str] = frozenset()
     held: frozenset[str] = frozenset()
     wake: datetime | None = None
+    activating: Activating = field(default_factory=Activating)
 
 
 class Reconciler:
@@ -166,12 +169,16 @@ class Reconciler:
         again = _refused(applied.refusals) != _refused(memory.refusals)
         memory.refusals = applied.refusals
         await _all(
-            self._routes(key, steps, view, rendered.held), self._writes(declared, outcome), failure=applied.failure
+            self._activator_routes(key, rendered.activating),
+            self._routes(key, steps, view, rendered.held),
+            self._writes(declared, outcome),
+            failure=applied.failure,
         )
         if not declared.every and not view.current:
             self._memory.pop(key, None)
             self._reservations.forget(key)
-        wakes = (outcome.wake, rendered.wake)
+        soon = self._clock() + timedelta(seconds=HELD_AGAIN_S) if rendered.activating.again else None
+        wakes = (outcome.wake, rendered.wake, soon)
         return self._clock() if again else _again(self._clock(), applied.refusals, moved, rendered.held, wakes)
 
     def _decide(self, key: PoolKey, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
@@ -218,14 +225,17 @@ class Reconciler:
         pool, steps = declared.pool, outcome.steps.get(key, ())
         history = revisions(declared, outcome, self._cache.revisions(), self._form_names)
         others = services_elsewhere(declared) | history.kept
+        valid = outcome.valid.values()
+        activator = activating(pool, valid, steps, view, outcome.statuses, self._images)
         if pool is None:
-            return Rendered(keep=others)
+            return Rendered(keep=others, activating=activator)
         members = [each for each in declared.members if not each.metadata.deletion_timestamp]
-        models = [each for each in outcome.valid.values() if isinstance(each, InferenceModel)]
+        models = [each for each in valid if isinstance(each, InferenceModel)]
         images = self._images.serving(pool, models)
         renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
         builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
-        objects = (*history.written, *pool_objects(pool, steps, members, images, self._cluster), *builds.objects)
+        pools = pool_objects(pool, steps, members, images, self._cluster)
+        objects = (*history.written, *pools, *activator.objects, *builds.objects)
         held = _held_back(pool, steps, images, view)
         stay = frozenset(
             Identity.of(kind, pool.namespace, object_name(name))
@@ -234,7 +244,15 @@ class Reconciler:
         )
         wanted = tuple(each for each in objects if object_identity(each) not in stay)
         told = owners(wanted) | builds.owners
-        return Rendered(wanted, told, stay | others | builds.keep, held, builds.wake)
+        return Rendered(wanted, told, stay | others | builds.keep, held, builds.wake, activator)
+
+    def _activator_routes(self, key: PoolKey, activator: Activating) -> Iterator[Coroutine[Any, Any, None]]:
+        """Let the Services reach the activator for what no server is reached for. Before servers' own: between the two
+        a Service would lead nowhere.
+        """
+        for pod, routes in activator.routes:
+            if pod.routes != routes:
+                yield self._writer.route(pod, key.namespace, routes, False)
 
     def _routes(
         self, key: PoolKey, steps: Sequence[RenderedServer], view: PoolView, held: frozenset[str]

@@ -26,7 +26,7 @@ from argosy.cluster.client.errors import ApiError, ConflictError, InvalidError, 
 from argosy.cluster.client.kinds import Key, Kind, key_of, kind_of
 from argosy.fleet.facts import Refusal
 from argosy.fleet.status.statuses import Status
-from argosy.render.workloads import BUILD_LABEL, SERVER_LABEL, KubernetesObject, object_identity
+from argosy.render.workloads import ACTIVATOR_LABEL, BUILD_LABEL, SERVER_LABEL, KubernetesObject, object_identity
 
 from .lookup import Lookup, Place
 from .refusals import NoNeedError, RefusedError, judged
@@ -40,6 +40,8 @@ AGAIN_S = 0.05
 """The first pause after a conflict; each is twice the one before."""
 _STARTED = (kinds.DEPLOYMENT.name, kinds.JOB.name)
 """Kinds whose Pods need what else belongs to their server or build."""
+_GROUPS = (SERVER_LABEL, BUILD_LABEL, ACTIVATOR_LABEL)
+"""Labels of what is not started while one of its objects is missing."""
 _UIDS = {ConflictError: re.compile(r"\bUID\b"), InvalidError: re.compile(r"\bmetadata\.uid\b")}
 """How refusals say that the object has another UID. A refused Pod template speaks of UIDs of its own."""
 
@@ -71,9 +73,9 @@ class _Wanted:
 
     @property
     def group(self) -> str:
-        """The server or the build that it belongs to, by its label; empty for what is the whole pool's."""
+        """The server, build or activator that it belongs to, by its label; empty for what is the whole pool's."""
         labels = self.body["metadata"].get("labels") or {}
-        return str(labels.get(SERVER_LABEL) or labels.get(BUILD_LABEL) or "")
+        return next((f"{label}={labels[label]}" for label in _GROUPS if labels.get(label)), "")
 
 
 @dataclass(slots=True)

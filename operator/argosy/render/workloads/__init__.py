@@ -4,6 +4,7 @@ What may live here: what depends on nothing but resources, the plan and the rele
 applied, and when, is decided elsewhere; no field is set that the API server or a controller writes.
 """
 
+from .activator import activator_objects
 from .builds import TTL_S, build_configmaps, build_job, build_rights, builds_network_policy, job_hash, parse_build_place
 from .configmaps import (
     DRAIN_ANNOTATION,
@@ -41,6 +42,7 @@ __all__ = [
     "Images",
     "KubernetesObject",
     "pool_objects",
+    "activator_objects",
     "pod_template",
     "template_hash",
     "TEMPLATE_ANNOTATION",

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
+from tests.operator.render.workloads.activators import activators_objects
 from tests.operator.render.workloads.cases import CASES, as_text, read_case
 
 from argosy.render.workloads import object_identity
@@ -32,6 +33,15 @@ def test_every_object_is_taken_and_given_back_unchanged(cluster: Cluster, name: 
     answer = json.loads(cluster.kubectl(*words, stdin=as_text(objects), timeout_s=120))
     found = {object_identity(each): each for each in answer["items"]}
     assert set(found) == {object_identity(each) for each in objects}
+    for each in objects:
+        assert differences(each, found[object_identity(each)], object_identity(each)) == []
+
+
+def test_an_activators_objects_are_taken_and_given_back_unchanged(cluster: Cluster) -> None:
+    objects = tuple(activators_objects(60).values())
+    words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
+    answer = json.loads(cluster.kubectl(*words, stdin=as_text(objects), timeout_s=120))
+    found = {object_identity(each): each for each in answer["items"]}
     for each in objects:
         assert differences(each, found[object_identity(each)], object_identity(each)) == []
 

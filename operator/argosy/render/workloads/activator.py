@@ -1,0 +1,151 @@
+"""A pool's activator: what holds requests for models and ensembles that no server has, so that they may go to zero.
+
+It has its own two ConfigMaps, and rights to nothing else: what it is told, which only the operator writes, and what it
+says of those who wait. Its Pod has no label of the pool's servers; which models it may be asked for is said by the
+same labels as theirs, so that a Service leads to it while no server has its model.
+"""
+
+from typing import Any
+
+from argosy.api.model.scaling import HOLD_MS
+from argosy.api.servingpool import ServingPool
+from argosy.render.names import activator_name, state_name
+from argosy_agent.contract.activation import MEMBERS_KEY, Activation, activation_text
+
+from .containers import HOME, POD_UID, container_security
+from .deployment import pod_security, tolerations
+from .ending import DRAIN_FLAGS, DRAIN_TIMEOUT_S
+from .inputs import Images, KubernetesObject
+from .metadata import activator_labels, activator_pod_labels, owned, pods_that_activate
+from .overlay import overlay
+from .rbac import ROLE_GROUP, ROLE_VERSION, configmap_rule
+from .services import PORTS
+from .volumes import TEMPORARY, mount, token_mount, token_volume
+
+ACTIVATOR = "activator"
+"""Its container."""
+_TMP = "tmp"
+_SLACK_S = 10
+_REQUESTS = {"cpu": "50m", "memory": "128Mi"}
+"""What it takes while few wait. No limit: what waits in memory is bounded by itself."""
+_OF_THE_POOL = ("imagePullSecrets", "schedulerName", "dnsPolicy", "dnsConfig", "hostAliases", "priorityClassName")
+"""What of the pool's Pod template holds for it, too: how images come, and how a Pod finds its way."""
+
+
+def activator_objects(pool: ServingPool, activation: Activation, images: Images) -> tuple[KubernetesObject, ...]:
+    """All that stands for it, in the order in which it is of use."""
+    return (
+        {**_owned(pool, "v1", "ServiceAccount"), "automountServiceAccountToken": False},
+        _role(pool),
+        _role_binding(pool),
+        {**_owned(pool, "v1", "ConfigMap"), "data": {MEMBERS_KEY: activation_text(activation)}},
+        # without data here, so that applying it takes nothing away
+        _owned(pool, "v1", "ConfigMap", state_name(activator_name(pool.name))),
+        _network_policy(pool),
+        _deployment(pool, _exit_s(activation), images),
+    )
+
+
+def _owned(pool: ServingPool, api_version: str, kind: str, name: str = "") -> dict[str, Any]:
+    return owned(api_version, kind, name or activator_name(pool.name), pool, activator_labels(pool))
+
+
+def _role(pool: ServingPool) -> dict[str, Any]:
+    name = activator_name(pool.name)
+    rules = [
+        configmap_rule(name, ["get", "list", "watch"]),
+        configmap_rule(state_name(name), ["get", "patch", "update"]),
+    ]
+    return {**_owned(pool, ROLE_VERSION, "Role"), "rules": rules}
+
+
+def _role_binding(pool: ServingPool) -> dict[str, Any]:
+    name = activator_name(pool.name)
+    return {
+        **_owned(pool, ROLE_VERSION, "RoleBinding"),
+        "roleRef": {"apiGroup": ROLE_GROUP, "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": pool.namespace}],
+    }
+
+
+def _network_policy(pool: ServingPool) -> dict[str, Any]:
+    """By its ports anyone may come in, as to servers, and by no other."""
+    ingress = {"ports": [{"port": port, "protocol": "TCP"} for port in PORTS.values()]}
+    selector = {"matchLabels": pods_that_activate(pool)}
+    return {
+        **_owned(pool, "networking.k8s.io/v1", "NetworkPolicy"),
+        "spec": {"podSelector": selector, "policyTypes": ["Ingress"], "ingress": [ingress]},
+    }
+
+
+def _exit_s(activation: Activation) -> int:
+    """How long those who wait may wait when its Pod is to end: as long as any may. In whole steps of the default, so
+    that another resource's timeout seldom makes another Pod."""
+    longest = max((each.timeout_s for each in activation.members), default=0.0)
+    step = HOLD_MS / 1000
+    return int(step * max(1, -(-longest // step)))
+
+
+def _deployment(pool: ServingPool, exit_s: int, images: Images) -> dict[str, Any]:
+    """A new Pod is there before the old one goes: who waits there goes on waiting, new requests come to the new one."""
+    spec = {
+        "replicas": 1,
+        "revisionHistoryLimit": 1,
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+        "selector": {"matchLabels": pods_that_activate(pool)},
+        "template": _template(pool, exit_s, images),
+    }
+    return {**_owned(pool, "apps/v1", "Deployment"), "spec": spec}
+
+
+def _template(pool: ServingPool, exit_s: int, images: Images) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "serviceAccountName": activator_name(pool.name),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": DRAIN_TIMEOUT_S + exit_s + _SLACK_S,
+        "securityContext": pod_security(),
+        "containers": [_container(pool, exit_s, images)],
+        "volumes": [{"name": _TMP, "emptyDir": {}}, token_volume()],
+    }
+    if pool.spec.tolerations:
+        spec["tolerations"] = tolerations(pool)
+    over = pool.spec.runtime.pod_template
+    kept = {field: over.spec[field] for field in _OF_THE_POOL if field in over.spec}
+    template = {"metadata": {"labels": activator_pod_labels(pool)}, "spec": spec}
+    labels = {"labels": over.metadata.labels} if over.metadata.labels else {}
+    return overlay(template, {"metadata": labels, "spec": kept})
+
+
+def _container(pool: ServingPool, exit_s: int, images: Images) -> dict[str, Any]:
+    name = activator_name(pool.name)
+    return {
+        "name": ACTIVATOR,
+        "image": images.agent,
+        "imagePullPolicy": images.pull_policy,
+        "command": ["python", "-m", "argosy_agent.activator"],
+        "args": [
+            f"--configmap={pool.namespace}/{name}",
+            f"--state={pool.namespace}/{state_name(name)}",
+            "--pod=$(POD_UID)",
+            *(f"--{port}-port={number}" for port, number in PORTS.items()),
+            *DRAIN_FLAGS,
+            f"--exit-timeout-secs={exit_s}",
+        ],
+        "env": [dict(HOME), dict(POD_UID)],
+        "ports": [{"name": port, "containerPort": number, "protocol": "TCP"} for port, number in PORTS.items()],
+        "resources": {"requests": dict(_REQUESTS)},
+        "livenessProbe": _probe("live", period=10, failures=6),
+        "readinessProbe": _probe("ready", period=2, failures=3),
+        "volumeMounts": [mount(_TMP, TEMPORARY), token_mount()],
+        "securityContext": container_security(),
+    }
+
+
+def _probe(path: str, *, period: int, failures: int) -> dict[str, Any]:
+    return {
+        "httpGet": {"path": f"/v2/health/{path}", "port": "http"},
+        "periodSeconds": period,
+        "timeoutSeconds": 5,
+        "failureThreshold": failures,
+    }

@@ -1,0 +1,168 @@
+"""Who is led to a pool's activator, what it is told, and when it goes; virtual, without an API server."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.operator.controller.test_reconciler import KEY, NOW, observed, rounds, serving
+from tests.operator.controller.test_store import model, pool
+
+from argosy.api import InferenceModel
+from argosy.api.documents import parse_body
+from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.controller.activation import may_be_zero
+from argosy.controller.fake import FakeWriter
+from argosy.controller.parsed_body import parsed_body
+from argosy.controller.reconciler import HELD_AGAIN_S
+from argosy.controller.store import Store
+from argosy.render.names import activator_name
+from argosy_agent.contract.activation import MEMBERS_KEY, Activation, Endpoint, parse_activation
+
+NAME = activator_name("p")
+HOLDER = PodView("holder", "holder", "", True, False, False, frozenset(), False, "", NOW)
+LED = replace(HOLDER, routes=frozenset({"m"}))
+
+
+def declared(**spec: Any) -> Store:
+    """A pool with the model `m`."""
+    resources = Store()
+    for body in (pool(), model(**spec)):
+        resources.put(parsed_body(body))
+    return resources
+
+
+def told(writes: FakeWriter) -> Activation:
+    """What the activator is told."""
+    return parse_activation(writes.bodies[f"ConfigMap n/{NAME}"]["data"][MEMBERS_KEY])
+
+
+def at(view: PoolView, address: str = "10.0.0.1") -> PoolView:
+    """The same, whose Pod has an address."""
+    return replace(view, pods=(replace(view.pods[0], address=address),))
+
+
+@pytest.mark.parametrize(
+    ("spec", "zero"),
+    [
+        ({"minReplicas": 0}, True),
+        ({}, False),
+        ({"replicas": 0}, False),
+        ({"minReplicas": 0, "replicas": 2}, True),
+        ({"scaling": {"schedules": [{"name": "night", "start": "22:00", "end": "06:00", "minReplicas": 0}]}}, True),
+    ],
+)
+def test_what_may_go_to_zero(spec: dict[str, Any], zero: bool) -> None:
+    found, problems = parse_body(model(**spec))
+    assert isinstance(found, InferenceModel), problems
+    assert may_be_zero(found) is zero
+
+
+async def test_what_is_at_zero_is_led_to_the_activator_which_is_told_why_nothing_is_there() -> None:
+    writes = FakeWriter()
+    view = PoolView(activators=(HOLDER, replace(HOLDER, name="ends", terminating=True)))
+    await rounds(writes, declared(minReplicas=0, replicas=0), observed(p=view)).reconcile(KEY)
+    assert writes.routes == {"holder": frozenset({"m"})}
+    (member,) = told(writes).members
+    assert (member.name, member.model, member.endpoints, member.timeout_s) == ("m", "m", (), 300.0)
+    assert member.reason == writes.statuses["InferenceModel n/m"].conditions[0].message
+    mine = {each for each in writes.objects if NAME in each}
+    assert mine == {
+        f"{kind} n/{NAME}"
+        for kind in ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy", "Deployment")
+    } | {f"ConfigMap n/{NAME}-state"}
+
+
+async def test_how_long_requests_are_held_is_said_by_the_resource() -> None:
+    writes = FakeWriter()
+    await rounds(writes, declared(minReplicas=0, replicas=0, scaling={"holdTimeout": "10m"})).reconcile(KEY)
+    assert told(writes).members[0].timeout_s == 600.0
+    (container,) = writes.bodies[f"Deployment n/{NAME}"]["spec"]["template"]["spec"]["containers"]
+    assert "--exit-timeout-secs=600" in container["args"]
+
+
+async def test_what_a_server_has_is_told_to_the_activator_before_services_lead_there() -> None:
+    writes = FakeWriter()
+    view = at(serving("p-0"))
+    behind = replace(view.pods[0], routes=frozenset[str]())
+    cache = observed(p=replace(view, pods=(behind,), activators=(LED,)))
+    run = rounds(writes, declared(minReplicas=0, replicas=1), cache)
+    wake = await run.reconcile(KEY)
+    assert told(writes).members[0].endpoints == (Endpoint("10.0.0.1", 8000, 8001),)
+    assert writes.routes == {"p-0": frozenset({"m"})}
+    assert wake is not None, "nobody tells of the labels that it writes itself"
+    assert (wake - NOW).total_seconds() == HELD_AGAIN_S
+    cache.views[KEY] = replace(view, activators=(LED,))
+    await run.reconcile(KEY)
+    assert writes.routes["holder"] == frozenset()
+
+
+async def test_what_goes_to_zero_is_led_to_the_activator_before_it_leaves_its_server() -> None:
+    order: list[str] = []
+
+    class Ordered(FakeWriter):
+        async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
+            order.append(pod.name)
+            await super().route(pod, namespace, routes, settled)
+
+    writes = Ordered()
+    cache = observed(p=replace(at(serving("p-0")), activators=(HOLDER,)))
+    run = rounds(writes, declared(minReplicas=0, replicas=0), cache)
+    await run.reconcile(KEY)
+    assert order == ["holder", "p-0"]
+    assert writes.routes == {"holder": frozenset({"m"}), "p-0": frozenset()}
+    assert told(writes).members[0].endpoints == ()
+
+
+@pytest.mark.parametrize("lacks", [{"ready": False}, {"server_ready": False}, {"terminating": True}], ids=str)
+async def test_while_its_server_is_not_ready_its_requests_are_held(lacks: dict[str, Any]) -> None:
+    writes = FakeWriter()
+    view = at(serving("p-0"))
+    cache = observed(p=replace(view, pods=(replace(view.pods[0], **lacks),), activators=(HOLDER,)))
+    await rounds(writes, declared(minReplicas=0, replicas=1), cache).reconcile(KEY)
+    assert writes.routes["holder"] == frozenset({"m"})
+    expected = () if lacks.keys() & {"server_ready", "terminating"} else (Endpoint("10.0.0.1", 8000, 8001),)
+    assert told(writes).members[0].endpoints == expected
+
+
+async def test_nothing_stands_where_nothing_may_go_to_zero() -> None:
+    writes = FakeWriter()
+    await rounds(writes, declared(), observed(p=PoolView(activators=(HOLDER,)))).reconcile(KEY)
+    assert not [each for each in writes.objects if NAME in each]
+    assert writes.routes == {}
+
+
+async def test_what_may_no_longer_go_to_zero_stays_with_the_activator_until_it_is_reached() -> None:
+    writes = FakeWriter()
+    view = at(serving("p-0"))
+    behind = replace(view.pods[0], routes=frozenset[str]())
+    cache = observed(p=replace(view, pods=(behind,), activators=(LED,)))
+    run = rounds(writes, declared(minReplicas=1), cache)
+    await run.reconcile(KEY)
+    assert f"Deployment n/{NAME}" in writes.objects
+    assert "holder" not in writes.routes
+    cache.views[KEY] = replace(view, activators=(LED,))
+    await run.reconcile(KEY)
+    assert writes.routes["holder"] == frozenset()
+    cache.views[KEY] = replace(view, activators=(HOLDER,))
+    await run.reconcile(KEY)
+    assert f"Deployment n/{NAME}" not in writes.objects
+
+
+async def test_a_suspended_pool_holds_nothing() -> None:
+    resources, writes = Store(), FakeWriter()
+    for body in (pool(suspend=True), model(minReplicas=0)):
+        resources.put(parsed_body(body))
+    await rounds(writes, resources, observed(p=PoolView(activators=(LED,)))).reconcile(KEY)
+    assert not [each for each in writes.objects if NAME in each]
+    assert writes.routes == {"holder": frozenset()}
+
+
+async def test_the_activator_stands_again_as_it_was_for_another_process_of_the_operator() -> None:
+    first, second = FakeWriter(), FakeWriter()
+    view = observed(p=PoolView(activators=(LED,), held={"m": 2}))
+    for writes in (first, second):
+        await rounds(writes, declared(minReplicas=0, replicas=0), view).reconcile(KEY)
+    assert json.dumps(first.bodies, default=str) == json.dumps(second.bodies, default=str)
+    assert second.routes == {}
