@@ -1,0 +1,204 @@
+"""`python -m benchmarks.scaling.measuring`: service curves of the real runtime, kept in `curves.json`.
+
+Models of examples/assistant are served by `argosy serve` on this machine and asked with batch after batch; an execution's
+time is what the server's own statistics say of it. Slower than alone, by how much: as many clients as instances.
+"""
+
+import json
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tritonclient.grpc as triton
+from tests.peers.argosy import ROOT, argosy
+from tests.peers.server import Server
+
+KEPT = Path(__file__).parent / "curves.json"
+BATCHES = (1, 2, 4, 8, 16, 32)
+INSTANCES = (1, 2, 3)
+_PROMPT, _TOKENS = 128, 48
+_SEQUENCES = (1, 2, 4, 8)
+
+Inputs = Callable[[int], list[triton.InferInput]]
+
+
+def main() -> None:
+    """Measure all, and write."""
+    found: dict[str, Any] = {"machine": f"{_cpu()}, CPU only", "models": {}}
+    for name, inputs in (("embed", _embed), ("safety", _safety)):
+        found["models"][name] = batching(name, inputs)
+        print(name, found["models"][name])
+    found["models"]["llm"] = generating()
+    print("llm", found["models"]["llm"])
+    KEPT.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def batching(name: str, inputs: Inputs, repeats: int = 20) -> dict[str, Any]:
+    """Seconds by rows, how much slower several instances are, and how much executions vary."""
+    with serving(name, 1) as server, triton.InferenceServerClient(server.grpc) as client:
+        times = {rows: [_execution(client, name, inputs(rows)) for _ in range(repeats)] for rows in BATCHES}
+    curve = {rows: statistics.median(each[5:]) for rows, each in times.items()}
+    spread = [_spread(each[5:]) for each in times.values()]
+    alone, slowdown = 0.0, []
+    for count in INSTANCES:
+        with serving(name, count) as server:
+            each = _side_by_side(server, name, inputs(8), count)
+        alone = alone or each
+        slowdown.append(max(1.0, each / alone))
+    return {
+        "seconds": {str(rows): round(each, 6) for rows, each in curve.items()},
+        "slowdown": [round(each, 3) for each in slowdown],
+        "variation": round(statistics.median(spread), 3),
+    }
+
+
+def _execution(client: triton.InferenceServerClient, name: str, inputs: list[triton.InferInput]) -> float:
+    before = _computed(client, name)
+    client.infer(name, inputs)
+    return _computed(client, name) - before
+
+
+def _computed(client: triton.InferenceServerClient, name: str) -> float:
+    (found,) = client.get_inference_statistics(name).model_stats
+    stats = found.inference_stats
+    return float(stats.compute_input.ns + stats.compute_infer.ns + stats.compute_output.ns) / 1e9
+
+
+def _spread(times: list[float]) -> float:
+    """Of the middle half, as a normal distribution's deviation over its mean: what else runs here is left out."""
+    low, middle, high = np.percentile(times, (25, 50, 75))
+    return float((high - low) / 1.349 / middle)
+
+
+def _side_by_side(server: Server, name: str, inputs: list[triton.InferInput], clients: int, repeats: int = 20) -> float:
+    """Seconds of one request where so many clients ask in a closed loop."""
+    taken: list[float] = []
+
+    def ask() -> None:
+        with triton.InferenceServerClient(server.grpc) as client:
+            for _ in range(repeats):
+                begun = time.perf_counter()
+                client.infer(name, inputs)
+                taken.append(time.perf_counter() - begun)
+
+    _together(ask, clients)
+    return statistics.median(taken)
+
+
+def _together(work: Callable[[], None], count: int) -> None:
+    threads = [threading.Thread(target=work) for _ in range(count)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+
+def generating(repeats: int = 3) -> dict[str, Any]:
+    """Seconds of a step by how many sequences run, and of a token of the prompt."""
+    with serving("llm", 1) as server:
+        first = statistics.median(_generated(server, 1, 1) for _ in range(repeats * 3))
+        short = statistics.median(_generated(server, 1, 1, prompt=8) for _ in range(repeats * 3))
+        steps = {
+            count: statistics.median(_generated(server, count, _TOKENS) for _ in range(repeats)) / _TOKENS
+            for count in _SEQUENCES
+        }
+    return {
+        "step_s": {str(count): round(each, 6) for count, each in steps.items()},
+        "prompt_token_s": round(max(0.0, (first - short) / (_PROMPT - 8)), 9),
+    }
+
+
+def _generated(server: Server, sequences: int, tokens: int, prompt: int = _PROMPT) -> float:
+    """Seconds until as many sequences, begun together, have their tokens."""
+
+    def ask() -> None:
+        with triton.InferenceServerClient(server.grpc) as client:
+            done = threading.Event()
+            client.start_stream(lambda result, error: done.set() if error or _is_last(result) else None)
+            client.async_stream_infer("llm", _llm(prompt, tokens), enable_empty_final_response=True)
+            done.wait(60)
+            client.stop_stream()
+
+    begun = time.perf_counter()
+    _together(ask, sequences)
+    return time.perf_counter() - begun
+
+
+def _is_last(result: triton.InferResult) -> bool:
+    return bool(result.get_response().parameters["triton_final_response"].bool_param)
+
+
+@contextmanager
+def serving(name: str, instances: int) -> Iterator[Server]:
+    """One model of the assistant, with so many instances."""
+    with tempfile.TemporaryDirectory() as folder:
+        rendered = Path(folder, "rendered")
+        command = [Path(sys.executable).parent / "argosy", "render", "-f", ROOT / "examples/assistant", "-o", rendered]
+        subprocess.run(command, check=True, capture_output=True)
+        (config,) = rendered.rglob(f"{name}/config.pbtxt")
+        text = config.read_text()
+        text = re.sub(r"instance_group\s*[\[{].*?\n[\]}]\n?", "", text, flags=re.DOTALL)
+        config.write_text(f"{text}\ninstance_group {{ kind: KIND_CPU count: {instances} }}\n")
+        flags = ("--model-control-mode=explicit", f"--load-model={name}")
+        server = argosy(config.parents[1], "--exit-on-error=false", *flags, log=Path(folder, "log"), wait_for="/v2/health/live")
+        try:
+            _load(server, name)
+            yield server
+        finally:
+            server.stop()
+
+
+def _load(server: Server, name: str, tries: int = 3) -> None:
+    """Once more where several instances that import transformers at once were in each other's way."""
+    with triton.InferenceServerClient(server.grpc) as client:
+        for _ in range(tries):
+            if client.is_model_ready(name):
+                return
+            client.load_model(name)
+    raise RuntimeError(f"{name} does not load: {server.tail()}")
+
+
+def _tensor(name: str, values: np.ndarray[Any, Any], datatype: str) -> triton.InferInput:
+    tensor = triton.InferInput(name, list(values.shape), datatype)
+    tensor.set_data_from_numpy(values)
+    return tensor
+
+
+def _embed(rows: int) -> list[triton.InferInput]:
+    ids = np.random.default_rng(1).integers(1000, 20000, (rows, 128))
+    return [_tensor("embed_ids", ids, "INT64"), _tensor("embed_mask", np.ones_like(ids), "INT64")]
+
+
+def _safety(rows: int) -> list[triton.InferInput]:
+    vectors = np.random.default_rng(1).normal(size=(rows, 384)).astype(np.float32)
+    return [
+        _tensor("embedding", vectors, "FP32"),
+        _tensor("request_output_len", np.full((rows, 1), 8, np.int32), "INT32"),
+    ]
+
+
+def _llm(prompt: int, tokens: int) -> list[triton.InferInput]:
+    ids = np.random.default_rng(1).integers(4, 1500, (1, prompt)).astype(np.int32)
+    return [_tensor("input_ids", ids, "INT32"), _tensor("request_output_len", np.array([[tokens]], np.int32), "INT32")]
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.machine()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""Argosy's own decisions, by the very functions that the operator calls."""
+
+from argosy.fleet.scaling.decide import decide
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.policy import Policy
+from argosy.simulation.autoscalers.autoscaler import Seen
+from argosy.simulation.recorder import date
+
+INTERVAL_S = 5.0
+"""How often the operator looks at a pool."""
+WINDOW_S = 30.0
+"""What signals are measured over."""
+
+
+class Own:
+    """One member under a policy; `reason` is the sentence of its status."""
+
+    wakes = True
+
+    def __init__(self, policy: Policy, interval_s: float = INTERVAL_S, window_s: float = WINDOW_S) -> None:
+        self._policy, self._memory = policy, Memory()
+        self.interval_s, self._window_s = interval_s, window_s
+        self.reason = ""
+
+    def decide(self, seen: Seen) -> Allocation:
+        """Replicas, instances and batching."""
+        signals = seen.recorder.signals(seen.measured, self._window_s) if seen.ready else None
+        decision, self._memory = decide(
+            self._policy, seen.allocation, signals, seen.room, self._memory, date(seen.now), held=seen.held
+        )
+        self.reason = decision.message
+        return decision.allocation

@@ -1,0 +1,45 @@
+"""The operator's own decisions in a simulated fleet."""
+
+import numpy as np
+
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.policy import Bounds, Policy, Targets
+from argosy.simulation import traces
+from argosy.simulation.autoscalers.own import Own
+from argosy.simulation.member import Workload
+from argosy.simulation.service import affine
+from argosy.simulation.simulate import Fleet, simulate
+
+CURVE = affine(0.06, 0.035, 8, (1.0, 1.6))
+
+
+def policy(least=1, most=12):
+    return Policy(Bounds(least, most, max_instances=2, max_batch=8), Targets(latency={"p99": 1.0}))
+
+
+def run(trace, asked, start=1, fleet=None):
+    workload = Workload("m", trace, CURVE, 1.0, Allocation(start))
+    (outcome,) = simulate([(workload, lambda: Own(asked))], fleet or Fleet())
+    return outcome
+
+
+def test_a_load_that_one_replica_cannot_hold_gets_more_and_they_go():
+    rates = np.concatenate([np.full(300, 5.0), np.full(600, 60.0), np.full(1500, 5.0)])
+    outcome = run(traces.drawn("step", rates, seed=1), policy())
+    assert outcome.timeline.desired.max() >= 3
+    assert outcome.timeline.desired[-1] == 1
+    assert any("replicas" in change.reason for change in outcome.changes)
+
+
+def test_without_a_request_it_goes_to_zero_and_the_first_one_is_answered():
+    trace = traces.Trace("sparse", 4000.0, np.array([10.0, 3000.0]))
+    outcome = run(trace, policy(least=0))
+    assert (outcome.timeline.ready[-1], len(outcome.latency)) == (0, 2)
+    assert outcome.gpu_hours < 0.65
+    assert 30 < outcome.latency.max() < 31
+
+
+def test_a_fleet_that_is_full_says_so():
+    outcome = run(traces.constant(80, 600), policy(), fleet=Fleet(gpus=2))
+    assert outcome.timeline.desired.max() <= 2
+    assert any("GPUs of the fleet are held" in change.reason for change in outcome.changes)
