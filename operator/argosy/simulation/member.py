@@ -8,6 +8,7 @@ from argosy.fleet.scaling.decision import Allocation
 from argosy.simulation.outcome import Change
 from argosy.simulation.recorder import Recorder, Sample, State
 from argosy.simulation.servers.batching import BatchingServer
+from argosy.simulation.servers.engine import EngineCurve, EngineServer
 from argosy.simulation.servers.served import Served, Server
 from argosy.simulation.service import ServiceCurve
 from argosy.simulation.traces import Floats, Trace
@@ -15,14 +16,15 @@ from argosy.simulation.traces import Floats, Trace
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A model and its requests. `budget_s`: how long a request may take. `startup_s`: from asking for a replica until
+    """A model and its requests. `budget_s`: how long a request may take (to its first
+    token, where an engine generates). `startup_s`: from asking for a replica until
     it takes requests; `in_place_s`: until other instances or another window take effect. A replica holds `gpus` (0 to
     1 is a share of one).
     """
 
     name: str
     trace: Trace
-    curve: ServiceCurve
+    curve: ServiceCurve | EngineCurve
     budget_s: float
     start: Allocation = field(default_factory=Allocation)
     startup_s: float = 30.0
@@ -83,8 +85,15 @@ class Member:
     def _replica(self, startup_s: float) -> Replica:
         self._made += 1
         ready = self.now + startup_s
-        server = BatchingServer(self.workload.curve, self.allocation, ready, self._made)
-        return Replica(server, self.now, ready)
+        return Replica(self._server(ready), self.now, ready)
+
+    def _server(self, from_s: float) -> Server:
+        trace, curve = self.workload.trace, self.workload.curve
+        if isinstance(curve, ServiceCurve):
+            return BatchingServer(curve, self.allocation, from_s, self._made)
+        ones = np.ones(len(trace.arrivals))
+        prompts, outputs = trace.prompts, trace.outputs
+        return EngineServer(curve, ones if prompts is None else prompts, ones if outputs is None else outputs, from_s)
 
     def advance(self, until: float) -> Sample:
         """Let requests come and servers work up to then."""
@@ -97,7 +106,7 @@ class Member:
         for each in working:
             each.server.advance(until)
         sample = self._sampled(begun, until, came, working)
-        self.latencies.append(sample.latency)
+        self.latencies.append(sample.first if isinstance(self.workload.curve, EngineCurve) else sample.latency)
         self._let_go()
         return sample
 
@@ -115,7 +124,10 @@ class Member:
         unfinished = sum(each.server.unfinished(until) for each in working)
         queued = sum(each.server.queued for each in working) + len(self.held)
         instances = len(self.ready) * self.allocation.instances
-        state = State(unfinished - self._unfinished, queued, len(self.ready), instances, len(self.held))
+        running = sum(each.server.running for each in working)
+        state = State(
+            unfinished - self._unfinished, queued - running, running, len(self.ready), instances, len(self.held)
+        )
         self._unfinished = unfinished
         work = [each.server.served for each in working]
         sample = self.recorder.add(begun, until, came, work, state)

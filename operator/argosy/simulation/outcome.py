@@ -37,7 +37,7 @@ class Timeline:
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """One member's. `late`: the requests that took longer than the budget, answered or not; `gpu_s` the seconds that
-    its replicas held GPUs, starting and draining among them.
+    its replicas held GPUs, starting and draining among them. `reason`: the last words of who decided.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Outcome:
     gpu_s: float
     changes: tuple[Change, ...]
     timeline: Timeline
+    reason: str
 
     @property
     def violations(self) -> float:

@@ -1,7 +1,7 @@
 """What a member's servers measured, piece by piece of the trace, and the signals that a scrape would have shown."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -43,13 +43,16 @@ class Sample:
     servers: int
     instances: int
     held: int
+    tokens: float
 
 
 class Recorder:
-    """The samples of one member, the newest fifteen minutes of them."""
+    """The samples of one member, the newest fifteen minutes of them. `max_running`: the sequences that one engine
+    generates at once, 0 without engines.
+    """
 
-    def __init__(self, max_batch: int) -> None:
-        self._max_batch = max_batch
+    def __init__(self, max_batch: int, max_running: int = 0) -> None:
+        self._max_batch, self._max_running = max_batch, max_running
         self._samples: deque[Sample] = deque()
         self._flying = np.zeros((4, 0))
         self._inside = 0
@@ -63,8 +66,9 @@ class Recorder:
         self._inside += len(arrivals) - len(ended)
         sample = Sample(
             at, seconds, len(arrivals), ended - arrived, started - arrived, first - arrived, inside, executions,
-            max(0.0, busy - state.unfinished_s), state.instances * seconds, state.pending, self._flying.shape[1],
-            state.servers, state.instances, state.held,
+            max(0.0, busy - state.unfinished_s), state.instances * seconds, state.pending,
+            self._flying.shape[1] + state.running, state.servers, state.instances, state.held,
+            sum(each.tokens for each in work),
         )  # fmt: skip
         self._samples.append(sample)
         while self._samples[0].at < at - _KEPT_S:
@@ -107,11 +111,10 @@ class Recorder:
         over = sum(each.seconds for each in found)
         if not over:
             return None
-        newest, executions = found[-1], sum(each.executions for each in found)
+        newest = found[-1]
         latency = np.concatenate([each.latency for each in found])
         queue = np.concatenate([each.queue for each in found])
-        busy_s = sum(each.busy_s for each in found)
-        return Signals(
+        whole = Signals(
             at=date(newest.at),
             window_s=over,
             servers=newest.servers,
@@ -128,22 +131,44 @@ class Recorder:
             latency=_distribution(latency),
             queue=_distribution(queue),
             compute=float((latency - queue).mean()) if len(latency) else None,
-            execution=busy_s / executions if executions else None,
-            batch=len(latency) / executions if executions else None,
-            max_batch=self._max_batch if self._max_batch > 1 else 0,
             instances=float(newest.instances),
             busy=self.busy(until, seconds),
+        )
+        return self._of_engines(whole, found) if self._max_running else self._of_batches(whole, found)
+
+    def _of_batches(self, whole: Signals, found: list[Sample]) -> Signals:
+        executions, rows = sum(each.executions for each in found), sum(len(each.latency) for each in found)
+        if not executions:
+            return replace(whole, max_batch=self._max_batch if self._max_batch > 1 else 0)
+        return replace(
+            whole,
+            execution=sum(each.busy_s for each in found) / executions,
+            batch=rows / executions,
+            max_batch=self._max_batch if self._max_batch > 1 else 0,
+        )
+
+    def _of_engines(self, whole: Signals, found: list[Sample]) -> Signals:
+        room = whole.servers * self._max_running
+        return replace(
+            whole,
+            pending=0.0,
+            first_token=_distribution(np.concatenate([each.first for each in found])),
+            tokens=sum(each.tokens for each in found) / whole.window_s,
+            engine_waiting=float(found[-1].pending),
+            engine_running=float(found[-1].running),
+            kv_cache=min(1.0, found[-1].running / room) if room else None,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """A member at the end of a sample. `unfinished_s`: of the executions' time that was counted, what lies beyond its
-    end, less the same of the sample before.
+    end, less the same of the sample before; `running` are the requests inside engines.
     """
 
     unfinished_s: float
     pending: int
+    running: int
     servers: int
     instances: int
     held: int

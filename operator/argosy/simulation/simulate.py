@@ -15,6 +15,7 @@ from argosy.simulation.autoscalers.autoscaler import Autoscaler, Autoscaling, Se
 from argosy.simulation.member import Member, Replica, Workload
 from argosy.simulation.outcome import Outcome, Timeline
 from argosy.simulation.recorder import Recorder
+from argosy.simulation.servers.engine import EngineCurve
 
 _Action = Callable[[], object]
 
@@ -48,7 +49,7 @@ class _Simulation:
         self._order = count()
         self._now = 0.0
         self._all = [
-            _Looked(Member(workload, workload.start, Recorder(workload.curve.max_batch)), autoscaling())
+            _Looked(Member(workload, workload.start, _recorder(workload)), autoscaling())
             for workload, autoscaling in members
         ]
 
@@ -140,7 +141,13 @@ class _Simulation:
         requests = len(workload.trace.arrivals)
         late = int((latency > workload.budget_s).sum()) + requests - len(latency)
         timeline = Timeline(*np.array(looked.rows or np.zeros((0, 7))).T)
-        return Outcome(workload.name, requests, late, latency, gpu_s, tuple(member.changes), timeline)
+        reason = looked.autoscaler.reason
+        return Outcome(workload.name, requests, late, latency, gpu_s, tuple(member.changes), timeline, reason)
+
+
+def _recorder(workload: Workload) -> Recorder:
+    curve = workload.curve
+    return Recorder(0, curve.max_running) if isinstance(curve, EngineCurve) else Recorder(curve.max_batch)
 
 
 def _row(member: Member, since: float) -> tuple[float, ...]:

@@ -10,11 +10,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """When requests arrive: `arrivals` in seconds from the start, in order; `seconds` is how long the trace is."""
+    """When requests arrive: `arrivals` in seconds from the start, in order; `seconds` is how long the trace is. For a
+    language model, each request's tokens: of its prompt (`prompts`) and to be generated (`outputs`).
+    """
 
     name: str
     seconds: float
     arrivals: Floats
+    prompts: Floats | None = None
+    outputs: Floats | None = None
 
     @property
     def mean_rate(self) -> float:

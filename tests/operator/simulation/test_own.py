@@ -42,4 +42,4 @@ def test_without_a_request_it_goes_to_zero_and_the_first_one_is_answered():
 def test_a_fleet_that_is_full_says_so():
     outcome = run(traces.constant(80, 600), policy(), fleet=Fleet(gpus=2))
     assert outcome.timeline.desired.max() <= 2
-    assert any("GPUs of the fleet are held" in change.reason for change in outcome.changes)
+    assert "all 2 GPUs of the fleet are held" in outcome.reason

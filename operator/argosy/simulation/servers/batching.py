@@ -59,6 +59,11 @@ class BatchingServer:
         return len(self._queue) - self._head
 
     @property
+    def running(self) -> int:
+        """What was started is told at once."""
+        return 0
+
+    @property
     def idle_from(self) -> float:
         """When the last execution ends."""
         return max(self._free)

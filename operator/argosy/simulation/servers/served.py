@@ -9,7 +9,8 @@ from argosy.fleet.scaling.decision import Allocation
 @dataclass(slots=True)
 class Served:
     """Requests that were started: when each arrived, was started, had its first response and its last, in seconds of
-    the trace; and over all executions their number and their seconds. `first` is empty where it is the last, too.
+    the trace; and over all executions their number,
+    tokens and seconds. `first` is empty where it is the last, too.
     """
 
     arrived: list[float] = field(default_factory=list)
@@ -17,6 +18,7 @@ class Served:
     first: list[float] = field(default_factory=list)
     ended: list[float] = field(default_factory=list)
     executions: int = 0
+    tokens: float = 0.0
     busy_s: float = 0.0
 
 
@@ -39,7 +41,11 @@ class Server(Protocol):
 
     @property
     def queued(self) -> int:
-        """Requests that wait."""
+        """Requests that wait, and those in an engine."""
+
+    @property
+    def running(self) -> int:
+        """Of them, those that an engine generates."""
 
     @property
     def idle_from(self) -> float:

@@ -1,0 +1,136 @@
+"""`python -m benchmarks.scaling [--json] [--tune] [TRACE …]`: who holds the latency, and with how many GPU-hours.
+
+Argosy's own decisions run with one and the same policy on every trace: its defaults, and what a resource says (the SLO,
+the bounds). HPA, KEDA and KPA run as they come and with the best of a grid of settings for each trace. Those points are
+kept in `tuned.json`, since they take minutes; `--tune` makes them anew.
+
+Keys: by trace `ours`, and for each baseline the tuned one that is late no more often (or, where none is, the least
+late) and the one by default. `worst_ratio_violations`: the most, over traces and tuned baselines, of our violations
+over the fewest that any setting reaches for no more GPU-hours. `mean_gpu_hours_saved`: over traces and tuned baselines,
+of the cheapest setting that is late no more often than ours. `met`: by trace and baseline, whether the target holds
+against every setting of the grid.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from .baselines import NAMES
+from .cases import Case, cases, constant
+from .comparing import Point, as_cheap, as_good, as_json, by_default, frontier, meets, ours, ratio, saved
+from .deciding import decision_seconds
+
+TUNED = Path(__file__).parent / "tuned.json"
+MODELS = 10_000
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run, print, write."""
+    options = _parser().parse_args(argv)
+    chosen = [case for case in cases() if not options.traces or case.name in options.traces]
+    if options.tune:
+        _tune(chosen, options.workers)
+    result = compared(chosen, _kept())
+    if options.json:
+        print(json.dumps(result, indent=1))
+    else:
+        Console(width=150).print(_table(result))
+        print({name: value for name, value in result.items() if name not in ("traces", "met")})
+    return 0
+
+
+def compared(chosen: Sequence[Case], fronts: dict[str, dict[str, list[Point]]]) -> dict[str, Any]:
+    """Ours beside all that baselines reach on each trace."""
+    rows, found = {}, {}
+    for case in chosen:
+        point = found[case.name] = ours(case)
+        default = by_default(case)
+        rows[case.name] = {"ours": as_json(point)} | {
+            name: as_json(as_good(fronts[case.name][name], point))
+            | {"at_our_cost": as_json(as_cheap(fronts[case.name][name], point)), "default": as_json(default[name])}
+            for name in NAMES
+        }
+    pairs = [(fronts[case][name], point) for case, point in found.items() for name in NAMES]
+    return {
+        "traces": rows,
+        "worst_ratio_violations": max((ratio(*pair) for pair in pairs), default=0.0),
+        "mean_gpu_hours_saved": mean(saved(*pair) for pair in pairs) if pairs else 0.0,
+        "met": {case: {name: meets(fronts[case][name], point) for name in NAMES} for case, point in found.items()},
+        "changes_under_constant_load": settled_changes(),
+        "decide_10000_models_s": decision_seconds(MODELS),
+    }
+
+
+def settled_changes() -> int:
+    """Changes under a load that stays as it is, after the first ten minutes."""
+    from argosy.simulation.autoscalers.own import Own
+
+    from .comparing import run
+
+    case = constant()
+    outcome = run(case.workload, lambda: Own(case.policy))
+    return sum(change.at > 600 for change in outcome.changes)
+
+
+def _tune(chosen: Sequence[Case], workers: int) -> None:
+    kept = json.loads(TUNED.read_text()) if TUNED.exists() else {}
+    with ProcessPoolExecutor(workers) as pool:
+        pairs = [(case.name, name) for case in chosen for name in NAMES]
+        for (case_name, name), points in zip(pairs, pool.map(_front, pairs), strict=True):
+            kept.setdefault(case_name, {})[name] = [as_json(point) for point in points]
+            print(case_name, name, len(points), file=sys.stderr, flush=True)
+            TUNED.write_text(json.dumps(kept, indent=1) + "\n")
+
+
+def _front(pair: tuple[str, str]) -> list[Point]:
+    case = next(case for case in cases() if case.name == pair[0])
+    return frontier(case, pair[1])
+
+
+def _kept() -> dict[str, dict[str, list[Point]]]:
+    found = json.loads(TUNED.read_text())
+    return {
+        case: {name: [Point(**each) for each in points] for name, points in by.items()} for case, by in found.items()
+    }
+
+
+def _table(result: dict[str, Any]) -> Table:
+    table = Table("trace", "", "late", "GPU-hours", "changes", "late at our cost", "by default", "target", "settings")
+    for trace, row in result["traces"].items():
+        mine = row["ours"]
+        table.add_row(trace, "ours", f"{mine['violations']:.2%}", f"{mine['gpu_hours']:.2f}", str(mine["changes"]))
+        for name in NAMES:
+            each, cheap, default = row[name], row[name]["at_our_cost"], row[name]["default"]
+            table.add_row(
+                "",
+                name,
+                f"{each['violations']:.2%}",
+                f"{each['gpu_hours']:.2f}",
+                str(each["changes"]),
+                f"{cheap['violations']:.2%} for {cheap['gpu_hours']:.2f}",
+                f"{default['violations']:.2%} for {default['gpu_hours']:.2f}",
+                "met" if result["met"][trace][name] else "missed",
+                each["settings"],
+            )
+    return table
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
+    parser.add_argument("traces", nargs="*", help="Of these traces alone.")
+    parser.add_argument("--json", action="store_true", help="Print JSON.")
+    parser.add_argument("--tune", action="store_true", help="Try every setting of the baselines' grids first.")
+    parser.add_argument("--workers", type=int, default=2, help="Processes that tune. Default: 2.")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+"""What each does on a trace, and who is better: cheaper at no more violations, or fewer violations at no more cost."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from argosy.simulation.autoscalers.autoscaler import Autoscaling
+from argosy.simulation.autoscalers.own import Own
+from argosy.simulation.member import Workload
+from argosy.simulation.outcome import Outcome
+from argosy.simulation.simulate import simulate
+
+from .baselines import NAMES, Baseline, defaults, grid
+from .cases import MOST, Case
+
+SAVED, HALF = 0.15, 0.5
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run: the share of requests over the budget, and what it cost."""
+
+    violations: float
+    gpu_hours: float
+    changes: int
+    settings: str
+
+
+def run(workload: Workload, autoscaling: Autoscaling) -> Outcome:
+    """One workload alone in a fleet that has room."""
+    (outcome,) = simulate([(workload, autoscaling)])
+    return outcome
+
+
+def ours(case: Case) -> Point:
+    """The operator's decisions."""
+    return _point(run(case.workload, lambda: Own(case.policy)), "default")
+
+
+def of(baseline: Baseline, workload: Workload) -> Point:
+    """A baseline's."""
+    return _point(run(replace(workload, start=baseline.start), baseline.autoscaling), baseline.settings)
+
+
+def by_default(case: Case) -> dict[str, Point]:
+    """Each baseline as it comes."""
+    start = case.workload.start.replicas
+    return {name: of(defaults(name, MOST, start), case.workload) for name in NAMES}
+
+
+def frontier(case: Case, name: str) -> list[Point]:
+    """Of a baseline's grid on this trace, those than which none is better in both."""
+    workload = case.workload
+    start, throughput = workload.start.replicas, workload.curve.throughput()
+    return best(of(each, workload) for each in grid(name, MOST, start, throughput))
+
+
+def best(points: Iterable[Point]) -> list[Point]:
+    """Those that no other is at least as good as in both, the cheapest first."""
+    found: list[Point] = []
+    for point in sorted(points, key=lambda point: (point.gpu_hours, point.violations)):
+        if not found or point.violations < found[-1].violations:
+            found.append(point)
+    return found
+
+
+def as_good(points: Sequence[Point], ours: Point) -> Point:
+    """The cheapest that is late no more often than ours; where there is none, the least late."""
+    good = [point for point in points if point.violations <= ours.violations]
+    return min(good or points, key=lambda point: point.gpu_hours if good else point.violations)
+
+
+def as_cheap(points: Sequence[Point], ours: Point) -> Point:
+    """The least late that costs no more than ours; where there is none, the cheapest."""
+    cheap = [point for point in points if point.gpu_hours <= ours.gpu_hours]
+    return min(cheap or points, key=lambda point: point.violations if cheap else point.gpu_hours)
+
+
+def saved(points: Sequence[Point], ours: Point) -> float:
+    """The share of GPU-hours that ours does without, beside who is late no more often."""
+    return 1 - ours.gpu_hours / as_good(points, ours).gpu_hours
+
+
+def ratio(points: Sequence[Point], ours: Point) -> float:
+    """Our violations over those of who costs no more; 0 where neither has any."""
+    theirs = as_cheap(points, ours).violations
+    if not theirs:
+        return 0.0 if not ours.violations else float("inf")
+    return ours.violations / theirs
+
+
+def meets(points: Sequence[Point], ours: Point) -> bool:
+    """The target, beside every one of the points: as many requests in time for 15 % fewer GPU-hours, or at most half
+    of the violations of whoever costs no more.
+    """
+    rivals = [point for point in points if point.violations <= ours.violations]
+    cheaper = all(ours.gpu_hours <= (1 - SAVED) * point.gpu_hours for point in rivals)
+    cheap = [point for point in points if point.gpu_hours <= ours.gpu_hours]
+    calmer = bool(cheap) and all(ours.violations <= HALF * point.violations for point in cheap)
+    return cheaper or calmer
+
+
+def as_json(point: Point) -> dict[str, Any]:
+    """With figures that are worth reading."""
+    return asdict(point) | {"violations": round(point.violations, 5), "gpu_hours": round(point.gpu_hours, 3)}
+
+
+def _point(outcome: Outcome, settings: str) -> Point:
+    return Point(outcome.violations, outcome.gpu_hours, len(outcome.changes), settings)

@@ -1,0 +1,64 @@
+"""How long deciding takes, for as many models as a large fleet has."""
+
+import time
+
+import numpy as np
+
+from argosy.fleet.scaling.decide import decide
+from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.policy import Bounds, Policy, Targets
+from argosy.fleet.signals.signals import Distribution, Signals
+from argosy.simulation.recorder import date
+
+_ROUNDS = 6
+
+
+def decision_seconds(models: int) -> float:
+    """Seconds of CPU time that one round takes for so many models, each with load and latencies of its own.
+
+    They have been decided before, as they are in a fleet that runs; it is the median of the last rounds.
+    """
+    random = np.random.default_rng(6)
+    policy = Policy(Bounds(1, 20, max_instances=4, max_window_s=0.02, max_batch=32), Targets(latency={"p99": 0.5}))
+    loads = random.uniform(0.5, 200, models)
+    known = [(Allocation(), Memory()) for _ in range(models)]
+    taken = []
+    for round_ in range(_ROUNDS):
+        measured = loads * random.normal(1, 0.05, models)
+        seen = [_signals(float(each), 5.0 * round_) for each in measured]
+        now, begun = date(5.0 * round_), time.process_time()
+        decided = [
+            decide(policy, allocation, signals, Room(), memory, now)
+            for (allocation, memory), signals in zip(known, seen, strict=True)
+        ]
+        taken.append(time.process_time() - begun)
+        known = [(decision.allocation, memory) for decision, memory in decided]
+    return float(np.median(taken[2:]))
+
+
+def _signals(rate: float, at: float) -> Signals:
+    busy = min(0.95, rate / 220)
+    execution = 0.02 + 0.1 * busy
+    waiting = execution * busy
+    return Signals(
+        at=date(at),
+        window_s=30.0,
+        servers=1,
+        arrivals=rate,
+        completions=rate,
+        failures=0.0,
+        rejections=0.0,
+        timeouts=0.0,
+        out_of_memory=0.0,
+        pending=rate * waiting,
+        running=rate * execution,
+        latency=Distribution(execution + waiting, p99=2 * execution),
+        queue=Distribution(waiting, p99=execution),
+        compute=execution,
+        execution=execution,
+        batch=1 + 20 * busy,
+        max_batch=32,
+        instances=1.0,
+        busy=busy,
+    )
