@@ -119,7 +119,7 @@ class Recorder:
             window_s=over,
             servers=newest.servers,
             arrivals=sum(each.arrivals for each in found) / over,
-            recent=newest.arrivals / newest.seconds,
+            recent=newest.arrivals / newest.seconds if newest.seconds else None,
             recent_s=newest.seconds,
             completions=len(latency) / over,
             failures=0.0,

@@ -1,0 +1,54 @@
+"""Traces from CSV texts, and what is said of those that are none."""
+
+import numpy as np
+import pytest
+
+from argosy.simulation.tracefiles import TraceError, invocations, read_trace
+
+AZURE_LLM = """TIMESTAMP,ContextTokens,GeneratedTokens
+2023-11-16 18:17:03.9799600,4808,10
+2023-11-16 18:17:04.4799600,3180,8
+"""
+AZURE_FUNCTIONS = """HashOwner,HashApp,HashFunction,Trigger,480,481,482
+o,a,f1,http,0,3,1
+o,a,f2,timer,2,0,0
+"""
+
+
+def test_requests_by_model_begin_with_the_first_of_all():
+    found = read_trace("time,model\n12.5,b\n10,a\n11,a\n", "t.csv")
+    assert {model: trace.arrivals.tolist() for model, trace in found.items()} == {"b": [2.5], "a": [0.0, 1.0]}
+    assert {trace.seconds for trace in found.values()} == {2.5}
+
+
+def test_azures_llm_trace_has_tokens():
+    trace = read_trace(AZURE_LLM, "code.csv")[""]
+    assert trace.arrivals == pytest.approx([0.0, 0.5])
+    assert (trace.prompts.tolist(), trace.outputs.tolist()) == ([4808, 3180], [10, 8])
+
+
+def test_azures_functions_are_drawn_within_their_minutes():
+    trace = read_trace(AZURE_FUNCTIONS, "inv.csv")[""]
+    assert (len(trace.arrivals), trace.seconds) == (6, 180.0)
+    assert np.histogram(trace.arrivals, bins=[0, 60, 120, 180])[0].tolist() == [2, 3, 1]
+    assert len(invocations(AZURE_FUNCTIONS, "inv.csv", ["f2"]).arrivals) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", r"t\.csv: line 1: the columns need a time"),
+        ("when\n1\n", r"line 1: .*found when"),
+        ("time\n", "holds no request"),
+        ("time\n1\nsoon\n", r"t\.csv: line 3: time must be a number of at least 0; found 'soon'"),
+        ("time\n-1\n", "line 2: time must be a number"),
+        ("time\nnan\n", "line 2: time must be a number"),
+        ("time\n2023-13-45 10:00:00\n", r"line 2: time '2023-13-45 10:00:00' is no date"),
+        ("time,prompt\n1,many\n", "line 2: prompt must be a number"),
+        ("HashFunction,Trigger,1\nf,http,x\n", "line 2: minute 1 must be a number"),
+        ("HashFunction,Trigger\nf,http\n", "no function with minutes"),
+    ],
+)
+def test_what_is_no_trace_is_refused_by_its_line(text, says):
+    with pytest.raises(TraceError, match=says):
+        read_trace(text, "t.csv")
