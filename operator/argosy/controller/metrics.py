@@ -41,10 +41,24 @@ class Metrics:
             registry=self.registry,
             buckets=SECONDS,
         )
+        self._readings = Counter(
+            "argosy_signal_readings_total",
+            "Readings of a pool's metrics, by result (partial: not all of it could be had).",
+            ["result"],
+            registry=self.registry,
+        )
+        self._reading_seconds = Histogram(
+            "argosy_signal_reading_seconds",
+            "How long a reading of a pool's metrics took.",
+            registry=self.registry,
+            buckets=SECONDS,
+        )
         self.leading = Gauge("argosy_leader", "Whether this replica acts (1) or stands by (0).", registry=self.registry)
         self.resources = Gauge("argosy_resources", "Resources that are declared.", registry=self.registry)
         for result in ("done", "failed"):
             self._rounds.labels(result)
+        for result in ("done", "partial"):
+            self._readings.labels(result)
 
     def tell_of(self, members: Callable[[], Iterable[Member]]) -> None:
         """Tell also what these models' and ensembles' statuses say; see `StatusMetrics`."""
@@ -68,6 +82,11 @@ class Metrics:
         self._requests.labels(verb, resource, str(status)).inc()
         if verb != "watch":
             self._request_seconds.labels(verb).observe(took_s)
+
+    def measured(self, took_s: float, failed: bool) -> None:
+        """A pool was measured, or not all of it."""
+        self._readings.labels("partial" if failed else "done").inc()
+        self._reading_seconds.observe(took_s)
 
     def text(self) -> bytes:
         """All of it in Prometheus's text format. Of thousands of resources it takes a while: not for an event loop."""

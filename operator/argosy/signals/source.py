@@ -8,7 +8,10 @@ from argosy.fleet.signals.targets import PoolTargets
 
 
 class SignalSource(Protocol):
-    """Reads one pool, again and again: rates are over the time between readings, which it remembers."""
+    """Reads one pool, again and again: rates are over the time between readings, which it remembers.
+
+    What activators hold is not measured: whoever knows their words adds it.
+    """
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
         """What is known now. It never raises for what it is told or not told: `trouble` says what is wrong."""

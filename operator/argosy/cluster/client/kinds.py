@@ -42,6 +42,7 @@ class Kind:
 
 
 SERVICE_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
+SECRET = Kind("v1", "Secret", "secrets")
 CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
 SERVICE = Kind("v1", "Service", "services")
 POD = Kind("v1", "Pod", "pods")

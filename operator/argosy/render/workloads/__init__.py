@@ -35,7 +35,7 @@ from .metadata import (
 )
 from .pool_objects import pool_objects
 from .revisions import REVISION, LatestForms, controller_revision, form_name, form_of
-from .services import member_grpc_address, member_url, pool_grpc_address, pool_url
+from .services import METRICS_PORT, member_grpc_address, member_url, pool_grpc_address, pool_url
 
 __all__ = [
     "Cluster",
@@ -63,6 +63,7 @@ __all__ = [
     "ACTIVATOR_LABEL",
     "BUILD_LABEL",
     "BUILDS_OF_LABEL",
+    "METRICS_PORT",
     "object_identity",
     "owners",
     "member_grpc_address",

@@ -1,0 +1,53 @@
+"""The Secrets that Prometheus is asked with, read one by one where a pool names one."""
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from argosy.cluster.client.errors import ApiError, ForbiddenError, NotFoundError
+from argosy.cluster.client.kinds import SECRET, Key, Kind
+from argosy.signals.login import Login, login_of
+
+AGAIN_S = 60.0
+"""How long a Secret is taken to be as it was read: nobody may watch Secrets for it."""
+
+
+class Reader(Protocol):
+    """What reads one object; `Connection` does."""
+
+    async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
+        """One object. Raises ApiError."""
+
+
+class Logins:
+    """Each Secret's login, by namespace and name."""
+
+    def __init__(self, reader: Reader, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reader, self._clock = reader, clock
+        self._known: dict[Key, tuple[float, Login]] = {}
+
+    async def of(self, namespace: str, name: str | None) -> Login:
+        """What the Secret holds; without a name nothing is needed. What is wrong with it is the login's trouble."""
+        if name is None:
+            return Login()
+        key, now = (namespace, name), self._clock()
+        read_at, login = self._known.get(key, (-AGAIN_S, Login()))
+        if now - read_at >= AGAIN_S:
+            login = await self._read(key, login)
+            # What is wrong may be put right at any moment.
+            self._known[key] = (-AGAIN_S if login.trouble else now, login)
+        return login
+
+    async def _read(self, key: Key, before: Login) -> Login:
+        named = "/".join(key)
+        try:
+            return login_of(named, await self._reader.get(SECRET, key))
+        except NotFoundError:
+            return Login(trouble=f"Secret {named}, which spec.monitoring.prometheus.secretName names, is not there")
+        except ForbiddenError:
+            way_out = f"add {key[1]!r} to the chart's value rbac.secretNames"
+            return Login(trouble=f"Secret {named} may not be read by the operator; {way_out}")
+        except ApiError as error:
+            if before != Login():
+                return before
+            return Login(trouble=f"Secret {named} cannot be read: {error}")

@@ -1,0 +1,251 @@
+"""What of a pool is to be measured, from its Pods and members; how often, and with which Secret."""
+
+import asyncio
+import base64
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.operator.controller.test_store import model, pool
+
+from argosy.api.values.identity import Identity, PoolKey
+from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.cluster.client.errors import ApiError, ForbiddenError, NotFoundError, UnreachableError
+from argosy.cluster.client.kinds import Key, Kind
+from argosy.controller.fake import FakeCache
+from argosy.controller.gatherer import Asked, Gatherer, open_source
+from argosy.controller.logins import AGAIN_S, Logins
+from argosy.controller.measured import pool_targets
+from argosy.controller.metrics import Metrics
+from argosy.controller.parsed_body import parsed_body
+from argosy.controller.store import Store
+from argosy.fleet.signals.signals import PoolSignals
+from argosy.fleet.signals.targets import PoolTargets, Query, Target
+from argosy.signals.login import Login
+from argosy.signals.scraping import Scraper
+from argosy.signals.source import SignalSource
+
+KEY = PoolKey("n/p")
+IDENTITY = Identity.of("ServingPool", "n", "p")
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def pod(server: str = "p-0", routes: str = "m", address: str = "10.0.0.1", **other: Any) -> PodView:
+    told = {"ready": True, "server_ready": True, "terminating": False, "created": NOW, **other}
+    name = f"{server}-{told['created']:%S}"
+    names = frozenset(filter(None, [routes]))
+    return PodView(
+        name,
+        name,
+        server,
+        told["ready"],
+        told["server_ready"],
+        told["terminating"],
+        names,
+        True,
+        "",
+        told["created"],
+        address,
+    )
+
+
+def declared(**spec: Any) -> Store:
+    """A pool with a model that clients call M-7."""
+    store = Store()
+    for body in (pool(**spec), model(modelName="M-7")):
+        store.put(parsed_body(body))
+    return store
+
+
+def targets(*pods: PodView) -> tuple[Target, ...]:
+    return pool_targets(KEY, declared().of_pool(KEY).members, pods).targets
+
+
+def test_a_server_is_asked_at_its_address_for_what_it_is_routed_for() -> None:
+    assert targets(pod()) == (Target("p-0", "http://10.0.0.1:8002/metrics", "p-0-00", {"M-7": "m"}),)
+    assert targets(pod(address="fd00::1"))[0].url == "http://[fd00::1]:8002/metrics"
+    assert targets(pod(address=""))[0].url == ""
+
+
+def test_a_server_that_is_routed_to_is_not_left_out_because_it_fails() -> None:
+    assert [each.server for each in targets(pod(server_ready=False))] == ["p-0"]
+    assert targets(pod(routes="", server_ready=False)) == ()
+    assert [each.serves for each in targets(pod(routes=""))] == [{}]
+    assert targets(pod(terminating=True)) == ()
+
+
+def test_of_two_pods_of_a_server_the_newer_is_asked() -> None:
+    newer = pod(created=NOW + timedelta(seconds=1), address="10.0.0.2")
+    assert [each.pod for each in targets(newer, pod())] == ["p-0-01"]
+
+
+def test_queries_are_those_that_members_name() -> None:
+    store = declared()
+    query = {"name": "depth", "query": 'x{model="$(model)"}', "target": 5}
+    store.put(parsed_body(model("other", scaling={"targets": {"queries": [query]}})))
+    asked = pool_targets(KEY, store.of_pool(KEY).members, ())
+    assert asked.queries == (Query("other", "depth", 'x{model="$(model)"}'),)
+    assert asked.served_names == {"m": "M-7", "other": "other"}
+
+
+class Secrets:
+    """Answers what a test gives it, and counts."""
+
+    def __init__(self, *answers: dict[str, Any] | ApiError) -> None:
+        self.answers, self.asked = list(answers), 0
+
+    async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
+        assert (kind.plural, key) == ("secrets", ("n", "login"))
+        self.asked += 1
+        answer = self.answers.pop(0)
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+
+def secret(token: str) -> dict[str, Any]:
+    return {"data": {"token": base64.b64encode(token.encode()).decode()}}
+
+
+async def test_a_secret_is_read_again_after_a_while() -> None:
+    now = [0.0]
+    secrets = Secrets(secret("one"), secret("two"))
+    logins = Logins(secrets, lambda: now[0])
+    assert (await logins.of("n", "login")).token == "one"
+    now[0] = AGAIN_S - 1
+    assert (await logins.of("n", "login")).token == "one"
+    now[0] = AGAIN_S
+    assert (await logins.of("n", "login")).token == "two"
+    assert await logins.of("n", None) == Login()
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ForbiddenError(403, "Forbidden", "no"), "add 'login' to the chart's value rbac.secretNames"),
+        (NotFoundError(404, "NotFound", "no"), "spec.monitoring.prometheus.secretName names, is not there"),
+        (UnreachableError(0, "Unreachable", "it is away"), "cannot be read: it is away"),
+    ],
+)
+async def test_a_secret_that_cannot_be_read_says_so_and_is_tried_again(error: ApiError, says: str) -> None:
+    logins = Logins(Secrets(error, secret("one")), lambda: 0.0)
+    assert says in (await logins.of("n", "login")).trouble
+    assert (await logins.of("n", "login")).token == "one"
+
+
+async def test_while_the_api_server_is_away_the_login_stays() -> None:
+    now = [0.0]
+    logins = Logins(Secrets(secret("one"), UnreachableError(0, "Unreachable", "")), lambda: now[0])
+    await logins.of("n", "login")
+    now[0] = AGAIN_S
+    assert (await logins.of("n", "login")).token == "one"
+
+
+class FakeSource:
+    """Tells what it was asked, as its `source`; breaks where a test says so."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.asked, self.closed, self.broken = asked, False, False
+
+    async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
+        if self.broken:
+            raise RuntimeError("broken")
+        return PoolSignals(source=f"{self.asked.url} {self.asked.login.token} {[each.server for each in pool.targets]}")
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Readings:
+    """A gatherer that runs, and what it told."""
+
+    def __init__(self, store: Store, *secrets: dict[str, Any]) -> None:
+        self.sources: list[FakeSource] = []
+        self.told: list[PoolSignals] = []
+        cache = FakeCache(views={KEY: PoolView(pods=(pod(),), held={"m": 3})})
+        self.metrics = Metrics()
+        logins = Logins(Secrets(*secrets))
+        self.gatherer = Gatherer(store, cache, logins, self._told, self.metrics, 0.01, self._open)
+
+    def _open(self, asked: Asked) -> SignalSource:
+        self.sources.append(FakeSource(asked))
+        return self.sources[-1]
+
+    def _told(self, key: PoolKey, signals: PoolSignals) -> None:
+        assert key == KEY
+        self.told.append(signals)
+
+    async def until(self, so: Callable[[], bool]) -> None:
+        """Events come every hundredth of a second; the test's own time limit ends what never is."""
+        running = asyncio.create_task(self.gatherer.run())
+        try:
+            async with asyncio.timeout(30):
+                while True:
+                    if so():
+                        return
+                    await asyncio.sleep(0)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_pool_is_measured_again_and_again_with_what_is_held() -> None:
+    readings = Readings(declared())
+    await readings.until(lambda: len(readings.told) >= 3)
+    assert readings.told[0] == PoolSignals(source="  ['p-0']", held={"m": 3})
+    assert len(readings.sources) == 1
+    assert readings.sources[0].closed
+    assert b'argosy_signal_readings_total{result="done"}' in readings.metrics.text()
+
+
+async def test_another_prometheus_is_another_source() -> None:
+    store = declared()
+    readings = Readings(store, secret("TOKEN"))
+
+    def changed() -> bool:
+        if len(readings.told) == 2:
+            prometheus = {"url": "http://prometheus:9090", "secretName": "login"}
+            store.put(parsed_body(pool(monitoring={"prometheus": prometheus}) | _generation(2)))
+        return readings.told[-1:] != [] and readings.told[-1].source.startswith("http")
+
+    await readings.until(changed)
+    assert readings.told[-1].source == "http://prometheus:9090 TOKEN ['p-0']"
+    assert [each.closed for each in readings.sources] == [True, True]
+
+
+def _generation(number: int) -> dict[str, Any]:
+    return {"metadata": {**pool()["metadata"], "generation": number}}
+
+
+async def test_a_fault_of_ours_is_told_and_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    readings = Readings(declared())
+
+    def broke() -> bool:
+        for source in readings.sources:
+            source.broken = len(readings.told) < 3
+        return len(readings.told) >= 4
+
+    await readings.until(broke)
+    assert any("please report it: RuntimeError: broken" in told.trouble for told in readings.told)
+    assert readings.told[-1].trouble == ""
+
+
+async def test_a_pool_that_is_gone_is_measured_no_more() -> None:
+    store = declared()
+    readings = Readings(store)
+
+    def ended() -> bool:
+        if readings.told:
+            store.end(IDENTITY, "uid-p")
+        return bool(readings.sources) and readings.sources[0].closed
+
+    await readings.until(ended)
+    assert len(readings.sources) == 1
+
+
+async def test_without_a_prometheus_servers_are_scraped() -> None:
+    source = open_source(Asked())
+    assert isinstance(source, Scraper)
+    await source.close()
