@@ -128,6 +128,16 @@ def test_it_may_do_in_every_namespace_what_it_does_there_and_no_more(
     assert _has(access, release.namespace) == everywhere | THE_LEASE
 
 
+def test_of_secrets_it_may_read_those_that_it_is_told_of(
+    operator: Callable[..., Access], release: Release, elsewhere: str
+) -> None:
+    access = operator({"rbac": {"secretNames": ["prometheus", "mimir.login"]}})
+    secrets = _rights("", ("secrets",), ("get",), "prometheus") | _rights("", ("secrets",), ("get",), "mimir.login")
+    everywhere = IN_A_NAMESPACE | OF_THE_CLUSTER | NAMESPACES | secrets
+    wait_for("RBAC", lambda: _has(access, elsewhere) == everywhere, 30)
+    assert access.kubectl_process("get", "secrets", "-n", elsewhere).returncode != 0
+
+
 def test_told_of_namespaces_it_has_its_rights_in_those_alone(
     operator: Callable[..., Access], release: Release, cluster: Cluster, elsewhere: str
 ) -> None:

@@ -40,6 +40,13 @@
 - apiGroups: [""]
   resources: [events]
   verbs: [create, patch]
+{{- with .Values.rbac.secretNames }}
+# With these the pools' Prometheus servers are asked.
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: {{ toJson . }}
+  verbs: [get]
+{{- end }}
 {{- end -}}
 
 {{/* What it reads of the whole cluster, whatever it watches. */}}
