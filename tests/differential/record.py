@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from tests.differential import grpc_cases, http_cases, statistics_cases
+from tests.differential import grpc_cases, http_cases, metrics_cases, statistics_cases
 from tests.differential.oracle import MODELS, flags, record
 from tests.peers.triton import triton
 
@@ -19,6 +19,8 @@ def main() -> None:
             record("grpc", [(case.name, grpc_cases.answer(server.grpc, case)) for case in grpc])
             moved = statistics_cases.CASES
             record("statistics", [(case.name, statistics_cases.moved(server.http, case)) for case in moved])
+            metrics = [(case.name, metrics_cases.moved(server, case)) for case in metrics_cases.CASES]
+            record("metrics", [*metrics, ("families", metrics_cases.families(server))])
         finally:
             server.stop()
 

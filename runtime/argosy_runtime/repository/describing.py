@@ -8,6 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelInput, ModelOutput
 
 from argosy_runtime.errors import invalid
 from argosy_runtime.modelconfig.datatypes import v2_name
+from argosy_runtime.telemetry.exposition import Labels
 from argosy_runtime.telemetry.series import InService, ModelSeries
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
@@ -115,6 +116,6 @@ def _in_service(served: ServedVersion) -> InService:
     )
 
 
-def _labels(name: str, version: int, served: ServedVersion | None) -> dict[str, str]:
+def _labels(name: str, version: int, served: ServedVersion | None) -> Labels:
     tags = served.config.metric_tags.items() if served is not None else ()
-    return {"model": name, "version": str(version), **{f"_{key}": value for key, value in tags}}
+    return Labels({"model": name, "version": str(version), **{f"_{key}": value for key, value in tags}})

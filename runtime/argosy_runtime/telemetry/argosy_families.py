@@ -10,14 +10,15 @@ from typing import Final
 
 from argosy_runtime.device_arrays import DeviceCopies
 
-from .exposition import Family
+from .exposition import Family, bound_texts
 from .histogram import DURATION_BOUNDS, DurationHistogram
 from .series import InService, ModelSeries
 from .statistics import ModelStatistics
 
 _NS: Final = 1e9
-_SECONDS: Final = tuple([bound / _NS for bound in DURATION_BOUNDS])
+_SECONDS: Final = bound_texts([bound / _NS for bound in DURATION_BOUNDS])
 _ROWS: Final = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_ROWS_TEXTS: Final = bound_texts(_ROWS)
 
 
 def argosy_families(models: list[ModelSeries], now: int) -> list[Family]:
@@ -90,7 +91,7 @@ def _instances(models: list[tuple[ModelSeries, InService]], now: int) -> list[Fa
         busy_time.add(model.labels, statistics.busy_ns(now) / _NS)
         executing.add(model.labels, statistics.execution_ns() / _NS)
         counts, total = _rows(statistics)
-        rows.add_buckets(model.labels, _ROWS, counts, total)
+        rows.add_buckets(model.labels, _ROWS_TEXTS, counts, total)
     return [there, busy, busy_time, executing, rows]
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from argosy_runtime.backends.contract import MetricFamilySpec
 from argosy_runtime.errors import ServingError, invalid, not_found
 
-from .exposition import Family
+from .exposition import Family, bound_texts
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -66,7 +66,7 @@ class CustomMetrics:
             if spec.kind != "histogram":
                 family.add(labels, metric.value)
             else:
-                family.add_buckets(labels, spec.buckets, metric.counts, metric.value)
+                family.add_buckets(labels, bound_texts(spec.buckets), metric.counts, metric.value)
         return family
 
 

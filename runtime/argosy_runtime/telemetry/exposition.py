@@ -6,8 +6,19 @@ Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (version 0.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Labels(dict[str, str]):
+    """Labels that many families share: their text is made once. Never changed."""
+
+    @cached_property
+    def text(self) -> str:
+        """As it stands between the braces."""
+        return _text(self)
 
 
 @dataclass(slots=True)
@@ -24,10 +35,13 @@ class Sample:
 
 @dataclass(slots=True)
 class Buckets:
-    """A histogram's values: how many fell into each bucket alone, the last being above all `bounds`, and their sum."""
+    """A histogram's values: how many fell into each bucket alone, the last being above all `bounds`, and their sum.
+
+    `bounds` as `bound_texts` makes them.
+    """
 
     labels: Mapping[str, str]
-    bounds: Sequence[float]
+    bounds: Sequence[str]
     counts: Sequence[int]
     sum: float
 
@@ -35,13 +49,13 @@ class Buckets:
         """As the text has it: each bucket with those below it, then the sum and the count."""
         labels = _labels(self.labels)
         before = f'{name}_bucket{{{labels},le="' if labels else f'{name}_bucket{{le="'
-        lines: list[str] = []
-        total = 0
-        for bound, count in zip(self.bounds, self.counts, strict=False):
-            total += count
-            lines.append(f'{before}{bound:g}"}} {total}')
-        total += self.counts[-1]
-        lines.append(f'{before}+Inf"}} {total}')
+        total = sum(self.counts)
+        if total:
+            below = accumulate(self.counts)
+            lines = [f'{before}{bound}"}} {count}' for bound, count in zip(self.bounds, below, strict=True)]
+        else:
+            # Of a thousand models most are at rest, and this is the whole of their text.
+            lines = [before + f'"}} 0\n{before}'.join(self.bounds) + '"} 0']
         braced = _braced(labels)
         return [*lines, f"{name}_sum{braced} {_number(self.sum)}", f"{name}_count{braced} {total}"]
 
@@ -60,9 +74,9 @@ class Family:
         self.samples.append(Sample(labels, value))
 
     def add_buckets(
-        self, labels: Mapping[str, str], bounds: Sequence[float], counts: Sequence[int], total: float
+        self, labels: Mapping[str, str], bounds: Sequence[str], counts: Sequence[int], total: float
     ) -> None:
-        """Append a histogram's values; there is one more count than there are bounds."""
+        """Append a histogram's values. See `Buckets`."""
         self.samples.append(Buckets(labels, bounds, counts, total))
 
 
@@ -77,11 +91,20 @@ def exposition(families: Iterable[Family]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+def bound_texts(bounds: Iterable[float]) -> tuple[str, ...]:
+    """Upper bounds of buckets as the text has them; the one above all is added."""
+    return (*[f"{bound:g}" for bound in bounds], "+Inf")
+
+
 def _braced(labels: str) -> str:
     return f"{{{labels}}}" if labels else ""
 
 
 def _labels(labels: Mapping[str, str]) -> str:
+    return labels.text if isinstance(labels, Labels) else _text(labels)
+
+
+def _text(labels: Mapping[str, str]) -> str:
     return ",".join([f'{key}="{_escape_label(value)}"' for key, value in labels.items()])
 
 

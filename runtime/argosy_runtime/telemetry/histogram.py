@@ -32,7 +32,9 @@ class DurationHistogram:
         self.ns += ns
 
     def with_all(self, other: "DurationHistogram") -> "DurationHistogram":
-        """A new one that has counted what either has; the bounds have to be the same."""
+        """One that has counted what either has, to be read only; the bounds have to be the same."""
+        if not any(other.counts):
+            return self
         both = DurationHistogram(self.bounds)
         both.counts = [mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True)]
         both.ns = self.ns + other.ns

@@ -6,7 +6,7 @@ from typing import Final
 
 from argosy_runtime.errors import FailureReason
 
-from .exposition import Family
+from .exposition import Family, bound_texts
 from .series import ModelSeries
 
 _FIRST_RESPONSE_MS: Final = (100, 500, 2000, 5000)
@@ -95,9 +95,9 @@ def _first_response(models: list[ModelSeries]) -> Family:
         "Duration from request to first response in milliseconds",
         "histogram",
     )
-    bounds = [bound * _NS_IN_MS for bound in _FIRST_RESPONSE_MS]
+    bounds, texts = [bound * _NS_IN_MS for bound in _FIRST_RESPONSE_MS], bound_texts(_FIRST_RESPONSE_MS)
     for model in models:
         if model.service is not None and model.service.decoupled:
             histogram = model.statistics.first_responses()
-            family.add_buckets(model.labels, _FIRST_RESPONSE_MS, histogram.counts_in(bounds), histogram.ns / _NS_IN_MS)
+            family.add_buckets(model.labels, texts, histogram.counts_in(bounds), histogram.ns / _NS_IN_MS)
     return family

@@ -1,0 +1,78 @@
+"""Metrics of the two servers: which of Triton's there are, of which kind and with which labels; how counts move."""
+
+import re
+import time
+import urllib.request
+
+from tests.differential.exchange import send
+from tests.differential.statistics_cases import CASES, StatisticsCase
+from tests.peers.server import Server
+
+COUNTS = (
+    "nv_inference_request_success",
+    "nv_inference_request_failure",
+    "nv_inference_count",
+    "nv_inference_exec_count",
+)
+NOT_THERE = {"nv_pinned_memory_pool_total_bytes", "nv_pinned_memory_pool_used_bytes"}
+"""Of Triton's without a GPU and a response cache those that Argosy has not: it has no such pool."""
+PATIENCE_S = 10.0
+_SAMPLE = re.compile(r"(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
+
+
+def text(server: Server) -> str:
+    """All of its metrics."""
+    with urllib.request.urlopen(f"http://{server.metrics}/metrics", timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def families(server: Server) -> dict[str, list[str | list[str]]]:
+    """By name: the kind, and the labels of samples. Of those alone that have a sample."""
+    exposed = text(server)
+    kinds = dict(re.findall(r"^# TYPE (nv_\w+) (\w+)$", exposed, re.MULTILINE))
+    found: dict[str, list[str | list[str]]] = {}
+    for sample in _SAMPLE.finditer(exposed):
+        name = sample["name"]
+        if name in kinds:
+            found[name] = [kinds[name], sorted(re.findall(r'(\w+)="', sample["labels"] or ""))]
+    return found
+
+
+def moved(server: Server, case: StatisticsCase, expected: dict[str, int] | None = None) -> dict[str, int]:
+    """Each count that the case's calls changed, with by how much; of its models alone.
+
+    A stream's last response may leave well before it is counted, so what is `expected` is waited for.
+    """
+    before = _counts(server, case.models)
+    for call in case.calls:
+        send(server.http, call)
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        after = _settled(server, case.models)
+        changes = {series: count - before.get(series, 0) for series, count in sorted(after.items())}
+        found = {series: change for series, change in changes.items() if change}
+        if expected in (None, found) or time.monotonic() > end:
+            return found
+
+
+def _settled(server: Server, models: tuple[str, ...]) -> dict[str, int]:
+    previous = _counts(server, models)
+    while True:
+        time.sleep(0.05)
+        current = _counts(server, models)
+        if current == previous:
+            return current
+        previous = current
+
+
+def _counts(server: Server, models: tuple[str, ...]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for sample in _SAMPLE.finditer(text(server)):
+        labels = dict(re.findall(r'(\w+)="([^"]*)"', sample["labels"] or ""))
+        if sample["name"] in COUNTS and labels["model"] in models:
+            told = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+            found[f"{sample['name']} {told}"] = int(float(sample["value"]))
+    return found
+
+
+__all__ = ["CASES", "NOT_THERE", "StatisticsCase", "families", "moved"]

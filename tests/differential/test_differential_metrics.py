@@ -1,0 +1,25 @@
+"""Triton's metrics are there by its names, kinds and labels, and its counts move with the same requests."""
+
+import time
+
+import pytest
+from tests.differential import metrics_cases
+from tests.differential.metrics_cases import CASES, NOT_THERE, StatisticsCase, moved
+from tests.differential.oracle import recorded
+from tests.peers.server import Server
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: str(case.name))
+def test_counts_move_as_recorded(server: Server, case: StatisticsCase) -> None:
+    expected = recorded("metrics")[case.name]
+    assert moved(server, case, expected) == expected
+
+
+def test_tritons_metrics_are_there_with_their_kinds_and_labels(server: Server) -> None:
+    expected = {name: each for name, each in recorded("metrics")["families"].items() if name not in NOT_THERE}
+    while True:
+        found = metrics_cases.families(server)
+        if expected.keys() <= found.keys():
+            break
+        time.sleep(0.1)  # how busy the processors are is told from the second reading on
+    assert {name: found[name] for name in expected} == expected
