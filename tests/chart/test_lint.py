@@ -27,7 +27,9 @@ SETS: dict[str, dict[str, Any]] = {
         "metrics": {"service": {"enabled": False}},
     },
     "everything": {
-        "metrics": {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}},
+        "metrics": {
+            kind: {"enabled": True} for kind in ("serviceMonitor", "podMonitor", "prometheusRule", "dashboards")
+        },
         "networkPolicy": {"enabled": True, "from": [{"namespaceSelector": {"matchLabels": {"a": "b"}}}]},
     },
 }

@@ -8,11 +8,17 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 from e2e.cluster import Cluster
 from tests.chart.conftest import CHART, WITHOUT_CRDS, Release, established, only
+from tests.operator.fleet import declared
 
+from argosy.api import ServingPool
 from argosy.cli.operator import operator
 from argosy.controller.metrics import Metrics
+from argosy.render.monitoring.files import monitoring_files
+from argosy.render.workloads import metadata
+from argosy.render.workloads.services import PORTS
 
 Releases = Callable[..., Release]
 
@@ -60,7 +66,7 @@ BARE = {
 @pytest.fixture(scope="module")
 def monitoring(cluster: Cluster) -> None:
     """The Prometheus operator's kinds."""
-    for kind in ("ServiceMonitor", "PrometheusRule"):
+    for kind in ("ServiceMonitor", "PodMonitor", "PrometheusRule"):
         cluster.apply(MONITORING.format(kind=kind, plural=kind.lower() + "s", singular=kind.lower()))
         established(cluster, f"{kind.lower()}s.monitoring.coreos.com")
 
@@ -194,7 +200,7 @@ def test_alerts_ask_for_metrics_that_there_are(release: Release) -> None:
     metrics = Metrics()
     metrics.request("get", "pods", 200, 0.1)
     known = {line.split("{")[0].split(" ")[0] for line in metrics.text().decode().splitlines() if line[0] != "#"}
-    rule = only(objects, "PrometheusRule")
+    rule = next(body for body in objects if body["metadata"]["name"] == "argosy" and body["kind"] == "PrometheusRule")
     service = only(objects, "Service")["metadata"]["name"]
     rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
     for each in rules:
@@ -228,6 +234,40 @@ def test_the_monitor_and_the_policy_select_the_operator(release: Release) -> Non
         "ports": [{"port": 8080, "protocol": "TCP"}],
         "from": [{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
     }]  # fmt: skip
+
+
+@pytest.mark.usefixtures("monitoring")
+def test_the_servers_rules_and_the_dashboards_are_the_generated_ones(release: Release) -> None:
+    values = {"metrics": {"prometheusRule": {"enabled": True}, "dashboards": {"enabled": True}}}
+    objects = release.install({**WITHOUT_CRDS, **values})
+    rules = {body["metadata"]["name"]: body["spec"] for body in objects if body["kind"] == "PrometheusRule"}
+    files = monitoring_files()
+    assert rules["argosy-servers"] == yaml.safe_load(files.pop("rules.yaml"))
+    groups = [group["name"] for spec in rules.values() for group in spec["groups"]]
+    assert len(set(groups)) == len(groups)
+    boards = [body for body in objects if body["kind"] == "ConfigMap"]
+    assert {name: text for body in boards for name, text in body["data"].items()} == files
+    assert {body["metadata"]["labels"]["grafana_dashboard"] for body in boards} == {"1"}
+
+
+@pytest.mark.usefixtures("monitoring")
+def test_the_pod_monitor_selects_servers_and_activators_where_they_are_served(releases: Releases) -> None:
+    enabled = {"metrics": {"podMonitor": {"enabled": True, "labels": {"release": "stack"}}}}
+    monitor = only(releases().install({**WITHOUT_CRDS, **enabled}), "PodMonitor")
+    pool = declared.pool()
+    assert isinstance(pool, ServingPool)
+    selected = monitor["spec"]["selector"]["matchLabels"].items()
+    assert selected <= metadata.server_labels(pool, "p-0").items()
+    assert selected <= metadata.activator_pod_labels(pool).items()
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["port"] in PORTS
+    read = {source for each in endpoint["relabelings"] for source in each["sourceLabels"]}
+    known = {metadata.POOL_LABEL, metadata.SERVER_LABEL, metadata.ACTIVATOR_LABEL}
+    assert read == {f"__meta_kubernetes_pod_label_{re.sub('[./-]', '_', name)}" for name in known}
+    assert monitor["spec"]["namespaceSelector"] == {"any": True}
+    assert monitor["metadata"]["labels"]["release"] == "stack"
+    some = releases().install({**WITHOUT_CRDS, **enabled, "watchNamespaces": ["default"]})
+    assert only(some, "PodMonitor")["spec"]["namespaceSelector"] == {"matchNames": ["default"]}
 
 
 def test_two_releases_stand_side_by_side(releases: Releases) -> None:

@@ -105,7 +105,7 @@ GPU_MEMORY = Alert(
 )
 SERVER_DOWN = Alert(
     "ArgosyServerDown",
-    'up{pool!=""} == 0',
+    'up{pool!="",server!=""} == 0',
     "5m",
     Severity.WARNING,
     f"A server of {_POOL} does not answer Prometheus.",
