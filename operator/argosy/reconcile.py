@@ -51,8 +51,9 @@ class Outcome:
     """What there should be: the plan, the next step of each pool's servers, every resource's status.
 
     `facts` are what the plan was made from. `valid` is the form of each resource that is acted upon, by identity.
-    `builds` are those that each pool's models ask for. `grants`, by identity, are what the plan gave each model and
-    ensemble, and the room that it leaves. `wake` is when to ask again though nothing changes.
+    `builds` are those that each pool's models ask for. By identity: `allocations` are what each model and ensemble that
+    scales was to have, `grants` what the plan gave each, and the room that it leaves. `wake` is when to ask again
+    though nothing changes.
     """
 
     plan: FleetPlan
@@ -64,6 +65,7 @@ class Outcome:
     wake: datetime | None = None
     builds: Mapping[PoolKey, tuple[PlannedBuild, ...]] = field(default_factory=dict)
     grants: Mapping[str, Grant] = field(default_factory=dict)
+    allocations: Mapping[str, Allocation] = field(default_factory=dict)
 
     def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
         """The servers there should be in a pool, those that drain too."""
@@ -122,6 +124,7 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
         wake=_earliest(next_change(snapshot.nodes, now), *(each.wake for each in migrations.values())),
         builds=builds,
         grants=granted,
+        allocations=allocated,
     )
 
 

@@ -15,6 +15,7 @@ from argosy.cluster.client.errors import ApiError, NotFoundError
 from argosy.cluster.client.kinds import EVENT
 from argosy.controller.bottleneck_events import bottleneck_events
 from argosy.controller.build_events import NORMAL, WARNING, build_events
+from argosy.controller.scaling_events import scaling_events
 from argosy.fleet.status.statuses import Status
 
 log = logging.getLogger(__name__)
@@ -117,7 +118,7 @@ class Announcer:
 
     async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
         """`now` was written in place of `before`."""
-        for each in (*build_events(before, now), *bottleneck_events(before, now)):
+        for each in (*build_events(before, now), *scaling_events(before, now), *bottleneck_events(before, now)):
             await self._recorder.record(resource, each.type, each.reason, each.message, each.subject)
         ready = now.condition(ConditionType.READY)
         former = before.condition(ConditionType.READY) if before else None

@@ -20,10 +20,13 @@ from argosy.cluster.client.kinds import CONTROLLER_REVISION
 from argosy.cluster.leader.elector import Elector
 from argosy.controller.events import Announcer, Recorder
 from argosy.controller.feed import Feed, MakeFeed, UntoldError
+from argosy.controller.gatherer import Gatherer
 from argosy.controller.health import Health
+from argosy.controller.logins import Logins
 from argosy.controller.metrics import Metrics
 from argosy.controller.parsed_body import ParsedBody, parsed_body
 from argosy.controller.reconciler import Reconciler
+from argosy.controller.scaling import Scaling
 from argosy.controller.store import Store
 from argosy.controller.workqueue import Workqueue
 from argosy.render.workloads import Images, LatestForms, managed_selector
@@ -136,7 +139,11 @@ class Operator:
         feed = self._feed = self._make_feed(self, connection, self._options.namespaces, self._listen_to_signals)
         announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)
         images = self._options.images
-        reconciler = Reconciler(self._store, cache, applier, announcer, images, cluster, changed=self._mark)
+        scaling = Scaling(cache.pool, self._mark)
+        reconciler = Reconciler(
+            self._store, cache, applier, announcer, images, cluster, changed=self._mark, scaling=scaling
+        )
+        gatherer = Gatherer(self._store, cache, Logins(connection), scaling.measured, self._metrics)
 
         def pools() -> set[PoolKey]:
             return set(self._store.pools | cache.pools())
@@ -151,6 +158,7 @@ class Operator:
             await feed.synced()
             log.info("everything is listed: %d resources", self._store.count)
             tasks.create_task(self._workqueue.run())
+            tasks.create_task(gatherer.run())
 
     async def _former(self, connection: Connection) -> list[dict[str, Any]]:
         """The form of each resource that was last acted upon."""

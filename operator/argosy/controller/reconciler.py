@@ -22,6 +22,7 @@ from argosy.controller.moved import elsewhere, services_elsewhere
 from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.reservations import Reservations
 from argosy.controller.revisions import FormNames, revisions
+from argosy.controller.scaling import Decided, Scaling
 from argosy.controller.store import Declared, Store
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
 from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
@@ -70,7 +71,7 @@ class Around:
     """What a decision depends on beyond the pool's resources and objects, as it stands when that is made.
 
     `claimed`: GPUs that other pools ask for. `moved`: what asks for another pool by now, and whether it is reached
-    there.
+    there. `decided`: what scaling decided and found.
     """
 
     nodes: tuple[Node, ...]
@@ -78,6 +79,7 @@ class Around:
     claimed: frozenset[Device]
     conflicts: tuple[Problem, ...]
     moved: Mapping[str, bool]
+    decided: Decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ class Reconciler:
         cluster: Cluster,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         changed: Callable[[PoolKey], None] = lambda _: None,
+        scaling: Scaling | None = None,
     ) -> None:
         """`changed` is told of a pool, by its key, for which a decision on another one made a difference."""
         self._store, self._cache, self._writer, self._listener = store, cache, writer, listener
@@ -117,6 +120,7 @@ class Reconciler:
         self._form_names = FormNames()
         self._deciding = asyncio.Lock()
         self._reservations, self._changed = Reservations(cache), changed
+        self._scaling = scaling or Scaling(cache.pool, changed, clock)
 
     async def reconcile(self, key: PoolKey) -> datetime | None:
         """One round of the pool `namespace/name`. When to come back although nothing changes, or None.
@@ -150,9 +154,11 @@ class Reconciler:
         async with self._deciding:
             conflicts = tuple(self._conflicts(key, declared))
             nodes, servers, claimed = self._reservations.of(key)
-            around = Around(nodes, servers, claimed, conflicts, moved)
+            decided = self._scaling.before(key, declared.members)
+            around = Around(nodes, servers, claimed, conflicts, moved, decided)
             outcome = await asyncio.to_thread(self._decide, key, declared, view, memory, around)
             memory.valid = outcome.valid
+            self._scaling.after(key, outcome)
             unreadable = declared.pool is None and any(isinstance(each, ServingPool) for each in declared.faulty)
             if not unreadable:
                 builds = outcome.builds.get(key, ())
@@ -177,6 +183,7 @@ class Reconciler:
         if not declared.every and not view.current:
             self._memory.pop(key, None)
             self._reservations.forget(key)
+            self._scaling.forget(key)
         soon = self._clock() + timedelta(seconds=HELD_AGAIN_S) if rendered.activating.again else None
         wakes = (outcome.wake, rendered.wake, soon)
         return self._clock() if again else _again(self._clock(), applied.refusals, moved, rendered.held, wakes)
@@ -208,6 +215,8 @@ class Reconciler:
             selectors=_selectors(declared),
             claimed=around.claimed,
             build_image=self._images.argosy,
+            decisions=around.decided.decisions,
+            bottlenecks=around.decided.bottlenecks,
         )
         return reconcile(snapshot, self._clock())
 

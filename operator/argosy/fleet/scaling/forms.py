@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from argosy.api import InferenceModel, Resource, ServingPool
+from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.model.batching import Batching
 from argosy.api.servingpool import RuntimeName
 from argosy.api.status import ScalingStatus
+from argosy.api.values.identity import PoolKey
+from argosy.fleet.demand.grouping import runs_of
 from argosy.fleet.scaling.decision import Allocation, Decision
 from argosy.fleet.scaling.from_spec import Member, policy_of, scales
 from argosy.fleet.scaling.policy import Policy
@@ -16,16 +18,30 @@ _US = 1e6
 
 
 def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
-    """The policy of each member that follows what is measured, by identity."""
+    """The policy of each member that follows what is measured, by identity: what an ensemble runs does so with it."""
     every = list(resources)
     pools = {each.key: each for each in every if isinstance(each, ServingPool)}
+    staged = {key: _staged(each for each in every if _is_of(each, key)) for key in pools}
     found: dict[str, Policy] = {}
     for each in every:
-        if not isinstance(each, ServingPool) and scales(each):
-            pool = pools.get(each.pool_key)
-            windows = pool is not None and pool.spec.runtime.name is RuntimeName.ARGOSY
-            found[each.identity] = policy_of(each, now, windows)
+        if isinstance(each, ServingPool) or each.pool_key not in pools:
+            continue
+        in_place = pools[each.pool_key].spec.runtime.name is RuntimeName.ARGOSY
+        in_ensemble = isinstance(each, InferenceModel) and each.name in staged[each.pool_key]
+        if in_ensemble or scales(each):
+            found[each.identity] = policy_of(each, now, windows=in_place, in_ensemble=in_ensemble)
     return found
+
+
+def _is_of(resource: Resource, pool: PoolKey) -> bool:
+    return not isinstance(resource, ServingPool) and resource.pool_key == pool
+
+
+def _staged(members: Iterable[Resource]) -> set[str]:
+    """The models, by name, that ensembles run which scale."""
+    ensembles = [each for each in members if isinstance(each, Ensemble)]
+    scaling = {each.name for each in ensembles if scales(each)}
+    return {model for name, models in runs_of(ensembles).items() if name in scaling for model in models}
 
 
 def allocations(

@@ -25,12 +25,13 @@ def scales(member: Member) -> bool:
     return asked or (spec.replicas is None and spec.most_replicas > spec.fewest_replicas)
 
 
-def policy_of(member: Member, now: datetime, windows: bool = True) -> Policy:
-    """The policy of a valid member. `now` has a time zone, for schedules; `windows`: whether its servers change a
-    batching window without loading the model anew.
+def policy_of(member: Member, now: datetime, *, windows: bool = True, in_ensemble: bool = False) -> Policy:
+    """The policy of a valid member. `now` has a time zone, for schedules. `windows`: whether its servers change a
+    batching window without loading the model anew; `in_ensemble`: whether an ensemble that scales runs it.
     """
     scaling = member.spec.scaling or Scaling()
-    return Policy(_bounds(member, now, windows), _targets(member.spec.slo or Slo(), scaling), _pace(scaling))
+    bounds = _bounds(member, now, windows, in_ensemble or scales(member))
+    return Policy(bounds, _targets(member.spec.slo or Slo(), scaling), _pace(scaling))
 
 
 def schedule_of(member: Member, now: datetime) -> Schedule | None:
@@ -39,11 +40,11 @@ def schedule_of(member: Member, now: datetime) -> Schedule | None:
     return next((each for each in schedules if each.holds(now)), None)
 
 
-def _bounds(member: Member, now: datetime, windows: bool) -> Bounds:
+def _bounds(member: Member, now: datetime, windows: bool, follows: bool) -> Bounds:
     least, most, fixed_by = _replicas(member, now)
     if isinstance(member, Ensemble):
         return Bounds(least, most, fixed_by=fixed_by)
-    fewest, limit = _instances(member)
+    fewest, limit = _instances(member, follows)
     spec = member.spec
     return Bounds(
         min_replicas=least,
@@ -67,9 +68,9 @@ def _replicas(member: Member, now: datetime) -> tuple[int, int, str]:
     return schedule.min_replicas, max(spec.most_replicas, schedule.min_replicas) if most is None else most, ""
 
 
-def _instances(model: InferenceModel) -> tuple[int, int]:
+def _instances(model: InferenceModel, follows: bool) -> tuple[int, int]:
     spec, here = model.spec, instances_of(model)
-    if spec.instances is not None or spec.instance_groups or spec.gpus > 1 or not scales(model):
+    if spec.instances is not None or spec.instance_groups or spec.gpus > 1 or not follows:
         return here, here
     scaling = spec.scaling or ModelScaling()
     if scaling.max_instances is None and spec.backend in ONE_ENGINE:

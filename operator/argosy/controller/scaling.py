@@ -1,0 +1,140 @@
+"""The scaling rounds of all pools: every few seconds a pool's signals become decisions, apart from its reconciles.
+
+A reconcile takes the decisions as facts, and tells afterwards what became of them. It is asked for only where something
+material was decided, so what is measured costs no planning.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from argosy.api import Ensemble, InferenceModel, Resource
+from argosy.api.values.identity import PoolKey
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.fleet.bottlenecks.diagnose import Memory as FoundBefore
+from argosy.fleet.bottlenecks.diagnose import Told
+from argosy.fleet.scaling.decision import Decision
+from argosy.fleet.scaling.ensemble import EnsembleMemory
+from argosy.fleet.scaling.forms import policies
+from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.pool_round import PoolMemory, PoolScene, decide_pool
+from argosy.fleet.scaling.recalled import last_change
+from argosy.fleet.signals.signals import PoolSignals
+from argosy.fleet.status.bottleneck import remembered
+from argosy.reconcile import Outcome
+
+Member = InferenceModel | Ensemble
+
+
+@dataclass(slots=True)
+class _Pool:
+    """One pool: what is decided from, what is remembered, and for whom that was begun.
+
+    `scene`: None until it was reconciled; `resources`: what its policies are of.
+    """
+
+    scene: PoolScene | None = None
+    resources: tuple[Resource, ...] = ()
+    signals: PoolSignals = field(default_factory=PoolSignals)
+    memory: PoolMemory = field(default_factory=PoolMemory)
+    begun: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a reconcile is to act upon, by identity."""
+
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    bottlenecks: Mapping[str, Told] = field(default_factory=dict)
+
+
+class Scaling:
+    """`view` tells what stands of a pool, `changed` is told of a pool whose reconcile is due."""
+
+    def __init__(
+        self,
+        view: Callable[[PoolKey], PoolView],
+        changed: Callable[[PoolKey], None] = lambda _: None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._view, self._changed, self._clock = view, changed, clock
+        self._pools: dict[PoolKey, _Pool] = {}
+
+    def measured(self, key: PoolKey, signals: PoolSignals) -> None:
+        """A pool was measured, or could not be."""
+        pool = self._pools.get(key)
+        if pool is not None and self._decide(pool, replace(signals, held=self._view(key).held)):
+            self._changed(key)
+
+    def before(self, key: PoolKey, members: Iterable[Member]) -> Decided:
+        """What a reconcile that begins now is to act upon. `members`: the pool's, with their statuses."""
+        pool = self._pools.setdefault(key, _Pool())
+        self._begin(pool, members)
+        held = self._view(key).held
+        if held != pool.signals.held:  # who waits is not kept waiting for the next measurement
+            self._decide(pool, replace(pool.signals, held=held))
+        return Decided(pool.memory.decisions, pool.memory.holding_up)
+
+    def after(self, key: PoolKey, outcome: Outcome) -> None:
+        """A reconcile decided on this: what the next scaling rounds start from."""
+        pool = self._pools.setdefault(key, _Pool())
+        members = [each for each in outcome.valid.values() if isinstance(each, InferenceModel | Ensemble)]
+        view, pool.resources = self._view(key), tuple(outcome.valid.values())
+        pool.scene = PoolScene(
+            members=tuple(each for each in members if each.pool_key == key),
+            policies=policies(pool.resources, self._clock()),
+            allocations=outcome.allocations,
+            grants=outcome.grants,
+            servers=outcome.servers(key),
+            holds=view.activator_ready,
+        )
+        if view.held != pool.signals.held and self._decide(pool, replace(pool.signals, held=view.held)):
+            self._changed(key)
+
+    def forget(self, key: PoolKey) -> None:
+        """The pool is no more."""
+        self._pools.pop(key, None)
+
+    def _decide(self, pool: _Pool, signals: PoolSignals) -> bool:
+        """Decide anew, once there is something to decide on. Whether anything material came of it."""
+        if pool.scene is None:
+            return False
+        pool.signals = signals
+        now, before = self._clock(), pool.memory
+        if any(_has_schedules(each) for each in pool.scene.members):
+            pool.scene = replace(pool.scene, policies=policies(pool.resources, now))
+        pool.memory = decide_pool(pool.scene, signals, before, now)
+        return pool.memory.told != before.told or pool.memory.holding_up != before.holding_up
+
+    def _begin(self, pool: _Pool, members: Iterable[Member]) -> None:
+        """Recall what statuses tell of what another process knew, once for each member."""
+        new = {each.identity: each for each in members if each.identity not in pool.begun}
+        if not new:
+            return
+        pool.begun |= new.keys()
+        now, memory = self._clock(), pool.memory
+        changes = {name: last_change(each.status.scaling) for name, each in new.items() if each.status is not None}
+        pool.memory = replace(
+            memory,
+            models={**memory.models, **{name: Memory.rebuilt(each) for name, each in changes.items()}},
+            ensembles={
+                **memory.ensembles,
+                **{
+                    name: EnsembleMemory(Memory.rebuilt(each))
+                    for name, each in changes.items()
+                    if isinstance(new[name], Ensemble)
+                },
+            },
+            bottlenecks={
+                **memory.bottlenecks,
+                **{name: _found_before(each, now) for name, each in new.items() if each.status is not None},
+            },
+        )
+
+
+def _found_before(member: Member, now: datetime) -> FoundBefore:
+    return remembered(member.status.bottleneck if member.status is not None else None, now)
+
+
+def _has_schedules(member: Member) -> bool:
+    return bool(member.spec.scaling and member.spec.scaling.schedules)

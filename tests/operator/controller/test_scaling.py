@@ -1,0 +1,242 @@
+"""Scaling rounds beside reconciles: signals in, decisions as facts of the next reconcile, nothing lost by a restart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.operator.fleet.scaling.loads import measured
+
+from argosy.api import Ensemble, InferenceModel, Resource, parse_body
+from argosy.api.values.identity import PoolKey
+from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.controller.scaling import Scaling
+from argosy.fleet.facts import Gpu, Node
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.signals.signals import PoolSignals, Signals
+from argosy.reconcile import Outcome, reconcile
+from argosy.snapshot import FleetSnapshot
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+KEY = PoolKey.of("default", "p")
+NODES = (Node("a", tuple(Gpu(index, 80 << 30) for index in range(4))),)
+MODEL = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "storageUri": "s3://b/m", "version": 1}
+HOLDER = (PodView("holder", "u", "", True, True, False, frozenset(), True, "", NOON),)
+SLO = {"slo": {"latency": {"p99": "100ms"}}, "maxBatchSize": 8}
+
+
+def resource(kind: str, name: str, **spec: Any) -> Resource:
+    body = {"apiVersion": "argosy.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    found, problems = parse_body(body)
+    assert found is not None, problems
+    return found
+
+
+def model(name: str, **spec: Any) -> Resource:
+    return resource("InferenceModel", name, **MODEL, **{"footprint": {"gpus": 1}} | SLO | spec)
+
+
+def ensemble(name: str, *models: str, **spec: Any) -> Resource:
+    tensor = {"name": "t", "dataType": "TYPE_FP32", "dims": [1]}
+    names = ["t", *(f"t{index}" for index in range(1, len(models))), "u"]
+    steps = [{"model": m, "inputs": {"a": names[n]}, "outputs": {"b": names[n + 1]}} for n, m in enumerate(models)]
+    outputs = [tensor | {"name": "u"}]
+    return resource("Ensemble", name, poolRef={"name": "p"}, inputs=[tensor], outputs=outputs, steps=steps, **spec)
+
+
+@dataclass
+class Operator:
+    """One process: reconciles and scaling rounds over a clock that is set, and the statuses that outlive it."""
+
+    resources: tuple[Resource, ...]
+    nodes: tuple[Node, ...] = NODES
+    now: datetime = NOON
+    view: PoolView = field(default_factory=PoolView)
+    snapshot: FleetSnapshot = field(default_factory=lambda: FleetSnapshot(resources=(), nodes=()))
+    marked: list[PoolKey] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.snapshot = FleetSnapshot(resources=(resource("ServingPool", "p"), *self.resources), nodes=self.nodes)
+        self.start()
+
+    def start(self) -> None:
+        """A new process: it knows nothing but what stands in the cluster."""
+        self.scaling = Scaling(lambda _: self.view, self.marked.append, lambda: self.now)
+        self.reconciled()
+
+    def reconciled(self) -> Outcome:
+        members = [
+            each.model_copy(update={"status": self.snapshot.statuses.get(each.identity)})
+            for each in self.snapshot.resources
+            if isinstance(each, InferenceModel | Ensemble)
+        ]
+        decided = self.scaling.before(KEY, members)
+        snapshot = replace(self.snapshot, decisions=decided.decisions, bottlenecks=decided.bottlenecks)
+        outcome = reconcile(snapshot, self.now)
+        self.scaling.after(KEY, outcome)
+        self.snapshot = outcome.after(snapshot)
+        self.marked.clear()
+        return outcome
+
+    def under(self, rates: Mapping[str, float], seconds: float) -> None:
+        """This load for so long: a reading every five seconds, a reconcile where one is asked for."""
+        for _ in range(int(seconds / 5)):
+            self.now += timedelta(seconds=5)
+            signals = {name: self.measured(name, rate) for name, rate in rates.items()}
+            self.scaling.measured(KEY, PoolSignals(members=signals))
+            if self.marked:
+                self.reconciled()
+
+    def measured(self, name: str, rate: float) -> Signals:
+        kind = "Ensemble" if name.startswith("e") else "InferenceModel"
+        has = Allocation(max(1, self.replicas(name, kind)), self.status(name, kind).instances)
+        found = measured(rate, has, self.now)
+        return found if rate else replace(found, running=0.0)
+
+    def status(self, name: str, kind: str = "InferenceModel") -> Any:
+        found: Any = self.snapshot.statuses[f"{kind} default/{name}"]
+        assert found.scaling is not None
+        return found.scaling
+
+    def replicas(self, name: str, kind: str = "InferenceModel") -> int:
+        found: Any = self.snapshot.statuses[f"{kind} default/{name}"]
+        return int(found.replicas)
+
+
+def test_a_load_adds_replicas_and_its_end_takes_them_away() -> None:
+    operator = Operator((model("m", maxReplicas=4),))
+    assert operator.replicas("m") == 1
+    operator.under({"m": 400.0}, 60)
+    up = operator.replicas("m")
+    assert up > 1
+    assert operator.status("m").history[-1].reason == "ScaledUp"
+    operator.under({"m": 5.0}, 900)
+    assert operator.replicas("m") == 1
+    reasons = [each.reason for each in operator.status("m").history]
+    assert "ScaledDown" in reasons
+    assert len(reasons) <= 10
+
+
+def test_a_constant_load_asks_for_no_reconcile_after_it_settled() -> None:
+    operator = Operator((model("m", maxReplicas=4),))
+    operator.under({"m": 200.0}, 400)
+    history = operator.status("m").history
+    for _ in range(60):
+        operator.now += timedelta(seconds=5)
+        operator.scaling.measured(KEY, PoolSignals(members={"m": operator.measured("m", 200.0)}))
+    assert operator.marked == []
+    assert operator.status("m").history == history
+
+
+def test_a_new_process_goes_on_with_what_its_predecessor_decided() -> None:
+    operator = Operator((model("m", maxReplicas=4),))
+    operator.under({"m": 400.0}, 60)
+    replicas, history = operator.replicas("m"), operator.status("m").history
+    operator.start()
+    assert operator.replicas("m") == replicas
+    operator.under({"m": 1.0}, 120)  # less than a stabilisation window
+    assert operator.replicas("m") == replicas
+    assert operator.status("m").history == history
+
+
+def test_what_cannot_be_measured_takes_nothing_away_and_says_so() -> None:
+    operator = Operator((model("m", maxReplicas=4),))
+    operator.under({"m": 400.0}, 60)
+    replicas = operator.replicas("m")
+    for _ in range(200):
+        operator.now += timedelta(seconds=5)
+        operator.scaling.measured(KEY, PoolSignals(trouble="Prometheus http://x answers 503"))
+    operator.reconciled()
+    assert operator.replicas("m") == replicas
+    assert operator.status("m").reason == "NoSignals"
+    assert "answers 503" in operator.status("m").message
+
+
+def test_a_query_that_cannot_be_had_is_told() -> None:
+    query = {"name": "backlog", "query": "nobody_exports_this", "target": 5}
+    operator = Operator((model("m", maxReplicas=4, scaling={"targets": {"queries": [query]}}),))
+    operator.now += timedelta(seconds=5)
+    trouble = {("m", "backlog"): "Prometheus has no value for it"}
+    operator.scaling.measured(KEY, PoolSignals({"m": operator.measured("m", 1.0)}, query_troubles=trouble))
+    operator.reconciled()
+    assert "query backlog cannot be used: Prometheus has no value for it" in operator.status("m").message
+
+
+def test_a_query_decides() -> None:
+    query = {"name": "backlog", "query": "sum(backlog)", "target": 10}
+    operator = Operator((model("m", maxReplicas=4, scaling={"targets": {"queries": [query]}}),))
+    operator.now += timedelta(seconds=5)
+    signals = PoolSignals({"m": operator.measured("m", 1.0)}, queries={("m", "backlog"): 25.0})
+    operator.scaling.measured(KEY, signals)
+    operator.reconciled()
+    assert operator.replicas("m") == 3
+    assert "backlog" in operator.status("m").metric
+
+
+def test_what_goes_to_zero_wakes_for_whoever_waits() -> None:
+    operator = Operator((model("m", minReplicas=0, maxReplicas=2, scaling={"idleTimeout": "1m"}),))
+    assert operator.replicas("m") == 0
+    operator.view = PoolView(held={"m": 1}, activators=HOLDER)
+    operator.reconciled()  # who waits marks the pool
+    assert operator.replicas("m") == 1
+    operator.view = PoolView(activators=HOLDER)
+    operator.under({"m": 1.0}, 30)
+    operator.under({"m": 0.0}, 1200)
+    assert operator.replicas("m") == 0
+
+
+def test_nothing_goes_to_zero_where_nobody_would_hold_its_requests() -> None:
+    operator = Operator((model("m", minReplicas=0, scaling={"idleTimeout": "1m"}),))
+    operator.view = PoolView(held={"m": 1})
+    operator.reconciled()
+    operator.view = PoolView()
+    operator.under({"m": 0.0}, 1200)
+    assert operator.replicas("m") == 1
+
+
+def test_who_waits_while_an_operator_starts_is_heard() -> None:
+    operator = Operator((model("m", minReplicas=0),))
+    operator.view = PoolView(held={"m": 3}, activators=HOLDER)
+    operator.start()
+    operator.reconciled()
+    assert operator.replicas("m") == 1
+
+
+def test_a_schedule_holds_at_its_hours_without_any_request() -> None:
+    office = {"name": "office", "start": "13:00", "end": "14:00", "minReplicas": 3}
+    operator = Operator((model("m", maxReplicas=4, scaling={"schedules": [office]}),))
+    operator.under({"m": 1.0}, 60)
+    assert operator.replicas("m") == 1
+    operator.now = NOON + timedelta(hours=1)
+    operator.under({"m": 1.0}, 10)
+    assert operator.replicas("m") == 3
+
+
+def test_an_ensemble_gets_replicas_and_its_slowest_model_instances() -> None:
+    small = {"footprint": {"gpuMemory": "4Gi"}, "maxBatchSize": 8}
+    fast, slow = (resource("InferenceModel", name, **MODEL, **small) for name in ("fast", "slow"))
+    whole = ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}}, maxReplicas=3)
+    operator = Operator((fast, slow, whole))
+    operator.under({"e": 150.0, "fast": 10.0, "slow": 150.0}, 60)
+    assert operator.status("slow").instances > 1
+    assert operator.status("fast").instances == 1
+    assert operator.replicas("fast") == operator.replicas("slow") == operator.replicas("e", "Ensemble")
+
+
+def test_one_of_two_models_gets_the_last_gpu_and_the_other_hears_why() -> None:
+    low, high = model("low", maxReplicas=4, instances=1), model("high", maxReplicas=4, instances=1, priority=10)
+    operator = Operator((low, high))
+    operator.under({"low": 400.0, "high": 400.0}, 120)
+    assert operator.replicas("high") > operator.replicas("low")
+    assert operator.replicas("low") >= 1
+    assert operator.replicas("high") + operator.replicas("low") == 4
+    assert operator.status("low").reason == "LimitedByCapacity"
+    assert operator.status("low").limited_by
+
+
+def test_a_pool_that_is_forgotten_is_decided_on_no_more() -> None:
+    operator = Operator((model("m", maxReplicas=4),))
+    operator.scaling.forget(KEY)
+    operator.scaling.measured(KEY, PoolSignals(members={"m": operator.measured("m", 400.0)}))
+    assert operator.marked == []
