@@ -113,6 +113,16 @@ class LocalFleet:
         """What every server's models have done."""
         return {f"{pool}/{name}": await server.tallies() for (pool, name), server in self._servers.items()}
 
+    def metrics_urls(self) -> dict[PoolKey, dict[str, str]]:
+        """Where each server tells what it measures, by pool and name."""
+        found: dict[PoolKey, dict[str, str]] = {}
+        for (pool, name), server in self._servers.items():
+            found.setdefault(pool, {})[name] = self._metrics_url(server)
+        return found
+
+    def _metrics_url(self, server: ManagedServer) -> str:
+        return f"http://{self._listening.host}:{server.command.ports.metrics}/metrics"
+
     def rows(self) -> list[ServerRow]:
         """Every server, for people."""
         host = self._listening.host
@@ -121,7 +131,7 @@ class LocalFleet:
                 server.name,
                 server.url,
                 f"{host}:{server.command.ports.grpc}",
-                f"http://{host}:{server.command.ports.metrics}/metrics",
+                self._metrics_url(server),
                 server.live,
                 server.trouble,
             )

@@ -1,0 +1,59 @@
+"""What `argosy up` measures: its own servers, every two seconds, a source for each pool."""
+
+from datetime import UTC, datetime
+
+from tests.operator.controller.test_store import model, pool
+
+from argosy.api.values.identity import PoolKey
+from argosy.controller.parsed_body import parsed_body
+from argosy.fleet.facts import ServerReport
+from argosy.fleet.signals.signals import PoolSignals
+from argosy.fleet.signals.targets import PoolTargets, Target
+from argosy.local.measuring import INTERVAL_S, Measuring, pool_targets
+from argosy_agent.contract import LoadedModel, LoadState
+
+KEY = PoolKey("n/p")
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+METRICS = "http://127.0.0.1:8002/metrics"
+
+
+class FakeSource:
+    """Counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked, self.closed = 0, False
+
+    async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
+        self.asked += 1
+        return PoolSignals(source=f"{pool.pool} {self.asked}")
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def test_servers_that_answer_are_asked_for_what_they_have_ready() -> None:
+    bodies = (pool(), model(modelName="M-7"), model("b"), model("c", poolRef={"name": "q"}))
+    resources = [parsed_body(body).newest for body in bodies]
+    loaded = (LoadedModel("m", 1, LoadState.READY), LoadedModel("b", 1, LoadState.LOADING))
+    reports = [ServerReport("p-0", True, loaded), ServerReport("p-1", False)]
+    found = pool_targets(KEY, resources, reports, {"p-0": METRICS})
+    assert found.targets == (Target("p-0", METRICS, serves={"M-7": "m"}),)
+    assert found.served_names == {"m": "M-7", "b": "b"}
+
+
+async def test_pools_are_read_when_it_is_time_and_let_go_when_they_are_gone() -> None:
+    sources: list[FakeSource] = []
+
+    def open_() -> FakeSource:
+        sources.append(FakeSource())
+        return sources[-1]
+
+    measuring = Measuring(open_)
+    asked = [PoolTargets(KEY), PoolTargets(PoolKey("n/q"))]
+    assert await measuring.read(asked, 100.0, NOW)
+    assert not await measuring.read(asked, 100.0 + INTERVAL_S - 0.1, NOW)
+    assert await measuring.read(asked[:1], 100.0 + INTERVAL_S, NOW)
+    assert measuring.latest == {KEY: PoolSignals(source="n/p 2")}
+    assert [each.closed for each in sources] == [False, True]
+    await measuring.close()
+    assert [each.closed for each in sources] == [True, True]
