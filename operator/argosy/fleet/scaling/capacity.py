@@ -57,12 +57,12 @@ def held(replica: Replica, limits: Limits) -> float:
 
 @lru_cache(maxsize=100_000)
 def settings(
-    service: Service, limits: Limits, bounds: Bounds, most_instances: int, max_batch: int
+    service: Service, limits: Limits, bounds: Bounds, most_instances: int, max_batch: int, variation: float
 ) -> tuple[Setting, ...]:
     """Every setting that holds more than all before it, the cheapest first: few instances, a short window."""
     better: list[Setting] = []
     for instances, window_s in _tried(bounds, most_instances):
-        replica = Replica(service, instances, bounds.devices, max_batch, window_s or 0.0)
+        replica = Replica(service, instances, bounds.devices, max_batch, window_s or 0.0, variation)
         rate = held(replica, limits)
         if not better or rate > better[-1].rate * 1.02:
             better.append(Setting(instances, window_s, rate))

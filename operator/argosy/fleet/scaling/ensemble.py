@@ -184,7 +184,7 @@ def _whole(
     if not known:
         pace = Paced(present.replicas, present.replicas, Reason.NO_SIGNALS)
         return *decided(case, present, pace, unusable(signals, now) or _UNKNOWN, None, memory), ""
-    limiting = max(known, key=lambda name: (known[name].up, known[name].rate / _best(known[name]), known[name].down))
+    limiting = max(known, key=lambda name: (known[name].up, _use(known[name]), known[name].down))
     most = known[limiting]
     blind = signals is None or any(each.signals is None for each in parts.values())
     down = max(max(each.down for each in known.values()), present.replicas if blind else 0)
@@ -196,5 +196,6 @@ def _whole(
     return decision, memory, limiting
 
 
-def _best(wanted: Wanted) -> float:
-    return wanted.ladder[-1].rate if wanted.ladder else float("inf")
+def _use(wanted: Wanted) -> float:
+    """Of what one replica holds at its best."""
+    return wanted.load.rate / wanted.ladder[-1].rate if wanted.ladder else 0.0

@@ -8,6 +8,7 @@ from argosy.fleet.scaling.demand import Demand
 from argosy.fleet.scaling.memory import Memory
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.service import Service
+from argosy.fleet.scaling.variation import felt
 from argosy.fleet.signals.signals import Signals
 
 GAP_S = 60.0
@@ -34,7 +35,11 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
         demand=_demand(None if gap else memory.demand, signals, elapsed),
         active_at=now if memory.active_at is None or _active(signals) else memory.active_at,
     )
+    if memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0:
+        memory = replace(memory, queued_at=now)
     memory = _served(policy, signals, memory, signals.window_s if gap else elapsed, now)
+    if settled(policy, memory, signals.window_s, now):
+        memory = felt(policy, allocation, signals, memory)
     return _overdriven(policy, allocation, signals, memory, now)
 
 
@@ -48,9 +53,9 @@ def missed(memory: Memory, now: datetime) -> Memory:
 
 
 def settled(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
-    """Whether what is measured is of the present allocation, and the queue of the one before is gone."""
-    wait = timedelta(seconds=policy.startup_s + window_s)
-    return memory.scaled is None or now - memory.scaled.at >= wait
+    """Whether what is measured is of the present allocation, and no queue of before is left in it."""
+    started = memory.scaled is None or now - memory.scaled.at >= timedelta(seconds=policy.startup_s + window_s)
+    return started and (memory.queued_at is None or now - memory.queued_at > timedelta(seconds=window_s))
 
 
 def _demand(before: Demand | None, signals: Signals, elapsed: float) -> Demand | None:
@@ -101,8 +106,7 @@ def _in_use(policy: Policy, used: Service | None, learnt: Service | None) -> Ser
 
 def _overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
     """Whether a latency is over its target though the model of the queue says that it is held: at which rate."""
-    queue = memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0
-    if queue or not over(policy, signals):
+    if memory.queued_at == now or not over(policy, signals):
         return replace(memory, over_since=None, too_fast=_still_too_fast(allocation, memory))
     since = memory.over_since or now
     memory = replace(memory, over_since=since)

@@ -20,29 +20,49 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Peak:
+    """The most rows a second of late, and when there were last about as many."""
+
+    at: datetime
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
-    """`seen_from`: since when there was no gap in what was measured; nothing goes down before that is a whole
-    stabilisation window. `at`: the last decision, `measured_at` the newest signals it had. `active_at`: when there was
-    last a request. `service`: the service times in use, which follow `experience` once that tells something else.
-    `rows`: of a request. `over_since`: since when a latency has been over its target without a pause. `too_fast`:
-    the requests a second of one replica at which it was, while nothing else changed. `out_of_memory_at`: the last
-    lowering for want of memory; `most_instances`: the most that memory allows, as was found then.
+    """What is known, and what is reckoned with because of it.
+
+    `at`: the last decision, `measured_at` the newest signals it had, `seen_from`: since when these had no gap; nothing
+    goes down before that is a whole stabilisation window. `active_at`: when there was last a request, `queued_at`: when
+    more waited than may wait with every target held.
+    `service`: the service times in use, which follow `experience` once that tells something else. `rows`: of a request.
+    `variation`: of arrivals at one replica, as is reckoned with; `varies`: as was last found.
+    `over_since`: since when a latency has been over its target without a pause. `too_fast`: the requests a second of
+    one replica at which it was, while nothing else changed.
+    `out_of_memory_at`: the last lowering for want of memory; `most_instances`: the most that memory allows, as was
+    found then. `scaled`: the newest change. `catching_up`: replicas that a queue asked for, and when. `peak`: of
+    late; `returns`: the seconds after which load came back that had left, the latest ones.
     """
 
     at: datetime | None = None
     seen_from: datetime | None = None
     measured_at: datetime | None = None
     active_at: datetime | None = None
+    queued_at: datetime | None = None
     asked: tuple[Asked, ...] = ()
     demand: Demand | None = None
     experience: Experience = _INEXPERIENCED
     service: Service | None = None
     rows: float = 1.0
+    variation: float = 1.0
+    varies: float = 1.0
     over_since: datetime | None = None
     too_fast: float | None = None
     out_of_memory_at: datetime | None = None
     most_instances: int | None = None
     scaled: Scaled | None = None
+    catching_up: Asked | None = None
+    peak: Peak | None = None
+    returns: tuple[float, ...] = ()
 
     @staticmethod
     def rebuilt(scaled: Scaled | None) -> "Memory":
@@ -59,9 +79,12 @@ class Memory:
             seen_from=_past(self.seen_from, now),
             measured_at=_past(self.measured_at, now),
             active_at=_past(self.active_at, now),
+            queued_at=_past(self.queued_at, now),
             asked=tuple(replace(each, at=min(each.at, now)) for each in self.asked),
             over_since=_past(self.over_since, now),
             out_of_memory_at=_past(self.out_of_memory_at, now),
+            catching_up=None,
+            peak=None,
             scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
         )
 

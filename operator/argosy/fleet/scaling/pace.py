@@ -7,8 +7,10 @@ from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.memory import Asked, Memory
 from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.returns import hold_s, watched
 from argosy.fleet.scaling.wanted import Wanted
 
+_QUEUE_S = 15.0
 _KEPT = 12
 """Parts of a stabilisation window of which the most that was asked for is kept."""
 
@@ -27,15 +29,24 @@ class Paced:
 
 
 def remembered(policy: Policy, memory: Memory, wanted: Wanted, now: datetime) -> Memory:
-    """With what is asked for now; what is older than the stabilisation window is forgotten."""
-    window = timedelta(seconds=policy.pace.stabilization_s)
+    """With what is asked for now; what is older than is kept is forgotten."""
+    memory = watched(policy, memory, wanted.load.expected, now)
+    window = timedelta(seconds=hold_s(policy, memory))
     kept = [each for each in memory.asked if now - each.at <= window]
+    new = Asked(now, wanted.down, wanted.load.expected)
     if kept and now - kept[-1].at < window / _KEPT:
         last = kept.pop()
-        kept.append(Asked(last.at, max(last.replicas, wanted.down), max(last.rate, wanted.rate)))
-    else:
-        kept.append(Asked(now, wanted.down, wanted.rate))
-    return replace(memory, asked=tuple(kept))
+        new = Asked(last.at, max(last.replicas, new.replicas), max(last.rate, new.rate))
+    queue = memory.catching_up
+    if wanted.load.waiting > 0:
+        queue = Asked(now, max(wanted.up, _asked_for_queue(memory, now)), wanted.load.rate)
+    return replace(memory, asked=(*kept, new), catching_up=queue)
+
+
+def _asked_for_queue(memory: Memory, now: datetime) -> int:
+    """The replicas that a queue asked for a moment ago: it is not over because one look finds it short."""
+    queue = memory.catching_up
+    return queue.replicas if queue is not None and (now - queue.at).total_seconds() <= _QUEUE_S else 0
 
 
 def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wanted: Wanted, now: datetime) -> Paced:
@@ -43,7 +54,7 @@ def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wa
     now_are = allocation.replicas
     if wanted.up > now_are:
         return _up(policy, now_are, room, memory, wanted, now)
-    lowest = max(wanted.down, *(each.replicas for each in memory.asked))
+    lowest = max(wanted.up, wanted.down, _asked_for_queue(memory, now), *(each.replicas for each in memory.asked))
     return _down(policy, now_are, memory, wanted.up, min(now_are, lowest), now)
 
 

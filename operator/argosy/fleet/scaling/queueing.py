@@ -42,7 +42,8 @@ def deviations(share: float) -> float:
 @dataclass(frozen=True, slots=True)
 class Replica:
     """One replica: `instances` of each of `devices`, batches of at most `max_batch` rows (1: no batching) that wait
-    `window_s` for more.
+    `window_s` for more. `variation`: the variance of the time between two requests over its mean squared: 1 where they
+    know nothing of each other, less where replicas are taken in turn, more where requests come in bursts.
     """
 
     service: Service
@@ -50,6 +51,7 @@ class Replica:
     devices: int = 1
     max_batch: int = 1
     window_s: float = 0.0
+    variation: float = 1.0
 
     @property
     def servers(self) -> int:
@@ -107,7 +109,7 @@ class Replica:
         rows = self.rows(rate)
         come = rate * max(self.window_s, self._seconds(rows) / self.servers)
         follows = min(_MOST_FOLLOWS, rate * self.service.per_row / self.servers)
-        most = come + _RARELY_BOTH * deviations(share) * sqrt(come / (1 - follows * follows))
+        most = come + _RARELY_BOTH * deviations(share) * sqrt(self.variation * come / (1 - follows * follows))
         return min(float(self.max_batch), max(rows, most))
 
     def _window(self, rate: float) -> float:
@@ -127,5 +129,5 @@ class Replica:
         if full <= 1 - share:
             return 0.0
         seconds = self._seconds(self.max_batch)
-        mean = seconds / (2 * self.servers * self.max_batch * (1 - load))
+        mean = self.variation * seconds / (2 * self.servers * self.max_batch * (1 - load))
         return mean * log(full / (1 - share))

@@ -14,8 +14,8 @@ def in_place(
     ladder = wanted.ladder
     if not ladder or replicas == 0:
         return Setting(allocation.instances, allocation.window_s, 0.0)
-    needed = _first(ladder, wanted.rate / max(1, min(replicas, serving)))
-    most_asked = max([wanted.rate, *(each.rate for each in memory.asked)])
+    needed = _first(ladder, wanted.load.rate / max(1, min(replicas, serving)))
+    most_asked = max([wanted.load.rate, *(each.rate for each in memory.asked)])
     enough = max(needed, _first(ladder, MARGIN * most_asked / replicas))
     at_present = _present(ladder, allocation)
     if at_present is None or at_present < needed:

@@ -11,26 +11,45 @@ from argosy.fleet.scaling.learning import counted_s, over, waiting_too_long
 from argosy.fleet.scaling.memory import Memory
 from argosy.fleet.scaling.needs import FEW, MARGIN, Need, needs, seconds
 from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.variation import largest_batch
 from argosy.fleet.signals.signals import Signals
 
 _DRAIN_S = 10.0
 """In which a queue that should not be there is to be worked off."""
 _MOST_CATCHING_UP = 1.0
 """Of what is expected: more replicas than that would hardly be there before the queue is gone."""
+_CHANCE = 0.05
 _ALMOST = 0.9
 """Of a rate that was found to be too fast: nothing goes down to where each replica had more."""
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """Rows a second: `expected` to come when a new replica would be ready, `waiting` too long, to be caught up on."""
+
+    expected: float = 0.0
+    waiting: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Both."""
+        return self.expected + self.waiting
+
+
+_NO_LOAD = Load()
+
+
+@dataclass(frozen=True, slots=True)
 class Wanted:
-    """`up`: the fewest replicas that hold all targets, `down`: the fewest to go down to. `need`: what decides. `rate`:
-    the rows a second that are expected, `ladder`: what a replica may be set to, and what it then holds.
+    """`up`: the fewest replicas that hold all targets, `down`: the fewest to go down to once queues are worked off.
+    `need`: what decides. `load`: what a model of the queue has to do with; `ladder`: what a replica may be set to, and
+    what it then holds.
     """
 
     up: int
     down: int
     need: Need
-    rate: float = 0.0
+    load: Load = _NO_LOAD
     ladder: tuple[Setting, ...] = ()
 
 
@@ -44,36 +63,39 @@ def wanted(
     held: int,
 ) -> Wanted | None:
     """None where nothing that was measured says anything about replicas."""
-    rate, ladder = asked_rate(policy, signals, memory, held), _ladder(policy, allocation, room, memory)
+    load, ladder = expected_load(policy, signals, memory, held), _ladder(policy, allocation, room, memory)
     every = list(needs(policy, allocation, signals, queries))
-    every += [need for need in (_by_rate(policy, signals, memory, rate, ladder), _by_busy(policy, signals)) if need]
+    every += [need for need in (_by_rate(policy, signals, memory, load, ladder), _by_busy(policy, signals)) if need]
     every += _by_experience(allocation, signals, policy, memory)
     if not every:
         return None
     most = max(every, key=lambda need: (need.up, need.down))
     down = max(need.down for need in every)
-    return Wanted(most.up, max(down, most.up), most, rate, ladder)
+    if signals.unmeasured:
+        down = max(down, allocation.replicas)
+    return Wanted(most.up, down, most, load, ladder)
 
 
-def asked_rate(policy: Policy, signals: Signals, memory: Memory, held: int) -> float:
-    """Rows a second: what is expected when a new replica would be ready, and what has to be caught up on."""
+def expected_load(policy: Policy, signals: Signals, memory: Memory, held: int) -> Load:
+    """What the ladder is held against. A few that wait may be chance, and ask for nothing."""
     if memory.demand is None:
-        return 0.0
+        return Load(waiting=held / _DRAIN_S * memory.rows)
     over_s = counted_s(signals)
     expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
     late = waiting_too_long(policy, signals, memory.demand.level) + held
-    return (expected + min(late / _DRAIN_S, _MOST_CATCHING_UP * expected)) * memory.rows
+    waiting = min(late / _DRAIN_S, _MOST_CATCHING_UP * expected)
+    return Load(expected * memory.rows, waiting * memory.rows if waiting > _CHANCE * expected else 0.0)
 
 
 def _ladder(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Setting, ...]:
     if memory.service is None:
         return ()
     bounds, most = policy.bounds, most_instances(policy, allocation, room, memory)
-    largest = max(1, min(allocation.max_batch or bounds.max_batch, bounds.max_batch))
+    largest, variation = largest_batch(policy, allocation), memory.variation
     limits = Limits.of(policy.targets, memory.service)
-    found = settings(memory.service, limits, bounds, most, largest)
+    found = settings(memory.service, limits, bounds, most, largest, variation)
     if found[-1].rate <= 0:
-        found = settings(memory.service, Limits((), (), None, limits.busy), bounds, most, largest)
+        found = settings(memory.service, Limits((), (), None, limits.busy), bounds, most, largest, variation)
     return found
 
 
@@ -87,12 +109,13 @@ def most_instances(policy: Policy, allocation: Allocation, room: Room, memory: M
     return max(policy.bounds.min_instances, most)
 
 
-def _by_rate(policy: Policy, signals: Signals, memory: Memory, rate: float, ladder: tuple[Setting, ...]) -> Need | None:
+def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladder: tuple[Setting, ...]) -> Need | None:
     """The model of the queue: what comes, over what one replica holds."""
     if not ladder or memory.demand is None:
         return None
     best = ladder[-1]
-    up, down = ceil(rate / best.rate - FEW), ceil(rate * MARGIN / best.rate - FEW)
+    rate = load.rate
+    up, down = ceil(rate / best.rate - FEW), ceil(load.expected * MARGIN / best.rate - FEW)
     name = next(iter(policy.targets.latency), "")
     within = f"within {name} {seconds(policy.targets.latency[name])}" if name else f"at {policy.targets.busy_high:.0%}"
     because = (

@@ -29,6 +29,7 @@ def test_more_load_gets_more_replicas_and_says_by_which_numbers() -> None:
 def test_down_comes_after_a_whole_stabilisation_window_only() -> None:
     member = Member()
     member.under(900, 120)
+    member.under(900, 60)
     most = member.allocation.replicas
     member.under(100, 55)
     assert member.allocation.replicas == most
