@@ -24,16 +24,29 @@ def subjects(
     `members` are a pool's, as they are served: with the instances and the window that were decided. `servers`: where
     they sit. `levers`: what Argosy decides of each by itself.
     """
-    scene = _Scene({member.name: member for member in members}, signals, servers, levers or {})
+    places, gpus = _places(servers), {(gpu.server, gpu.index): gpu for gpu in signals.gpus}
+    scene = _Scene({member.name: member for member in members}, signals, places, gpus, levers or {})
     found = ((name, scene.subject(member)) for name, member in scene.members.items())
     return {name: subject for name, subject in found if subject is not None}
+
+
+def _places(servers: Iterable[CurrentServer]) -> dict[str, list[tuple[str, list[int]]]]:
+    """By model, its servers, and which GPUs of each it sits on: a server counts its own from 0, the plan the node's."""
+    found: dict[str, list[tuple[str, list[int]]]] = {}
+    for server in servers:
+        counted = {gpu: index for index, gpu in enumerate(sorted(server.gpus))}
+        for model, gpus in server.placed.items():
+            own = [counted[gpu] for gpu in gpus if gpu in counted]
+            found.setdefault(model, []).append((server.name, own))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
     members: Mapping[str, Member]
     signals: PoolSignals
-    servers: Collection[CurrentServer]
+    places: Mapping[str, list[tuple[str, list[int]]]]
+    gpus: Mapping[tuple[str, int], GpuSignals]
     levers: Mapping[str, Collection[Lever]]
 
     def subject(self, member: Member) -> Subject | None:
@@ -73,20 +86,17 @@ class _Scene:
             signals=measured,
             window_s=None if batching is None else batching.max_queue_delay_microseconds / _US,
             instances=model.spec.instances or sum(group.count for group in model.spec.instance_groups) or 1,
-            replicas=sum(model.name in server.placed for server in self.servers),
+            replicas=len(self.places.get(model.name, ())),
             gpus=tuple(self._gpus(model.name)),
             levers=frozenset(self.levers.get(model.name, ())),
         )
 
     def _gpus(self, model: str) -> Iterator[GpuSignals]:
-        """The GPUs that it sits on; a server counts its own from 0, the plan those of the node."""
-        own = {
-            (server.name, sorted(server.gpus).index(gpu))
-            for server in self.servers
-            for gpu in server.placed.get(model, ())
-            if gpu in server.gpus
-        }
-        return (gpu for gpu in self.signals.gpus if (gpu.server, gpu.index) in own)
+        """What was measured of the GPUs that it sits on."""
+        for server, indexes in self.places.get(model, ()):
+            for index in indexes:
+                if (gpu := self.gpus.get((server, index))) is not None:
+                    yield gpu
 
 
 def _latency(member: Member) -> dict[str, float]:
