@@ -60,7 +60,9 @@ FIRST_RESPONSE_P95 = Record(
 BETWEEN_RESPONSES_P95 = Record(
     "argosy:between_responses_seconds:p95_5m", quantile(0.95, "argosy_between_responses_duration_seconds")
 )
-TOKENS = Record("argosy:tokens:rate5m", summed("argosy_tokens_total"))
+TOKENS = Record("argosy:tokens:rate5m", summed("vllm:generation_tokens_total"))
+KV_CACHE = Record("argosy:kv_cache:max", f"max by ({MODEL}) (vllm:kv_cache_usage_perc)")
+ENGINE_WAITING = Record("argosy:engine_waiting_requests:sum", f"sum by ({MODEL}) (vllm:num_requests_waiting)")
 CACHE_HITS = Record(
     "argosy:cache_hits:ratio_rate5m",
     ratio(
@@ -95,6 +97,8 @@ RECORDING = (
             FIRST_RESPONSE_P95,
             BETWEEN_RESPONSES_P95,
             TOKENS,
+            KV_CACHE,
+            ENGINE_WAITING,
             CACHE_HITS,
         ),
     ),

@@ -127,6 +127,11 @@ _SCALING = Row(
             (Query(f"max by (namespace, pool) (argosy_scaling_without_signals{_IN})", _POOL),),
         ),
         Panel(
+            "Held",
+            "Requests that wait at an activator for a model without a server.",
+            (Query(f"sum by (namespace, pool, model) (argosy_activator_held_requests{_IN})", _MODEL),),
+        ),
+        Panel(
             "Rounds",
             "How long the operator's rounds of a pool take.",
             (Query("histogram_quantile(0.99, sum by (le) (rate(argosy_reconcile_seconds_bucket[5m])))", "p99"),),

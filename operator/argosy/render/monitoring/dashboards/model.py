@@ -156,7 +156,18 @@ _GENERATING = Row(
             (Query(f"{r.BETWEEN_RESPONSES_P95.name}{_OF}", "p95"),),
             Unit.SECONDS,
         ),
-        Panel("Tokens", "Generated a second.", (Query(f"{r.TOKENS.name}{_OF}", "tokens"),)),
+        Panel("Tokens", "Generated a second, by vLLM's own count.", (Query(f"{r.TOKENS.name}{_OF}", "tokens"),)),
+        Panel(
+            "KV cache",
+            "In use, of the fullest engine; over 90 % requests wait for room in it.",
+            (Query(f"{r.KV_CACHE.name}{_OF}", "in use"),),
+            Unit.SHARE,
+        ),
+        Panel(
+            "Waiting in the engine",
+            "Requests that vLLM has not begun.",
+            (Query(f"{r.ENGINE_WAITING.name}{_OF}", "waiting"),),
+        ),
     ),
 )
 

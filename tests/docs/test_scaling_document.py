@@ -1,0 +1,44 @@
+"""docs/scaling.md names the rules, the alerts and the operator's metrics that there are."""
+
+import re
+from pathlib import Path
+
+from argosy.controller.metrics import Metrics
+from argosy.fleet.bottlenecks.rules import RULES
+from argosy.render.monitoring.alerts import ALERTS
+from argosy.render.monitoring.rules import Alert
+
+TEXT = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text()
+
+
+def rows(beginning: str) -> list[list[str]]:
+    """The cells of the tables' rows whose first cell begins so."""
+    return [line.strip("| ").split(" | ") for line in TEXT.splitlines() if re.match(rf"\| `{beginning}", line)]
+
+
+def test_the_table_of_rules_is_the_codes() -> None:
+    kinds = {rule.kind for rule in RULES}
+    table = [row for row in rows("[A-Z]") if row[0].strip("`") in kinds]
+    assert [row[0].strip("`") for row in table] == [rule.kind for rule in RULES]
+
+
+def test_the_thresholds_are_the_codes() -> None:
+    kinds = {rule.kind for rule in RULES}
+    table = [row for row in rows("[A-Z]") if row[0].strip("`") in kinds]
+    for row, rule in zip(table, RULES, strict=True):
+        for test in rule.tests:
+            if test.threshold:
+                assert test.measure.written(test.threshold) in row[1], (rule.kind, test.measure.says)
+
+
+def test_all_alerts_are_told_and_no_other() -> None:
+    told = [row[0].strip("`") for row in rows("Argosy")]
+    assert told == [rule.name for group in ALERTS for rule in group.rules if isinstance(rule, Alert)]
+
+
+def test_what_the_operator_tells_of_scaling_is_told_of() -> None:
+    metrics = Metrics()
+    metrics.tell_of(list)
+    names = {line.split()[2] for line in metrics.text().decode().splitlines() if line.startswith("# TYPE ")}
+    ours = {name for name in names if re.match("argosy_(scaling_|bottleneck|ensemble_step)", name)}
+    assert {name for row in rows("argosy_") for name in re.findall(r"`(\w+)`", row[0])} == ours

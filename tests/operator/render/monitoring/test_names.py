@@ -1,0 +1,89 @@
+"""Every metric that rules and dashboards ask for is one that servers or the operator have.
+
+What servers have stands in docs/metrics.md, which tests/docs/test_metrics.py holds against a server; what the operator
+and an activator have is asked of themselves; what only other people's servers have is what the operator reads of them.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from argosy.controller.metrics import Metrics
+from argosy.fleet.signals.metricnames import SAMPLE_NAMES
+from argosy.render.monitoring.alerts import ALERTS
+from argosy.render.monitoring.dashboards.dashboard import Dashboard
+from argosy.render.monitoring.files import DASHBOARDS
+from argosy.render.monitoring.recording import RECORDING
+from argosy.render.monitoring.rules import Record
+from argosy_agent.activator.metrics import Metrics as ActivatorMetrics
+
+DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
+OURS = re.compile(r"\b(?:nv_|argosy_|vllm:)\w+|\bargosy:[\w:]+")
+PARTS = re.compile(r"_(bucket|sum|count)$")
+RECORDS = [rule for group in RECORDING for rule in group.rules if isinstance(rule, Record)]
+EXPRESSIONS = {rule.expr for group in (*RECORDING, *ALERTS) for rule in group.rules}
+
+
+def asked(expressions: set[str]) -> set[str]:
+    """The names of metrics in PromQL; what stands in quotes is none."""
+    return {name for expr in expressions for name in OURS.findall(re.sub(r'"[^"]*"', '""', expr))}
+
+
+def shown(dashboard: Dashboard) -> set[str]:
+    """Its queries, and those that fill what the reader chooses."""
+    return {*dashboard.expressions(), *(variable.metric for variable in dashboard.variables)}
+
+
+def of_servers() -> dict[str, str]:
+    """Names and kinds of docs/metrics.md."""
+    rows = re.findall(r"^\| `((?:nv_|argosy_|vllm:)\w+)` \| (\w+) \|", DOCUMENT.read_text(), re.MULTILINE)
+    return dict(rows)
+
+
+def of_the_operator() -> dict[str, str]:
+    """What an operator without resources says it has."""
+    metrics = Metrics()
+    metrics.tell_of(list)
+    lines = metrics.text().decode().splitlines()
+    return {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE ")}
+
+
+def of_an_activator() -> dict[str, str]:
+    """What an activator says it has."""
+    lines = ActivatorMetrics().text().splitlines()
+    return {line.split()[2]: line.split()[3] for line in lines if line.startswith("# TYPE ")}
+
+
+OF_OTHERS = {name for name in SAMPLE_NAMES if name.startswith(("vllm:", "nv_cache_"))}
+"""vLLM's own, and of NVIDIA's server the response cache's, which the bundled one does not have."""
+
+
+def exists(name: str) -> bool:
+    """Whether it is a sample's name: a histogram's has a part of it behind, and only a histogram's."""
+    known = {**of_servers(), **of_the_operator(), **of_an_activator()}
+    if known.get(PARTS.sub("", name)) == "histogram":
+        return PARTS.search(name) is not None
+    return name in known or name in OF_OTHERS or name in {record.name for record in RECORDS}
+
+
+@pytest.mark.parametrize("name", sorted(asked(EXPRESSIONS)))
+def test_what_rules_ask_for_is_there(name: str) -> None:
+    assert exists(name)
+
+
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)
+def test_what_dashboards_ask_for_is_there(dashboard: Dashboard) -> None:
+    assert {name for name in asked(shown(dashboard)) if not exists(name)} == set()
+
+
+def test_what_is_recorded_is_looked_at() -> None:
+    used = asked(EXPRESSIONS | {expr for dashboard in DASHBOARDS for expr in shown(dashboard)})
+    assert {record.name for record in RECORDS} <= used
+
+
+def test_a_name_that_nobody_exports_would_be_found() -> None:
+    assert asked({'sum(rate(nv_inference_foo{a="argosy_bar"}[5m]))'}) == {"nv_inference_foo"}
+    assert not exists("nv_inference_foo")
+    assert not exists("argosy_request_duration_seconds")
+    assert exists("argosy_request_duration_seconds_bucket")
