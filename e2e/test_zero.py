@@ -1,0 +1,138 @@
+"""A model that no server has: its requests wait at the pool's activator, and are answered once one has it."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from e2e.client import Client
+from e2e.namespace import Namespace
+from e2e.resources import pool, version_model
+
+pytestmark = pytest.mark.timeout(600)
+
+MODEL = "inferencemodel/sleeper"
+ASK_GRPC = """
+import sys
+import numpy as np
+from tritonclient.grpc import InferenceServerClient, InferInput
+
+asked = InferInput("X", [1], "INT32")
+asked.set_data_from_numpy(np.array([0], np.int32))
+with InferenceServerClient(sys.argv[1]) as client:
+    print(client.infer("sleeper", [asked]).as_numpy("VERSION")[0])
+"""
+
+
+def sleeper(storage: str, **spec: Any) -> dict[str, Any]:
+    """A model that may go to zero; how many replicas it has is said by the test."""
+    return version_model("sleeper", "sleepy", storage, minReplicas=0, maxReplicas=2, **spec)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def declared(namespace: Namespace, client: Client, storage: str) -> None:
+    namespace.apply(pool("sleepy"), sleeper(storage, replicas=0))
+    namespace.until("the activator", lambda: bool(addresses(namespace)))
+
+
+def addresses(namespace: Namespace) -> list[str]:
+    """The Pods that the model's Service leads to, by name."""
+    subsets = namespace.json("get", "endpoints", "sleeper").get("subsets") or ()
+    return sorted(each["targetRef"]["name"] for subset in subsets for each in subset.get("addresses") or ())
+
+
+def held(namespace: Namespace) -> int:
+    """How many requests wait, as the operator is told."""
+    maps = namespace.json("get", "configmaps", "-l", "argosy.dev/activator=sleepy")["items"]
+    texts = [text for each in maps for key, text in each.get("data", {}).items() if key.endswith(".held.json")]
+    return sum(json.loads(text)["held"].get("sleeper", 0) for text in texts)
+
+
+@contextmanager
+def asking(namespace: Namespace, client: Client) -> Iterator[list[Future[Any]]]:
+    """One request by each protocol, which wait while the block runs."""
+    with ThreadPoolExecutor(2) as workers:
+        address = client.url(MODEL).partition("://")[2].partition(":")[0]
+        grpc = ("exec", "client", "--", "python", "-c", ASK_GRPC, f"{address}:8001")
+        asked = [
+            workers.submit(client.version, MODEL),
+            workers.submit(lambda: [int(namespace(*grpc, timeout_s=120))]),
+        ]
+        namespace.until("two that wait", lambda: held(namespace) == 2)
+        yield asked
+
+
+def test_a_model_at_zero_is_led_to_the_activator_and_no_server_runs(namespace: Namespace, client: Client) -> None:
+    assert namespace.server_pods("sleepy") == []
+    (holder,) = addresses(namespace)
+    assert "activator" in holder
+    assert client.get(f"{client.url(MODEL)}/ready").status == 200
+    refused = client.get(f"{client.url(MODEL)}/stats")
+    assert (refused.status, "runs nowhere now" in refused.text) == (503, True)
+
+
+def test_what_waits_is_answered_once_a_server_has_the_model(namespace: Namespace, client: Client, storage: str) -> None:
+    with asking(namespace, client) as asked:
+        namespace.apply(sleeper(storage, replicas=1))
+        assert [each.result() for each in asked] == [[1], [1]]
+    namespace.until("nobody waits", lambda: held(namespace) == 0)
+    namespace.until("the server alone", lambda: not any("activator" in each for each in addresses(namespace)))
+    assert client.version(MODEL) == [1]
+
+
+def test_down_to_zero_and_back_without_a_failed_request(namespace: Namespace, client: Client, storage: str) -> None:
+    with client.load(MODEL) as load:
+        namespace.apply(sleeper(storage, replicas=0))
+        namespace.until("somebody waits", lambda: held(namespace) > 0)
+        namespace.apply(sleeper(storage, replicas=1))
+        namespace.until("nobody waits", lambda: held(namespace) == 0)
+    assert load.failed == []
+    assert load.answers() == [[[1]]]
+
+
+def test_a_server_that_goes_is_waited_for(namespace: Namespace, client: Client) -> None:
+    namespace.until("the server", lambda: any("activator" not in each for each in addresses(namespace)))
+    before = namespace.server_uids("sleepy")
+    with client.load(MODEL) as load:
+        namespace("delete", "pod", "-l", "argosy.dev/pool=sleepy", "--wait=false")
+        namespace.until("another server", lambda: bool(namespace.server_uids("sleepy") - before))
+        namespace.until("it serves", lambda: any("activator" not in each for each in addresses(namespace)))
+    assert load.failed == []
+
+
+def test_the_operator_is_killed_while_requests_wait(namespace: Namespace, client: Client, storage: str) -> None:
+    namespace.apply(sleeper(storage, replicas=0))
+    namespace.until("no server", lambda: namespace.server_pods("sleepy") == [])
+    with asking(namespace, client) as asked:
+        namespace.access.kubectl(
+            "delete", "pods", "-n", "argosy-system", "-l", "app.kubernetes.io/name=argosy", "--force",
+            "--grace-period=0",
+        )  # fmt: skip
+        namespace.apply(sleeper(storage, replicas=1))
+        assert [each.result() for each in asked] == [[1], [1]]
+
+
+def test_an_activator_that_is_told_to_end_keeps_those_who_wait(
+    namespace: Namespace, client: Client, storage: str
+) -> None:
+    namespace.apply(sleeper(storage, replicas=0))
+    namespace.until("no server", lambda: namespace.server_pods("sleepy") == [])
+    with asking(namespace, client) as asked:
+        (former,) = addresses(namespace)
+        namespace("delete", "pod", former, "--wait=false")
+        namespace.until("another activator", lambda: addresses(namespace) not in ([former], []))
+        namespace.apply(sleeper(storage, replicas=1))
+        assert [each.result() for each in asked] == [[1], [1]]
+
+
+def test_what_may_not_go_to_zero_any_more_needs_no_activator(
+    namespace: Namespace, client: Client, storage: str
+) -> None:
+    namespace.apply(version_model("sleeper", "sleepy", storage, minReplicas=1))
+    namespace.until(
+        "no activator", lambda: not namespace.json("get", "pods", "-l", "argosy.dev/activator=sleepy")["items"], 240
+    )
+    assert client.version(MODEL) == [1]
