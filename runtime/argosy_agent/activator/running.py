@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 
 from argosy_agent.contract.activation import HeldRequests, held_text, parse_activation
 from argosy_agent.contract.fields import DocumentError
-from argosy_agent.exchange.ports import DesiredSource, StateSink
+from argosy_agent.exchange.ports import DesiredSource, PublishError, StateSink
 from argosy_agent.exchange.publisher import Publisher
 from argosy_runtime.quiet import Quiet
 
@@ -27,7 +28,7 @@ class Activator:
     """One process of it. `source` says where models are ready, `sink` is told who waits."""
 
     def __init__(self, flags: Flags, source: DesiredSource, sink: StateSink) -> None:
-        self._flags, self._source = flags, source
+        self._flags, self._source, self._sink = flags, source, sink
         self._metrics, self._channels = Metrics(), Channels()
         loop = asyncio.get_running_loop()
         self._publisher = Publisher(sink, loop.time, held_text, lambda told: sorted(told.held))
@@ -67,6 +68,7 @@ class Activator:
                 task.cancel()
             await asyncio.gather(*helpers, stopping, return_exceptions=True)
             await self._channels.close()
+            await self._leave()
 
     def changed(self, held: Mapping[str, int]) -> None:
         """So many wait now: the operator is told."""
@@ -99,6 +101,11 @@ class Activator:
         self._problem, self._known = "", True
         self._holder.update(activation)
         self._channels.keep({endpoint for member in activation.members for endpoint in member.endpoints})
+
+    async def _leave(self) -> None:
+        """This Pod says nothing any more: what Pods say would pile up else, as each has a key of its own."""
+        with suppress(PublishError):
+            await self._sink.write("")
 
     async def _end(self) -> None:
         """Whoever sends requests learns late that this Pod ends: it goes on until they stop coming, then with those

@@ -83,9 +83,9 @@ class ConfigMapSink:
         self._api, self._name, self._key = api, name, key
 
     async def write(self, text: str) -> None:
-        """Replace the text. Raises PublishError."""
+        """Replace the text; an empty one goes with its key. Raises PublishError."""
         try:
-            await self._write({"data": {self._key: text}})
+            await self._write({"data": {self._key: text or None}})
         except (ApiServerError, httpx.HTTPError) as error:
             raise PublishError(_words(error)) from error
 

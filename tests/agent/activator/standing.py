@@ -22,12 +22,17 @@ class Told:
     news: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
     held: dict[str, int] = field(default_factory=dict)
     came: asyncio.Event = field(default_factory=asyncio.Event)
+    left: bool = False
 
     async def texts(self) -> AsyncIterator[str]:
         while True:
             yield await self.news.get()
 
     async def write(self, text: str) -> None:
+        if not text:
+            self.left = True
+            return
+        assert not self.left
         said = parse_held(text)
         assert said.pod == "uid"
         self.held = dict(said.held)

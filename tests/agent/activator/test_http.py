@@ -198,6 +198,7 @@ async def test_told_to_end_it_goes_on_with_those_who_wait(server: Server) -> Non
         at.says(endpoint(server))
         assert (await request).status_code == 200
         await at.running
+        assert at.told.left
 
 
 async def test_what_cannot_be_read_changes_nothing(server: Server, caplog: pytest.LogCaptureFixture) -> None:

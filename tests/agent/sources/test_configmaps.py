@@ -164,6 +164,17 @@ async def test_the_state_is_written_beside_the_operators_fields(cluster: Cluster
     assert again["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"]
 
 
+async def test_several_write_side_by_side_and_an_empty_text_goes_with_its_key(cluster: Cluster, tmp_path: Path) -> None:
+    api = credentials(cluster, tmp_path / "account")
+    await asyncio.to_thread(create_state, cluster)
+    one, other = ConfigMapSink(api, STATE, "one.json"), ConfigMapSink(api, STATE, "other.json")
+    await one.write("1")
+    await other.write("2")
+    await one.write("")
+    found = await asyncio.to_thread(cluster.json, "get", "configmap", "-n", NAMESPACE, STATE.name)
+    assert found["data"] == {"other.json": "2"}
+
+
 async def test_a_missing_role_is_named_and_its_coming_is_noticed(
     cluster: Cluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
