@@ -58,6 +58,11 @@ def stage_share(subject: Subject, stage: Stage) -> float | None:
     return _ratio(stage_time(stage), _whole(subject)) if subject.is_ensemble else None
 
 
+def _time_in_words(subject: Subject, stage: Stage) -> str:
+    spent, whole = stage_time(stage), _whole(subject)
+    return "" if spent is None or whole is None else f", {seconds(spent)} of {seconds(whole)}"
+
+
 def _whole(subject: Subject) -> float | None:
     """A request's time: as measured of the ensemble, else by the longest way through its stages."""
     if subject.signals.latency.mean is not None:
@@ -168,7 +173,13 @@ def _waits(subject: Subject, stage: Stage) -> bool:
 
 def engine(subject: Subject) -> Stage | None:
     """The stage that generates: of a language model, whose engine has figures of its own."""
-    return next((stage for stage in subject.stages if stage.signals.tokens is not None), None)
+    return next((stage for stage in subject.stages if _generates(stage)), None)
+
+
+def _generates(stage: Stage) -> bool:
+    signals = stage.signals
+    signs = (signals.tokens, signals.kv_cache, signals.engine_running, signals.between_tokens.mean)
+    return any(sign is not None for sign in signs)
 
 
 def _engine_share(subject: Subject, stage: Stage) -> float | None:
@@ -216,6 +227,6 @@ COMPUTE_AGAINST_BUDGET = Measure(
 ARRIVALS = Measure("{value} requests arrive a second", partial(_signal, "arrivals"), number)
 CACHE_HITS = Measure("the response cache answers {value} of them", partial(_signal, "cache_hits"))
 WAITING_STAGES = Measure("{value} stages have one instance that requests wait for", _waiting_stages, number)
-STAGE_SHARE = Measure("a request spends {value} of its time there", stage_share)
+STAGE_SHARE = Measure("a request spends {value} of its time there", stage_share, detail=_time_in_words)
 ENGINE_SHARE = Measure("the engine takes {value} of a request's time", _engine_share)
 ENGINE_STARVING = Measure("requests wait for the engine {value} of their time with it", _engine_waiting)

@@ -71,7 +71,7 @@ RULES = (
     Rule(
         BottleneckKind.SLO_BELOW_COMPUTE,
         (over(m.COMPUTE_AGAINST_BUDGET, 1.0),),
-        "no number of replicas helps: raise slo.latency, lower maxBatchSize, or make {model} faster, by an engine or "
+        "more replicas do not help: raise slo.latency, lower maxBatchSize, or make {model} faster, by an engine or "
         "another GPU",
     ),
     Rule(
@@ -88,7 +88,7 @@ RULES = (
     ),
     Rule(
         BottleneckKind.SERIALISED_ENSEMBLE,
-        (over(m.WAITING_STAGES, 1.5), over(m.STARVING, 0.3), over(m.WAIT, m.WORTH_S), under(m.GPU, 0.7).where_measured),
+        (over(m.WAITING_STAGES, 1.5), over(m.STARVING, 0.3), over(m.WAIT, m.WORTH_S), under(m.GPU, 0.9).where_measured),
         "one request's steps cannot overlap another's: more instances of each cheap step, {model} first",
         Lever.INSTANCES,
     ),
@@ -99,7 +99,7 @@ RULES = (
             over(m.WAIT, m.WORTH_S),
             over(m.STAGE_SHARE, 0.1).where_measured,
             over(m.BUSY, 0.7).where_measured,
-            under(m.GPU, 0.7).where_measured,
+            under(m.GPU, 0.9).where_measured,
         ),
         "more instances of {model} (now {instances} on each device)",
         Lever.INSTANCES,

@@ -39,7 +39,7 @@ class Stage:
 class Subject:
     """A model, whose one stage is itself, or an ensemble: its steps, each after those that it reads.
 
-    `latency`: the SLO's percentiles, by name, in seconds. `min_replicas`: the fewest that it may have.
+    `latency`: the SLO's percentiles, by name, in seconds.
     """
 
     name: str
@@ -47,4 +47,3 @@ class Subject:
     stages: tuple[Stage, ...]
     is_ensemble: bool = False
     latency: Mapping[str, float] = field(default_factory=dict)
-    min_replicas: int = 1

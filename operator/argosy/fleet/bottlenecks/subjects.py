@@ -54,8 +54,7 @@ class _Scene:
         stages = self._stages(member)
         if measured is None or not stages:
             return None
-        fewest = member.spec.fewest_replicas
-        return Subject(member.name, measured, stages, isinstance(member, Ensemble), _latency(member), fewest)
+        return Subject(member.name, measured, stages, isinstance(member, Ensemble), _latency(member))
 
     def _stages(self, member: Member) -> tuple[Stage, ...]:
         """Its stages; none where one of them was not measured."""
