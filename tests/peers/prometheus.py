@@ -34,12 +34,15 @@ class Scraped:
 
 @dataclass
 class Prometheus:
-    """A Prometheus whose targets may be changed while it runs. `folder` holds its files, `port` stays its own."""
+    """A Prometheus whose targets may be changed while it runs. `folder` holds its files, `port` stays its own. `rules`:
+    a rule file's text.
+    """
 
     folder: Path
     interval_s: float = 1.0
     web: Mapping[str, object] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    rules: str = ""
     port: int = field(default_factory=lambda: free_ports(1)[0])
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
@@ -62,7 +65,9 @@ class Prometheus:
             self.scrape([])
         every = f"{round(self.interval_s * 1000)}ms"
         found = {"job_name": "servers", "file_sd_configs": [{"files": [str(self.folder / "targets.json")]}]}
-        config = {"global": {"scrape_interval": every, "scrape_timeout": every}, "scrape_configs": [found]}
+        paces = {"scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every}
+        config = {"global": paces, "scrape_configs": [found], "rule_files": ["rules.yaml"]}
+        (self.folder / "rules.yaml").write_text(self.rules or "groups: []\n")
         (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
         (self.folder / WEB_CONFIG).write_text(yaml.safe_dump(dict(self.web or {})))
         with (self.folder / "prometheus.log").open("ab") as log:

@@ -1,0 +1,112 @@
+"""The chart's rules and dashboards on the real Prometheus, which scrapes a real server: they find what they ask for."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+
+import pytest
+from e2e.cluster import ClusterUnavailableError
+from e2e.cluster.waiting import wait_for
+from e2e.starting import give_up
+from tests.peers.prometheus import Prometheus, Scraped
+from tests.serve.process import Serving, start
+
+from argosy.render.monitoring.dashboards.dashboard import Dashboard
+from argosy.render.monitoring.files import DASHBOARDS, RULES, monitoring_files
+from argosy.render.monitoring.recording import RECORDING
+from argosy.render.monitoring.rules import Record
+
+CONFIG = """
+backend: "python"
+max_batch_size: 4
+input [ { name: "X" data_type: TYPE_INT32 dims: [ 1 ] } ]
+output [ { name: "Y" data_type: TYPE_INT32 dims: [ 1 ] } ]
+dynamic_batching { max_queue_delay_microseconds: 1000 }
+"""
+MODEL = """
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def execute(self, requests):
+        values = [pb_utils.get_input_tensor_by_name(each, "X").as_numpy() for each in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", value)]) for value in values]
+"""
+LABELS = {"namespace": "a", "pool": "p", "server": "p-0", "pod": "p-0-x"}
+CHOSEN = {"namespace": "a", "pool": "p", "model": "m", "ensemble": "m", "stage": "m"}
+ELSEWHERE = re.compile(
+    # what is not there on a processor, without a response cache, of a model that answers once
+    r"nv_gpu_|gpu_utilization|gpu_memory|nv_cache_|cache_hits|vllm:|tokens|kv_cache|engine_waiting|between_responses"
+    # a day's history; failures, of which there are none; the operator, and an activator
+    r"|p99_baseline|failure.*> 0|argosy_(?:scaling|bottleneck|ensemble_step|reconcile|activator)_?"
+)
+RECORDS = [rule.name for group in RECORDING for rule in group.rules if isinstance(rule, Record)]
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """With the chart's rules, scraping a server that was asked a few times."""
+    folder = tmp_path_factory.mktemp("monitoring")
+    version = folder / "models" / "m" / "1"
+    version.mkdir(parents=True)
+    (version / "model.py").write_text(MODEL)
+    (version.parent / "config.pbtxt").write_text(CONFIG)
+    found = Prometheus(folder / "prometheus", interval_s=0.5, rules=monitoring_files()[RULES])
+    try:
+        found.start()
+    except ClusterUnavailableError as error:
+        give_up(error)
+    serving = start(folder / "models", folder / "server.log")
+    try:
+        serving.wait_until_ready()
+        found.scrape([Scraped([f"127.0.0.1:{serving.ports['Metrics']}"], LABELS)])
+        wait_for("the server to be scraped", lambda: found.value('argosy_instances{model="m"}') == 1, 60)
+        asyncio.run(_asked(serving))
+        wait_for("the requests to be counted", lambda: (found.value("argosy:requests:rate5m") or 0) > 0, 60)
+        yield found
+    finally:
+        serving.end()
+        found.stop()
+
+
+async def _asked(serving: Serving) -> None:
+    """From several clients at once, one row each."""
+
+    def ask(value: int) -> int:
+        tensor = {"name": "X", "datatype": "INT32", "shape": [1, 1], "data": [value]}
+        return serving.ask("/v2/models/m/infer", {"inputs": [tensor]})[0]
+
+    assert set(await asyncio.gather(*(asyncio.to_thread(ask, value) for value in range(40)))) == {200}
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDS if not ELSEWHERE.search(name)])
+def test_what_is_recorded_has_a_value(prometheus: Prometheus, name: str) -> None:
+    wait_for(f"{name} to be recorded", lambda: prometheus.value(f'{name}{{namespace="a",pool="p"}}') is not None, 30)
+
+
+def test_what_is_recorded_is_what_was_asked(prometheus: Prometheus) -> None:
+    assert prometheus.value('argosy:error:ratio_rate5m{model="m"}') == 0
+    rows = prometheus.value('argosy:batch_rows:mean_5m{model="m"}')
+    fill = prometheus.value('argosy:batch:fill_5m{model="m"}')
+    assert rows is not None
+    assert 1 <= rows <= 4
+    assert fill == pytest.approx(rows / 4)
+
+
+@pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)
+def test_the_dashboards_queries_are_answered(prometheus: Prometheus, dashboard: Dashboard) -> None:
+    asked = [_filled_in(expr) for expr in dashboard.expressions() if not ELSEWHERE.search(expr)]
+    assert len(asked) > 5
+    unanswered = [expr for expr in asked if prometheus.value(expr) is None]
+    assert unanswered == []
+
+
+def test_what_the_reader_chooses_from_is_there(prometheus: Prometheus) -> None:
+    for dashboard in DASHBOARDS:
+        for variable in dashboard.variables:
+            if not ELSEWHERE.search(variable.metric):
+                found = f"count(({_filled_in(variable.metric)}) * 0 + 1) by ({variable.label}) > 0"
+                assert prometheus.value(found), variable
+
+
+def _filled_in(expr: str) -> str:
+    return re.sub(r"\$(\w+)", lambda found: CHOSEN[found[1]], expr)
