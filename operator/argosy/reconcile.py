@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from argosy.api.conditions import Reason
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
-from argosy.api.servingpool import ServingPool
+from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.builds.architectures import PoolNodes
@@ -41,7 +41,7 @@ from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy.fleet.topology.deployment import Machine
 from argosy.fleet.validation.accept import Accepted, accept
 from argosy.render.configrules import check_together
-from argosy.render.forms import RenderedKeys, forms_by_server
+from argosy.render.forms import OF_ARGOSY, OF_TRITON, RenderedKeys, forms_by_server
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
@@ -108,7 +108,9 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
         key: Migration() if facts[key].suspended else migrate(state, snapshot.pool(key).drain_since, now, drain_period)
         for key, state in states.items()
     }
-    steps = {key: server_steps(state, migrations[key], _keys(state.members)) for key, state in states.items()}
+    steps = {
+        key: server_steps(state, migrations[key], _keys(state.members, facts[key])) for key, state in states.items()
+    }
     builds = plan_builds(engines, _devices(snapshot, plan))
     return Outcome(
         plan=plan,
@@ -244,15 +246,15 @@ def _running(pool: ServingPool, nodes: tuple[Node, ...], known: PoolSnapshot) ->
     return tuple(each for each in known.servers if each.node not in shut or each.name in answering)
 
 
-def _keys(members: Members) -> RenderedKeys:
-    return RenderedKeys(members.served_names)
+def _keys(members: Members, facts: PoolFacts) -> RenderedKeys:
+    return RenderedKeys(members.served_names, OF_TRITON if facts.runtime is RuntimeName.TRITON else OF_ARGOSY)
 
 
 def _state(
     plan: PoolPlan, facts: PoolFacts, members: Members, known: PoolSnapshot, nodes: tuple[Node, ...]
 ) -> PoolState:
     """The plan, and what stands there."""
-    places, keys = Places.of(plan, members), _keys(members)
+    places, keys = Places.of(plan, members), _keys(members, facts)
     observed = Observed.of(known.reports, forms_by_server(known.repositories), forms_by_server(known.served))
     observed = replace(observed, outdated=outdated_forms(plan.servers, members, places, observed, keys))
     return PoolState(

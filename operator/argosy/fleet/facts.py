@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy_agent.contract import LoadedModel
 
@@ -146,7 +147,7 @@ class PoolFacts:
 
     `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, beside those of `current`.
     `loaded`: the models that each server of `current` has loaded now, be it that they leave it. `waiting` are models of
-    which no group has anything.
+    which no group has anything. `runtime` is the server that it runs.
     """
 
     pool: PoolKey
@@ -161,6 +162,7 @@ class PoolFacts:
     taken: frozenset[str] = frozenset()
     loaded: Mapping[str, frozenset[str]] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
+    runtime: RuntimeName = RuntimeName.ARGOSY
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,30 +9,39 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.fleet.migration.forms import Form
+from argosy.fleet.migration.forms import Form, FormKeys
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy_agent.contract import RenderedModel, RenderedRepository
+from argosy_runtime.modelconfig.inplace import IN_PLACE
 
 from .alike import Alike
 from .ensemble_config import ensemble_config
 from .model_config import Devices, local_devices, model_config
 
+OF_ARGOSY = frozenset(IN_PLACE) - {"max_batch_size"}
+"""What the bundled server changes in place. A batch limit it only lowers so, and which one it loaded with is not known
+here: what a change of it may take is counted as a reload."""
+OF_TRITON = frozenset({"version_policy", "instance_group"})
+"""What NVIDIA's server changes in place."""
+
 
 @dataclass(frozen=True, slots=True)
 class RenderedKeys:
-    """Reload keys of what is rendered: all of a config but which versions are served. A `ReloadKeys`.
+    """Keys of what is rendered: all of a config but which versions are served, and for a reload without what the pool's
+    server changes `in_place`. A `ReloadKeys`.
 
     `served_names`: what clients call a model that is declared under another name.
     """
 
     served_names: Mapping[str, str] = field(default_factory=dict)
+    in_place: frozenset[str] = OF_ARGOSY
 
-    def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> str:
-        """The key of a model that is placed there."""
-        return _model_key(Alike(model), local_devices(placement, server))
+    def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> FormKeys:
+        """The keys of a model that is placed there."""
+        return _model_keys(Alike(model), local_devices(placement, server), self.in_place)
 
-    def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> str:
-        """The key of an ensemble that runs these versions."""
+    def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
+        """The keys of an ensemble that runs these versions."""
         names = tuple((step, self.served_names.get(step, step)) for step in sorted(pins))
         return _ensemble_key(Alike(ensemble), tuple(sorted(pins.items())), names)
 
@@ -50,19 +59,32 @@ def _forms(repository: RenderedRepository) -> dict[str, Form]:
 def _form(model: RenderedModel, declared: Mapping[str, str]) -> Form:
     """A rendered model without its text, and by the names that resources have."""
     steps = {declared.get(step, step): version for step, version in model.steps.items()}
-    return Form(model.declared_name, model.versions, model.gpus, model.reload_key, steps)
+    return Form(
+        model.declared_name,
+        model.versions,
+        model.gpus,
+        model.reload_key,
+        steps,
+        model.config_key,
+        model.instances,
+    )
 
 
 @lru_cache(maxsize=4096)
-def _model_key(model: Alike[InferenceModel], devices: Devices) -> str:
-    return _key(model_config(model.resource, devices, ()))
+def _model_keys(model: Alike[InferenceModel], devices: Devices, in_place: frozenset[str]) -> FormKeys:
+    config = model_config(model.resource, devices, ())
+    whole = _key(config)
+    for name in in_place:
+        config.ClearField(name)
+    return FormKeys(whole, _key(config))
 
 
 @lru_cache(maxsize=4096)
 def _ensemble_key(
     ensemble: Alike[Ensemble], pins: tuple[tuple[str, int], ...], served_names: tuple[tuple[str, str], ...]
-) -> str:
-    return _key(ensemble_config(ensemble.resource, dict(pins), dict(served_names)))
+) -> FormKeys:
+    key = _key(ensemble_config(ensemble.resource, dict(pins), dict(served_names)))
+    return FormKeys(key, key)
 
 
 def _key(config: ModelConfig) -> str:

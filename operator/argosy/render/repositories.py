@@ -61,7 +61,17 @@ def _model(form: Form, members: Members, placed: Mapping[str, Devices]) -> Rende
     steps = {names.get(step, step): version for step, version in form.steps.items()}
     served = names.get(form.name, form.name)
     resource = form.name if served != form.name else ""
-    return RenderedModel(served, text, form.versions, steps, form.gpus, form.reload_key, resource)
+    return RenderedModel(
+        served,
+        text,
+        form.versions,
+        steps,
+        form.gpus,
+        form.reload_key,
+        resource,
+        form.config_key,
+        form.instances,
+    )
 
 
 @lru_cache(maxsize=4096)

@@ -107,7 +107,9 @@ def of_model(model: RenderedModel) -> dict[str, Any]:
         "steps": {name: model.steps[name] for name in sorted(model.steps)},
         "gpus": list(model.gpus),
         "reloadKey": model.reload_key,
+        "configKey": model.config_key,
         **({"resource": model.resource} if model.resource else {}),
+        **({"instances": model.instances} if model.instances else {}),
     }
 
 
@@ -115,14 +117,19 @@ def to_model(fields: Fields) -> RenderedModel:
     """The model that `of_model` made these of. Raises DocumentError."""
     name = file_name(fields.text("name"), fields.at("name"))
     versions, steps = fields.mapping("versions"), fields.mapping("steps", {})
+    reload_key = fields.text("reloadKey", "")
+    # Where the one key stood for all of the config it has no other beside it.
+    config_key = fields.text("configKey", reload_key)
     return RenderedModel(
         name=name,
         config_text=fields.text("config"),
         versions={number(key, versions.at(key)): _source(versions.mapping(key)) for key in versions.values},
         steps={unicode_text(name, steps.path): steps.number(name) for name in steps.values},
         gpus=fields.numbers("gpus"),
-        reload_key=fields.text("reloadKey", ""),
+        reload_key=reload_key if "configKey" in fields.values else "",
         resource=fields.text("resource", ""),
+        config_key=config_key,
+        instances=fields.number("instances", 0),
     )
 
 

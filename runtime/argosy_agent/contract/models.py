@@ -76,9 +76,10 @@ class VersionSource:
 class RenderedModel:
     """One folder of a repository. `steps` are the models that must be loaded first: an ensemble's own.
 
-    `gpus` are those of the server that the model sits on, by index from 0. `reload_key` is another where the config
-    differs in anything but the versions that are served. Both are the operator's, and given back to it as they are.
-    `name` is what clients ask for, `resource` what declares it where that is called otherwise.
+    `gpus` are those of the server that the model sits on, by index from 0, and `instances` how many of it run on each
+    device, 0 where that is not known. `config_key` is another where the config differs in anything but the versions
+    that are served, `reload_key` where a server cannot change to it in place. All are the operator's, and given back to
+    it as they are. `name` is what clients ask for, `resource` what declares it where that is called otherwise.
     """
 
     name: str
@@ -88,6 +89,8 @@ class RenderedModel:
     gpus: tuple[int, ...] = ()
     reload_key: str = ""
     resource: str = ""
+    config_key: str = ""
+    instances: int = 0
 
     @property
     def declared_name(self) -> str:
@@ -98,6 +101,15 @@ class RenderedModel:
     def is_ensemble(self) -> bool:
         """Whether it composes other models instead of holding one."""
         return bool(self.steps)
+
+    def changes_in_place(self, former: "RenderedModel") -> bool:
+        """Whether a server that serves the former has nothing to load but further instances."""
+        files = {version: source.files for version, source in former.versions.items()}
+        return (
+            bool(self.reload_key)
+            and self.reload_key == former.reload_key
+            and all(files.get(version) == source.files for version, source in self.versions.items())
+        )
 
     def serves_like(self, other: "RenderedModel") -> bool:
         """Whether a server would load the same: what it takes of the GPUs is only said, and may be said anew."""

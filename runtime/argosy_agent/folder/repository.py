@@ -86,10 +86,15 @@ class RepositoryFolder:
     def _stage(self, change: "Change", files: Mapping[int, Path]) -> None:
         target, folder = change.target, self.root / change.target.model.name
         folder.mkdir(exist_ok=True)
-        for version in sorted(target.model.versions.keys() - self.standing(target, change.before).keys()):
+        standing = self.standing(target, change.before).keys()
+        for version in sorted(target.model.versions.keys() - standing):
             change.put(folder / str(version), files.get(version), target.model.versions[version].filename)
+        newest = max(target.model.versions, default=0)
+        kept = newest in standing and change.before is not None and newest == max(change.before.model.versions)
         for extra in beside_versions(target.model, files):
-            change.put(folder / extra.name, extra)
+            # What stands stays the very same: for another file of the same content a server would load the model anew.
+            if not (kept and (folder / extra.name).exists()):
+                change.put(folder / extra.name, extra)
         write_text(folder / CONFIG, target.model.config_text)
 
     def _record(self, target: Target) -> None:

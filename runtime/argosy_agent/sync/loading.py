@@ -6,7 +6,7 @@ server has answered the last request to it.
 
 import asyncio
 import logging
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 
 from argosy_agent.contract import LoadState
 from argosy_agent.folder.repository import Change, RepositoryFolder
@@ -74,7 +74,7 @@ class Loading:
         files = await self._fetching.files(target, before, tell)
         change = await asyncio.to_thread(self._folder.stage, target, before, files)
         try:
-            async with self._slots:
+            async with self._turn(target, before):
                 self._ledger.doing[name] = LOADING
                 await self._ask_to_load(target)
         except BaseException as error:
@@ -83,6 +83,12 @@ class Loading:
                 await self._restore(before)
             raise
         await self._accept(change)
+
+    def _turn(self, target: Target, before: Target | None) -> AbstractAsyncContextManager[object]:
+        """What is held while the server loads. What it changes in place does not wait behind models that load."""
+        if before is not None and target.model.changes_in_place(before.model):
+            return nullcontext()
+        return self._slots
 
     async def _accept(self, change: Change) -> None:
         """It serves. A disk that fails from now on takes nothing of that back; the next change clears up first."""

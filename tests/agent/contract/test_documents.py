@@ -1,6 +1,7 @@
 """The texts between operator and agent: they come back as they were, and what is wrong in them is named."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,9 @@ MODELS = st.builds(
     st.dictionaries(NUMBERS, SOURCES, max_size=3),
     st.dictionaries(st.text(), NUMBERS, max_size=3),
     resource=st.text(),
+    config_key=st.text(),
+    reload_key=st.text(),
+    instances=NUMBERS,
 )
 REPOSITORIES = st.builds(
     RenderedRepository,
@@ -81,12 +85,10 @@ def test_equal_repositories_have_the_same_text(repository: RenderedRepository) -
     turned = RenderedRepository(
         repository.server,
         tuple(
-            RenderedModel(
-                model.name,
-                model.config_text,
-                dict(reversed(model.versions.items())),
-                dict(reversed(model.steps.items())),
-                resource=model.resource,
+            replace(
+                model,
+                versions=dict(reversed(model.versions.items())),
+                steps=dict(reversed(model.steps.items())),
             )
             for model in repository.models
         ),
@@ -166,3 +168,9 @@ def test_what_is_wrong_in_a_state_is_named() -> None:
 
 def test_fields_of_a_later_release_are_passed_over() -> None:
     assert parse_repository(changed("models/0/priority", 3)) == REPOSITORY
+
+
+def test_of_an_older_release_the_one_key_stands_for_all_of_the_configuration() -> None:
+    text = '{"server": "s", "models": [{"name": "m", "config": "", "versions": {}, "gpus": [], "reloadKey": "k"}]}'
+    (model,) = parse_repository(text).models
+    assert (model.config_key, model.reload_key, model.instances) == ("k", "", 0)

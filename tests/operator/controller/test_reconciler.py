@@ -143,8 +143,10 @@ async def test_a_server_is_not_restarted_while_what_it_serves_drains_on_another(
     (declared,) = resources.of_pool(KEY).members
     assert isinstance(declared, InferenceModel)
     placed = ServerPlan("p-0", "a", (), (Placement("m", 1, "m", (), 1, 0, 0),))
-    key = RenderedKeys().of_model(declared, placed.placements[0], placed)
-    form = RenderedModel("m", 'name: "m"', {1: VersionSource("s3://bucket/m")}, reload_key=key)
+    keys = RenderedKeys().of_model(declared, placed.placements[0], placed)
+    form = RenderedModel(
+        "m", 'name: "m"', {1: VersionSource("s3://bucket/m")}, reload_key=keys.reload, config_key=keys.config
+    )
     view = PoolView(
         (CurrentServer("p-0", "a", (), {"m": ()}), CurrentServer("p-1", "a", ())),
         (*one.reports, *other.reports),

@@ -41,6 +41,7 @@ def pool_facts(
         current=tuple(current),
         taken=frozenset(server.name for server in former),
         loaded={server: frozenset(models) for server, models in has.items()},
+        runtime=spec.runtime.name,
         waiting=tuple(members.engines.waiting[name] for name in sorted(members.engines.waiting)),
     )
 

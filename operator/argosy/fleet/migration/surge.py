@@ -64,6 +64,12 @@ def with_users(model: str, observed: Observed, server: str) -> set[str]:
 def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage) -> str:
     version, versions = blocked.change.placement.version, blocked.change.versions
     old = ", ".join(map(str, sorted(versions)))
+    if blocked.change.in_place:
+        return (
+            f"further instances of version {version} do not fit beside those that serve: they need {gib(short.need)} "
+            f"on GPU {short.gpu} of node {server.node}, where {gib(short.free)} are free beside all that is loaded. "
+            "Lower instances or footprint.gpuMemory"
+        )
     what = (
         f"the new configuration of version {version} does not fit beside the one that serves"
         if version in versions

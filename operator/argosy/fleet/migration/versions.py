@@ -98,11 +98,14 @@ def _placed(
     versions: Mapping[int, VersionSource],
     keys: ReloadKeys,
 ) -> Form:
+    found = keys.of_model(model, placement, server)
     return Form(
         model.name,
         versions,
         tuple(server.gpus.index(gpu) for gpu in placement.gpus),
-        keys.of_model(model, placement, server),
+        found.reload,
+        config_key=found.config,
+        instances=placement.instances,
     )
 
 
@@ -116,13 +119,14 @@ def _model(
 ) -> Form:
     model, declared = members.models[placement.model], members.sources(placement, server.node)
     wanted = {steps[model.name] for steps in pins.values() if model.name in steps}
-    beside = _versions(model, declared, server.name, wanted, observed)
+    beside = _versions(model, declared, server.name, wanted, observed, placement.instances)
     return _placed(model, placement, server, {**beside, **declared}, keys)
 
 
 def _ensemble(ensemble: Ensemble, pins: Mapping[str, int], keys: ReloadKeys) -> Form:
-    key = keys.of_ensemble(ensemble, pins)
-    return Form(ensemble.name, {ensemble.spec.version: VersionSource()}, (), key, dict(pins))
+    found = keys.of_ensemble(ensemble, pins)
+    versions = {ensemble.spec.version: VersionSource()}
+    return Form(ensemble.name, versions, (), found.reload, dict(pins), found.config)
 
 
 def _versions(
@@ -131,8 +135,10 @@ def _versions(
     server: str,
     wanted: Collection[int],
     observed: Observed,
+    instances: int,
 ) -> dict[int, VersionSource]:
-    """The versions that a server should have of a model: those declared, and those that are still needed.
+    """The versions that a server should have of a model, each with so many instances: those declared, and those that
+    are still needed.
 
     `wanted` are versions that the ensembles to come name. A server that has nothing of the model, for its Pod is a new
     one, is to have again what it served; where nobody serves the model, also what another one did, unless these are
@@ -140,7 +146,7 @@ def _versions(
     """
     spec, name = model.spec, model.name
     held = observed.held(server)
-    own = dict(held[name].versions) if name in held else {}
+    own = held[name].sources(instances) if name in held else {}
     others = observed.known.get(name, {}) if spec.engine is None else _served_on(server, name, observed)
     known = {**others, **own, **declared}
     kept = retained(declared, spec.version_policy, known)

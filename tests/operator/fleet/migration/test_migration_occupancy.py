@@ -84,10 +84,52 @@ def test_another_configuration_loads_every_version_anew() -> None:
     assert (change.coming.memory, change.before) == (40 * GIB, Occupant("m", (1,), 20 * GIB))
 
 
-def test_a_form_without_a_reload_key_is_loaded_anew() -> None:
+def test_a_form_without_keys_is_loaded_anew() -> None:
     """Nothing tells that it is the one that should be there."""
     runs = running(PLAN, [model("m")])
-    assert only(changes(1, runs.holding(replace(runs.forms["m"], reload_key="")))).coming.memory == 20 * GIB
+    assert (
+        only(changes(1, runs.holding(replace(runs.forms["m"], reload_key="", config_key="")))).coming.memory == 20 * GIB
+    )
+
+
+def test_of_further_instances_those_come_that_are_not_there() -> None:
+    found = changes(1, running(PLAN, [model("m")]), instances=3)
+    change = only(found)
+    assert (change.coming, change.in_place) == (Occupant("m", (1,), 40 * GIB), True)
+    assert change.before == found.loaded["m"] == Occupant("m", (1,), 20 * GIB)
+
+
+def test_further_instances_of_another_size_are_as_large_as_is_declared_now() -> None:
+    change = only(changes(1, running(PLAN, [model("m")]), instances=2, memory=30))
+    assert change.coming.memory == 30 * GIB
+    assert change.before is not None
+    assert change.before.memory == 30 * GIB
+
+
+def test_a_new_version_with_further_instances_comes_whole_beside_those_of_the_old_one() -> None:
+    change = only(changes(2, running(PLAN, [model("m")]), instances=2))
+    assert (change.coming.memory, change.in_place) == (60 * GIB, False)
+
+
+def test_fewer_instances_are_no_change_and_take_what_they_take_until_they_have_gone() -> None:
+    plan = server("p-0", on(model("m", instances=3), 1), gpus=(0, 1))
+    found = changes(1, running(plan, [model("m", instances=3)]))
+    assert found == ServerChanges({"m": Occupant("m", (1,), 60 * GIB)}, ())
+
+
+def test_another_window_takes_nothing() -> None:
+    assert changes(1, running(PLAN, [model("m")]), batching={"maxQueueDelayMicroseconds": 100}).changes == ()
+
+
+def test_further_instances_of_unknown_size_are_left_to_the_server() -> None:
+    whole: dict[str, Any] = {"footprint": {"gpus": 1}}
+    plan = server("p-0", on(model("m", **whole), 1), gpus=(0, 1))
+    m = model("m", instances=2, **whole)
+    state = pool_state([m], [server("p-0", on(m, 1), gpus=(0, 1))], [running(plan, [model("m", **whole)])])
+    found = ServerChanges.of(
+        state.plan.servers[0], state.observed.held("p-0"), state.targets["p-0"], state.members, state.observed
+    )
+    assert found.changes == ()
 
 
 def test_another_size_is_no_change_and_counts_at_once() -> None:

@@ -82,7 +82,12 @@ class MemoryBudget:
             return BlockedChange(change, blockers) if blockers else None
         shortage = next((found for gpu in short if (found := self._shortage(change, gpu))), None)
         helps = shortage is not None or any(each.name in blockers for each in self.surplus)
-        fits_alone = helps and all(self._fits(change, gpu, without_own=True) for gpu in change.coming.gpus)
+        # Further instances need what is there: it is not taken down for them.
+        fits_alone = (
+            helps
+            and not change.in_place
+            and all(self._fits(change, gpu, without_own=True) for gpu in change.coming.gpus)
+        )
         return BlockedChange(change, blockers, shortage, fits_alone)
 
     def _fits(self, change: Change, gpu: int, without_own: bool = False) -> bool:

@@ -1,7 +1,7 @@
 """What of a server's planned models has to be loaded, and what of them is loaded now."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from argosy.fleet.demand.members import Members
@@ -26,6 +26,7 @@ class Change:
     """A planned model that is not there as it should be.
 
     `coming` is what has to be loaded of it, beside what is there: `before`, or None; `versions` are those of `before`.
+    `in_place`: no more than further instances of what is there.
     """
 
     placement: Placement
@@ -33,6 +34,7 @@ class Change:
     priority: Priority
     before: Occupant | None = None
     versions: frozenset[int] = frozenset()
+    in_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +59,22 @@ class ServerChanges:
         for placement in server.placements:
             name = placement.model
             loaded, form = held.get(name), targets[name]
-            fresh = form.versions if loaded is None else _fresh(loaded, form)
-            if loaded is not None:
-                there[name] = _loaded(loaded, form, fresh, placement, server, members)
-            if fresh:
-                coming = Occupant.of(name, fresh.values(), placement.gpus, members)
+            if loaded is None:
+                coming, more = Occupant.of(name, form.versions.values(), placement.gpus, members), True
+            else:
+                coming, more = _coming(loaded, form, placement, members)
+                there[name] = _loaded(loaded, form, placement, server, members)
+            if more:
                 priority = _priority(server.name, placement, name in there, observed)
                 versions = frozenset(loaded.versions) if loaded else frozenset()
-                changes.append(Change(placement, coming, priority, there.get(name), versions))
+                in_place = loaded is not None and not _fresh(loaded, form)
+                changes.append(Change(placement, coming, priority, there.get(name), versions, in_place))
         return cls(there, tuple(changes))
 
 
 def _fresh(loaded: Form, form: Form) -> dict[int, VersionSource]:
     """The versions that a server loads anew to come from one form to another."""
-    known = loaded.versions if loaded.reload_key == form.reload_key else {}
+    known = loaded.versions if form.stays_loaded(loaded) else {}
     return {
         version: source
         for version, source in form.versions.items()
@@ -78,19 +82,37 @@ def _fresh(loaded: Form, form: Form) -> dict[int, VersionSource]:
     }
 
 
-def _loaded(
-    loaded: Form,
-    form: Form,
-    fresh: Mapping[int, VersionSource],
-    placement: Placement,
-    server: ServerPlan,
-    members: Members,
-) -> Occupant:
-    """What is there. Of a version that stays as it is the size may have been declared anew."""
-    stays = {version: source for version, source in form.versions.items() if version not in fresh}
-    sources = [stays.get(version, source) for version, source in loaded.versions.items()]
+def _staying(loaded: Form, form: Form) -> dict[int, VersionSource]:
+    """The versions that stay loaded, as they are declared by now."""
+    fresh = _fresh(loaded, form)
+    return {version: form.versions[version] for version in loaded.versions if version in form.versions.keys() - fresh}
+
+
+def _coming(loaded: Form, form: Form, placement: Placement, members: Members) -> tuple[Occupant, bool]:
+    """What is to be loaded beside what is there, and whether that is anything: new versions, further instances."""
+    name, fresh = loaded.name, _fresh(loaded, form)
+    more = form.instances - loaded.instances if loaded.instances else 0
+    grown = 0
+    if more > 0:
+        grown = Occupant.of(name, _staying(loaded, form).values(), placement.gpus, members).memory
+        grown = grown * more // form.instances
+    coming = Occupant.of(name, fresh.values(), placement.gpus, members)
+    if not fresh:
+        coming = replace(coming, alone=placement.whole)
+    return replace(coming, memory=coming.memory + grown), bool(fresh or grown)
+
+
+def _loaded(loaded: Form, form: Form, placement: Placement, server: ServerPlan, members: Members) -> Occupant:
+    """What is there. Of a version that stays as it is the size may have been declared anew, for each instance."""
     gpus = node_gpus(loaded, server.gpus) if loaded.gpus != form.gpus else placement.gpus
-    return Occupant.of(loaded.name, sources, gpus, members)
+    staying = _staying(loaded, form)
+    stays = Occupant.of(loaded.name, staying.values(), gpus, members)
+    leaving = [source for version, source in loaded.versions.items() if version not in staying]
+    leaves = Occupant.of(loaded.name, leaving, gpus, members)
+    memory = stays.memory
+    if loaded.instances and form.instances:
+        memory = memory * loaded.instances // form.instances
+    return replace(stays, memory=memory + leaves.memory, alone=stays.alone or leaves.alone)
 
 
 def _priority(server: str, placement: Placement, there: bool, observed: Observed) -> Priority:
