@@ -1,13 +1,22 @@
-"""The text of a server's /metrics, to samples."""
+"""The text of a server's /metrics, to samples.
 
-from collections.abc import Iterator
+prometheus-client has a parser too, and tests hold this one to it. That one looks at each character, which takes
+seconds for what a thousand models expose; this one takes lines by two patterns, and passes over metrics that nobody
+asks for.
+"""
 
-from prometheus_client.parser import text_string_to_metric_families
+import re
+from collections.abc import Iterator, Mapping
 
 from argosy.fleet.signals.metricnames import SAMPLE_NAMES
 from argosy.fleet.signals.samples import Sample
 
-_ENDS = ("{", " ", "\t")
+_NAME = re.compile(r"[^\s{]+")
+_LINE = re.compile(r"[^\s{]+\s*(?:\{(.*)\})?\s*([^\s}]+)(?:\s+-?[0-9]+)?\s*")
+"""Labels, value, and a time in milliseconds, which is that of the scrape where it is left out."""
+_LABEL = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
 
 
 class ExpositionError(Exception):
@@ -15,18 +24,40 @@ class ExpositionError(Exception):
 
 
 def samples(text: str) -> Iterator[Sample]:
-    """Those that are read of a server; lines of other metrics are not even parsed. Raises ExpositionError."""
-    # Without the comments each metric is untyped, so that the parser leaves Triton's counters without `_total` alone.
-    wanted = "".join(f"{line}\n" for line in text.split("\n") if _name(line) in SAMPLE_NAMES)
+    """Those that are read of a server. Raises ExpositionError."""
+    for number, line in enumerate(text.split("\n"), 1):
+        name = _NAME.match(line)
+        if name is None or name[0] not in SAMPLE_NAMES:
+            continue
+        found = _LINE.fullmatch(line)
+        value = _number(found[2]) if found is not None else None
+        labels = _labels(found[1] or "") if found is not None else None
+        if value is None or labels is None:
+            raise ExpositionError(f"its metrics cannot be read: line {number} is {line[:200]!r}")
+        yield Sample(name[0], labels, value)
+
+
+def _labels(text: str) -> Mapping[str, str] | None:
+    """None where that is not what labels are."""
+    found: dict[str, str] = {}
+    end = 0
+    while end < len(text):
+        label = _LABEL.match(text, end)
+        if label is None:
+            return found if not text[end:].strip() else None
+        value = label[2]
+        found[label[1]] = _ESCAPE.sub(_unescaped, value) if "\\" in value else value
+        end = label.end()
+    return found
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """What no escape is known for stays as it is."""
+    return _ESCAPED.get(match[1], match[0])
+
+
+def _number(text: str) -> float | None:
     try:
-        for family in text_string_to_metric_families(wanted):
-            for sample in family.samples:
-                yield Sample(sample.name, sample.labels, float(sample.value))
-    except (ValueError, IndexError, KeyError) as error:
-        raise ExpositionError(f"its metrics cannot be read: {error}") from error
-
-
-def _name(line: str) -> str:
-    for end in _ENDS:
-        line = line.partition(end)[0]
-    return line
+        return float(text)
+    except ValueError:
+        return None

@@ -3,7 +3,11 @@
 from math import inf
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
+from argosy.fleet.signals.metricnames import SAMPLE_NAMES
 from argosy.fleet.signals.samples import exposed
 from argosy.fleet.signals.series import Counted, Exposed, Gauged, GpuSeries, Spread
 from argosy.signals.exposition import ExpositionError, samples
@@ -101,6 +105,37 @@ def test_a_version_that_is_none_is_passed_over(version: str) -> None:
 def test_a_text_that_is_none_is_refused(line: str) -> None:
     with pytest.raises(ExpositionError):
         read(line)
+
+
+label_texts = st.text(st.characters(exclude_characters="\n\r", exclude_categories=("Cs",)), max_size=8)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(sorted(SAMPLE_NAMES)),
+            st.dictionaries(st.sampled_from(["model", "version", "le", "quantile"]), label_texts, max_size=3),
+            st.one_of(st.floats(), st.integers(0, 2**60)),
+            st.sampled_from(["", " 1700000000000"]),
+        ),
+        max_size=5,
+    )
+)
+def test_texts_are_read_as_prometheus_clients_parser_reads_them(
+    series: list[tuple[str, dict[str, str], float, str]],
+) -> None:
+    def escaped(value: str) -> str:
+        return value.replace("\\", "\\\\").replace('"', '\\"')
+
+    lines = []
+    for name, labels, value, time in series:
+        inner = ",".join(f'{key}="{escaped(each)}"' for key, each in labels.items())
+        lines.append(f"{name}{{{inner}}} {value}{time}\n" if labels else f"{name} {value}{time}\n")
+    text = "".join(lines)
+    theirs = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    assert [(each.name, each.labels, repr(float(each.value))) for each in samples(text)] == [
+        (each.name, each.labels, repr(float(each.value))) for each in theirs
+    ]
 
 
 def test_a_page_that_is_something_else_has_nothing() -> None:

@@ -27,18 +27,24 @@ def pool_signals(
     parts: dict[tuple[str, int], list[Part]] = {}
     unmeasured: dict[str, set[str]] = {}
     for target in pool.targets:
+        known = _parts(target.server, fresh.get(target.server), clock)
         for model, member in target.serves.items():
-            found = list(_parts(target.server, fresh.get(target.server), model, clock))
-            for version, part in found:
+            for version, part in known.get(model, ()):
                 parts.setdefault((member, version), []).append(part)
-            if not found:
+            if model not in known:
                 unmeasured.setdefault(member, set()).add(target.server)
-    members: dict[str, list[Part]] = {}
-    for (member, _), every in parts.items():
-        members.setdefault(member, []).extend(every)
+    versions = {key: signals_of(every, now, unmeasured.get(key[0], ())) for key, every in parts.items()}
+    together: dict[str, list[tuple[str, int]]] = {}
+    for key in parts:
+        together.setdefault(key[0], []).append(key)
     return PoolSignals(
-        members={member: signals_of(every, now, unmeasured.get(member, ())) for member, every in members.items()},
-        versions={key: signals_of(every, now, unmeasured.get(key[0], ())) for key, every in parts.items()},
+        members={
+            member: versions[keys[0]]
+            if len(keys) == 1
+            else signals_of([part for key in keys for part in parts[key]], now, unmeasured.get(member, ()))
+            for member, keys in together.items()
+        },
+        versions=versions,
         gpus=tuple(gpu for server, window in sorted(fresh.items()) for gpu in _gpus(server, window)),
         source=source,
     )
@@ -50,15 +56,17 @@ def is_fresh(window: ServerWindow, clock: float) -> bool:
     return abs(clock - window.latest.at) <= max(STALE_S, 3 * spacing)
 
 
-def _parts(server: str, window: ServerWindow | None, model: str, clock: float) -> Iterator[tuple[int, Part]]:
-    """The versions of a model that the server has been measured with twice."""
+def _parts(server: str, window: ServerWindow | None, clock: float) -> dict[str, list[tuple[int, Part]]]:
+    """The versions of each model that the server has been measured with twice, by the model's name."""
+    found: dict[str, list[tuple[int, Part]]] = {}
     if window is None or not window.steps:
-        return
+        return found
+    age, newest = max(0.0, clock - window.latest.at), window.newest()
     for key, series in window.latest.models.items():
-        if key[0] == model:
-            age = max(0.0, clock - window.latest.at)
-            grown, newest = window.increase(key), window.newest()
-            yield key[1], Part(server, age, window.span_s, series, grown, newest.increase(key), newest.span_s)
+        grown = window.increase(key)
+        part = Part(server, age, window.span_s, series, grown, newest.increase(key), newest.span_s)
+        found.setdefault(key[0], []).append((key[1], part))
+    return found
 
 
 def _gpus(server: str, window: ServerWindow) -> Iterator[GpuSignals]:

@@ -151,9 +151,9 @@ def _highest(parts: Sequence[Part], what: Gauged) -> float | None:
 
 def _histogram(parts: Sequence[Part], which: Spread) -> Histogram | None:
     """None unless each server has one."""
-    if not all(which in part.grown.spread for part in parts):
+    if not all(which in part.now.spread for part in parts):
         return None
-    return histograms.together(part.grown.spread[which] for part in parts)
+    return histograms.together(part.grown.spread[which] for part in parts if which in part.grown.spread)
 
 
 def _distribution(parts: Sequence[Part], which: Spread, total: Counted, summary: Mapping[str, Gauged]) -> Distribution:

@@ -6,7 +6,7 @@ is missing at either end the increase is NaN, which no sum turns into a number.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import nan
 
 from . import histograms
@@ -20,7 +20,9 @@ GAP_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Increase:
-    """What was added. `backlog`: requests that wait or run, now less than then where it is negative."""
+    """What was added; a histogram to which nothing was may be left out. `backlog`: requests that wait or run, now less
+    than then where it is negative.
+    """
 
     counted: Mapping[Counted, float] = field(default_factory=dict)
     spread: Mapping[Spread, Histogram] = field(default_factory=dict)
@@ -68,16 +70,15 @@ class ServerWindow:
         now = self.latest.models[key]
         return Increase(
             {each: sum(one.counted.get(each, 0.0) for one in found) for each in now.counted},
-            {each: _spread(each, found, histogram) for each, histogram in now.spread.items()},
+            {each: grown for each in now.spread if (grown := _spread(each, found, now.spread[each])) is not None},
             sum(one.backlog for one in found),
         )
 
 
-def _spread(which: Spread, found: Iterable[Increase], now: Histogram) -> Histogram:
-    """Of the steps those whose bounds are today's."""
-    nothing = replace(now, counts=(0.0,) * len(now.bounds), total_s=0.0)
+def _spread(which: Spread, found: Iterable[Increase], now: Histogram) -> Histogram | None:
+    """Of the steps those whose bounds are today's; None where none has any."""
     parts = (one.spread[which] for one in found if which in one.spread)
-    return histograms.together((nothing, *(part for part in parts if part.bounds == now.bounds))) or nothing
+    return histograms.together(part for part in parts if part.bounds == now.bounds)
 
 
 def _within(steps: tuple[Step, ...], since: float) -> tuple[Step, ...]:
