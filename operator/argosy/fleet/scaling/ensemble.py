@@ -82,7 +82,7 @@ def decide_ensemble(
     parts = _shared(policy, parts)
     asked = {name: each.asked(case) for name, each in parts.items()}
     decision, whole, limiting = _whole(case, usable, whole, parts, asked)
-    down = seen_whole(policy, whole, now)
+    down = decision.allocation.replicas <= decision.desired and seen_whole(policy, whole, now)
     replicas = decision.allocation.replicas
     settled = {name: each.set(case, replicas, asked[name], down=down) for name, each in parts.items()}
     found = EnsembleDecision(decision, {name: each for name, (each, _) in settled.items()}, limiting)

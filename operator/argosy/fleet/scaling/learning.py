@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from math import inf
 
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.demand import Demand
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.memory import Memory, Overdriven
 from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.scaling.service import Service
+from argosy.fleet.scaling.service import Batches, Service
 from argosy.fleet.scaling.variation import felt
 from argosy.fleet.signals.signals import Signals
 
@@ -17,8 +18,11 @@ _SAME = 0.05
 """Service times that differ by less are the same: what follows from them stays, too."""
 _ROWS_FOLLOW = 0.2
 _WAITS = 0.1
-_OVER_S = 30.0
-"""A latency over its target for shorter may be chance, or the end of a queue."""
+_QUEUE_S = 10.0
+_FORGET_S = 1800.0
+"""A rate that was too fast is tried again after so long, and after twice as long each time it was so again."""
+_OVER_S = 120.0
+"""A latency over its target for shorter may be chance, or the end of a queue that one server alone had."""
 
 
 def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
@@ -79,21 +83,38 @@ def _active(signals: Signals) -> bool:
 
 def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Memory:
     """Service times, and the rows of a request."""
+    batches = _batches(policy, signals, memory, elapsed, now)
+    if batches is not None:
+        as_foreseen = memory.experience.as_foreseen(batches, memory.service)
+        experience = memory.experience.learnt(batches)
+        another = len(experience.batches) < len(memory.experience.batches)
+        memory = replace(memory, experience=experience, overdriven=None if another else memory.overdriven)
+        if not as_foreseen:
+            memory = replace(memory, service=_in_use(policy, memory.service, experience.service()))
+    if policy.bounds.max_batch > 0 and settled(policy, memory, signals.window_s, now):
+        memory = replace(memory, rows=memory.rows + _ROWS_FOLLOW * (_rows(signals, memory) - memory.rows))
+    return memory
+
+
+def _batches(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Batches | None:
+    """What was executed; nothing while some of it was so with other instances."""
     if not (signals.execution and signals.busy and signals.instances and signals.servers):
-        return memory
-    batch = signals.batch or 1.0
-    rate = signals.busy * signals.instances / signals.execution
+        return None
     on_device = signals.instances / (signals.servers * policy.bounds.devices)
+    last = memory.scaled
+    mixed = last is not None and (now - last.at).total_seconds() < signals.window_s
+    if mixed and (policy.bounds.max_instances > 1 or on_device > 1):
+        return None
+    rate = signals.busy * signals.instances / signals.execution
     busy = 1 + max(0.0, on_device - 1) * signals.busy
-    experience = memory.experience.learnt(batch, signals.execution, busy, rate * elapsed)
-    rows = memory.rows
-    steady = settled(policy, memory, signals.window_s, now)
-    if steady and signals.completions and policy.bounds.max_batch > 0:
-        measured = max(1.0, batch * rate / signals.completions)
-        rows += _ROWS_FOLLOW * (measured - rows)
-    service = _in_use(policy, memory.service, experience.service())
-    too_fast = memory.too_fast if service is memory.service else None
-    return replace(memory, experience=experience, service=service, rows=rows, too_fast=too_fast)
+    return Batches(signals.batch or 1.0, busy, signals.execution, rate * elapsed)
+
+
+def _rows(signals: Signals, memory: Memory) -> float:
+    """Of a request: rows that were executed, over requests that were answered."""
+    if not (signals.completions and signals.execution and signals.busy and signals.instances and signals.batch):
+        return memory.rows
+    return max(1.0, signals.batch * signals.busy * signals.instances / signals.execution / signals.completions)
 
 
 def _in_use(policy: Policy, used: Service | None, learnt: Service | None) -> Service | None:
@@ -105,16 +126,38 @@ def _in_use(policy: Policy, used: Service | None, learnt: Service | None) -> Ser
 
 
 def _overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
-    """Whether a latency is over its target though the model of the queue says that it is held: at which rate."""
-    if memory.queued_at == now or not over(policy, signals):
-        return replace(memory, over_since=None, too_fast=_still_too_fast(allocation, memory))
-    since = memory.over_since or now
-    memory = replace(memory, over_since=since)
-    long = now - since >= timedelta(seconds=_OVER_S + signals.window_s)
-    if not long or memory.demand is None or not settled(policy, memory, signals.window_s, now):
+    """At which rate a target is missed though the model of the queue says that it is held."""
+    demand, known = memory.demand, memory.overdriven
+    if demand is None:
         return memory
-    rate = memory.demand.level / max(1, allocation.replicas)
-    return replace(memory, too_fast=min(rate, memory.too_fast or rate))
+    if known is not None and (now - known.at).total_seconds() > _FORGET_S * 2**known.times:
+        memory = replace(memory, overdriven=replace(known, rate=inf))
+    queue = memory.queued_at == now
+    if not queue and not over(policy, signals):
+        return replace(memory, over_since=None)
+    memory = replace(memory, over_since=memory.over_since or now)
+    if not _unexpected(policy, signals, memory, queue=queue, now=now):
+        return memory
+    rate = demand.level / max(1, allocation.replicas * allocation.instances)
+    times = 0 if known is None else known.times + (known.rate == inf)
+    return replace(memory, overdriven=Overdriven(now, min(rate, known.rate if known else rate), times))
+
+
+def _unexpected(policy: Policy, signals: Signals, memory: Memory, *, queue: bool, now: datetime) -> bool:
+    """It lasts, the present allocation is not new, and it was made for as many requests as come now."""
+    since, demand, last = memory.over_since, memory.demand, memory.scaled
+    if since is None or demand is None:
+        return False
+    calm_from = since if queue or memory.queued_at is None else max(since, memory.queued_at)
+    if (now - calm_from).total_seconds() < (_QUEUE_S if queue else _OVER_S):
+        return False
+    if last is not None and (now - last.at).total_seconds() < policy.startup_s + signals.window_s:
+        return False
+    foreseen = max((each.rate for each in memory.asked if each.at < since), default=0.0)
+    if queue:
+        grows = (signals.completions or 0.0) < (signals.arrivals or 0.0)
+        return grows and foreseen >= demand.level * memory.rows > 0
+    return True
 
 
 def waiting_too_long(policy: Policy, signals: Signals, rate: float) -> float:
@@ -135,11 +178,3 @@ def over(policy: Policy, signals: Signals) -> str:
         if observed is not None and observed > target > alone:
             return name
     return ""
-
-
-def _still_too_fast(allocation: Allocation, memory: Memory) -> float | None:
-    """What was too fast is not, once more than that is held."""
-    if memory.too_fast is None or memory.demand is None:
-        return memory.too_fast
-    rate = memory.demand.level / max(1, allocation.replicas)
-    return None if rate > 1.1 * memory.too_fast else memory.too_fast

@@ -20,6 +20,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Overdriven:
+    """Requests a second of one instance at which a target was missed, when, and how many times before."""
+
+    at: datetime
+    rate: float
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class Peak:
     """The most rows a second of late, and when there were last about as many."""
 
@@ -36,8 +45,8 @@ class Memory:
     more waited than may wait with every target held.
     `service`: the service times in use, which follow `experience` once that tells something else. `rows`: of a request.
     `variation`: of arrivals at one replica, as is reckoned with; `varies`: as was last found.
-    `over_since`: since when a latency has been over its target without a pause. `too_fast`: the requests a second of
-    one replica at which it was, while nothing else changed.
+    `over_since`: since when a latency has been over its target without a pause. `overdriven`: what an
+    instance does not hold, whatever the model of the queue says.
     `out_of_memory_at`: the last lowering for want of memory; `most_instances`: the most that memory allows, as was
     found then. `scaled`: the newest change. `catching_up`: replicas that a queue asked for, and when. `peak`: of
     late; `returns`: the seconds after which load came back that had left, the latest ones.
@@ -56,7 +65,7 @@ class Memory:
     variation: float = 1.0
     varies: float = 1.0
     over_since: datetime | None = None
-    too_fast: float | None = None
+    overdriven: Overdriven | None = None
     out_of_memory_at: datetime | None = None
     most_instances: int | None = None
     scaled: Scaled | None = None

@@ -4,20 +4,24 @@
 and what instances on one device cost each other (0: nothing, 1: they only take turns).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from math import log2
 
 _MOST_EVIDENCE = 500.0
-"""Executions of one size that are remembered: what was measured before these fades."""
+"""Executions of one kind that are remembered: what was measured before these fades."""
 _ASSUMED_PER_ROW = 0.5
 """Of the time of one row alone: what the row costs, as long as nobody saw batches of different sizes."""
 _PRIOR_ROWS = 0.2
 """How much batches must differ, as a share of their mean, before what differs between them outweighs the assumption."""
-_ASSUMED_CONTENTION = 0.5
-_PRIOR_BUSY = 0.1
+_ASSUMED_CONTENTION = 0.3
+_PRIOR_EXECUTIONS = 30.0
+"""Of one more busy instance, which outweigh that assumption."""
 _LEAST_FIXED = 0.02
-_CHANGED = 0.3
-"""A batch that takes so much more or less than others of its size is of another model, or another device."""
+_AS_FORESEEN = 0.03
+"""What takes as long as foreseen, but for this share, changes nothing that is known."""
+_CHANGED = 0.5
+"""A batch that takes so much more or less than others of its kind is of another model, or another device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,80 +46,81 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """Batches of about one size: their mean rows, what they took alone on the device, and how many there were."""
+    """Batches of about one size beside about as many others: their mean rows, instances of the device that were busy,
+    and seconds, and how many there were.
+    """
 
     rows: float
+    busy: float
     seconds: float
     executions: float
+
+    @property
+    def kind(self) -> tuple[int, int]:
+        """Each size is about 1.4 times the one before."""
+        return round(2 * log2(max(1.0, self.rows))), round(self.busy)
+
+    def mixed(self, new: "Batches") -> "Batches":
+        """With more of the same kind."""
+        share = new.executions / (self.executions + new.executions)
+        return Batches(
+            self.rows + share * (new.rows - self.rows),
+            self.busy + share * (new.busy - self.busy),
+            self.seconds + share * (new.seconds - self.seconds),
+            min(self.executions + new.executions, _MOST_EVIDENCE),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """Batches by size, each size about 1.4 times the one before, so that a quiet hour does not wipe out what a busy one
-    taught; and how much slower executions were the more instances were busy.
-    """
+    """Batches by kind, so that a quiet hour does not wipe out what a busy one taught."""
 
-    sizes: tuple[Batches, ...] = ()
-    busy_busy: float = 0.0
-    busy_slower: float = 0.0
+    batches: tuple[Batches, ...] = ()
+
+    def learnt(self, new: Batches) -> "Experience":
+        """After more batches."""
+        if new.executions <= 0 or new.rows <= 0 or new.seconds <= 0:
+            return self
+        new = replace(new, executions=min(new.executions, _MOST_EVIDENCE))
+        before = next((each for each in self.batches if each.kind == new.kind), None)
+        if before is None:
+            return Experience((*self.batches, new))
+        if abs(new.seconds / before.seconds - 1) > _CHANGED:
+            return Experience((new,))
+        return Experience((*(each for each in self.batches if each is not before), before.mixed(new)))
+
+    def as_foreseen(self, new: Batches, service: Service | None) -> bool:
+        """Whether these take as long as was reckoned with, and are of a kind that was seen before."""
+        if service is None or all(each.kind != new.kind for each in self.batches):
+            return False
+        return abs(new.seconds / service.seconds(new.rows, new.busy) - 1) <= _AS_FORESEEN
 
     def service(self) -> Service | None:
         """The straight line that fits best; None before anything was measured."""
-        count = sum(each.executions for each in self.sizes)
+        count = sum(each.executions for each in self.batches)
         if count <= 0:
             return None
-        rows = sum(each.executions * each.rows for each in self.sizes) / count
-        seconds = sum(each.executions * each.seconds for each in self.sizes) / count
-        varied = sum(each.executions * (each.rows - rows) ** 2 for each in self.sizes) / count
-        together = sum(each.executions * (each.rows - rows) * (each.seconds - seconds) for each in self.sizes) / count
+        contention = self._contention()
+        alone = [(each, each.seconds / (1 + contention * max(0.0, each.busy - 1))) for each in self.batches]
+        rows = sum(each.executions * each.rows for each in self.batches) / count
+        seconds = sum(each.executions * took for each, took in alone) / count
+        varied = sum(each.executions * (each.rows - rows) ** 2 for each in self.batches) / count
+        together = sum(each.executions * (each.rows - rows) * (took - seconds) for each, took in alone) / count
         prior = (_PRIOR_ROWS * rows) ** 2
         assumed = seconds * _ASSUMED_PER_ROW / (_ASSUMED_PER_ROW * rows + 1 - _ASSUMED_PER_ROW)
         per_row = (together + prior * assumed) / (varied + prior)
         per_row = min(max(0.0, per_row), (1 - _LEAST_FIXED) * seconds / rows)
-        return Service(seconds - per_row * rows, per_row, self.contention())
+        return Service(seconds - per_row * rows, per_row, contention)
 
-    def contention(self) -> float:
-        """From 0 to 1."""
-        measured = (self.busy_slower + _PRIOR_BUSY * _ASSUMED_CONTENTION) / (self.busy_busy + _PRIOR_BUSY)
-        return min(1.0, max(0.0, measured))
-
-    def learnt(self, rows: float, seconds: float, busy: float, executions: float) -> "Experience":
-        """After `executions` more: their mean `rows` and `seconds`, and the instances of a device busy meanwhile."""
-        if executions <= 0 or rows <= 0 or seconds <= 0:
-            return self
-        beside, known = max(0.0, busy - 1), self.service()
-        alone = seconds / (1 + self.contention() * beside)
-        sizes = _with(self.sizes, Batches(rows, alone, executions))
-        if known is None or beside == 0:
-            return Experience(sizes, self.busy_busy, self.busy_slower)
-        share = min(1.0, beside) * executions / (executions + _MOST_EVIDENCE)
-        slower = seconds / known.seconds(rows) - 1
-        return Experience(
-            sizes,
-            self.busy_busy + share * (beside * beside - self.busy_busy),
-            self.busy_slower + share * (beside * slower - self.busy_slower),
-        )
-
-
-def _with(sizes: tuple[Batches, ...], new: Batches) -> tuple[Batches, ...]:
-    """Sizes with more batches of one of them. If those changed, the others are taken to have changed alike."""
-    size = _size(new)
-    before = next((each for each in sizes if _size(each) == size), None)
-    others = tuple(each for each in sizes if each is not before)
-    if before is None:
-        return (*others, Batches(new.rows, new.seconds, min(new.executions, _MOST_EVIDENCE)))
-    change = new.seconds / new.rows * before.rows / before.seconds
-    if abs(change - 1) > _CHANGED:
-        others = tuple(Batches(each.rows, each.seconds * change, each.executions) for each in others)
-        return (*others, Batches(new.rows, new.seconds, min(new.executions, _MOST_EVIDENCE)))
-    share = new.executions / (before.executions + new.executions)
-    mixed = Batches(
-        before.rows + share * (new.rows - before.rows),
-        before.seconds + share * (new.seconds - before.seconds),
-        min(before.executions + new.executions, _MOST_EVIDENCE),
-    )
-    return (*others, mixed)
-
-
-def _size(batches: Batches) -> int:
-    return round(2 * log2(max(1.0, batches.rows)))
+    def _contention(self) -> float:
+        """From 0 to 1: batches of one size beside more and fewer others."""
+        slower, weights = _PRIOR_EXECUTIONS * _ASSUMED_CONTENTION, _PRIOR_EXECUTIONS
+        for fewer, more in combinations(sorted(self.batches, key=lambda each: each.busy), 2):
+            if fewer.kind[0] != more.kind[0] or fewer.kind[1] == more.kind[1]:
+                continue
+            times = more.seconds / fewer.seconds
+            apart = (more.busy - 1) - times * (fewer.busy - 1)
+            weight = min(fewer.executions, more.executions) * max(0.0, apart)
+            slower += weight * min(max(0.0, (times - 1) / apart if apart > 0 else 0.0), 1.0)
+            weights += weight
+        return slower / weights

@@ -10,7 +10,9 @@ from argosy.fleet.scaling.wanted import Wanted
 def in_place(
     allocation: Allocation, replicas: int, serving: int, wanted: Wanted, memory: Memory, *, down: bool
 ) -> Setting:
-    """For `replicas` that are to be, of which only `serving` take requests now. `down`: whether less is allowed now."""
+    """For `replicas` that are to be, of which only `serving` take requests now. `down`: whether less is allowed
+    now, which it is once no replica is to go.
+    """
     ladder = wanted.ladder
     if not ladder or replicas == 0:
         return Setting(allocation.instances, allocation.window_s, 0.0)

@@ -1,13 +1,13 @@
 """How many replicas are wanted: of all targets the one that asks for most, and by which numbers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity import Limits, Setting, settings
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.learning import counted_s, over, waiting_too_long
+from argosy.fleet.scaling.learning import counted_s, waiting_too_long
 from argosy.fleet.scaling.memory import Memory
 from argosy.fleet.scaling.needs import FEW, MARGIN, Need, needs, seconds
 from argosy.fleet.scaling.policy import Policy
@@ -20,7 +20,7 @@ _MOST_CATCHING_UP = 1.0
 """Of what is expected: more replicas than that would hardly be there before the queue is gone."""
 _CHANCE = 0.05
 _ALMOST = 0.9
-"""Of a rate that was found to be too fast: nothing goes down to where each replica had more."""
+"""Of a rate that was found to be too fast: an instance is not given more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,6 @@ def wanted(
     load, ladder = expected_load(policy, signals, memory, held), _ladder(policy, allocation, room, memory)
     every = list(needs(policy, allocation, signals, queries))
     every += [need for need in (_by_rate(policy, signals, memory, load, ladder), _by_busy(policy, signals)) if need]
-    every += _by_experience(allocation, signals, policy, memory)
     if not every:
         return None
     most = max(every, key=lambda need: (need.up, need.down))
@@ -96,7 +95,15 @@ def _ladder(policy: Policy, allocation: Allocation, room: Room, memory: Memory) 
     found = settings(memory.service, limits, bounds, most, largest, variation)
     if found[-1].rate <= 0:
         found = settings(memory.service, Limits((), (), None, limits.busy), bounds, most, largest, variation)
-    return found
+    return tuple(_within_experience(memory, each) for each in found)
+
+
+def _within_experience(memory: Memory, setting: Setting) -> Setting:
+    """What instances were found not to hold, they do not hold, whatever the model says."""
+    known = memory.overdriven
+    if known is None:
+        return setting
+    return replace(setting, rate=min(setting.rate, _ALMOST * known.rate * setting.instances * memory.rows))
 
 
 def most_instances(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> int:
@@ -137,18 +144,3 @@ def _by_busy(policy: Policy, signals: Signals) -> Need | None:
     because = f"instances are busy for {signals.busy:.0%} of the time, limit {high:.0%}"
     up, down = ceil(total / high - FEW), ceil(total * MARGIN / high - FEW)
     return Need("busy", signals.busy, high, up, down, because)
-
-
-def _by_experience(allocation: Allocation, signals: Signals, policy: Policy, memory: Memory) -> list[Need]:
-    """Fewer replicas than those at which a latency was over its target are not enough, whatever the model says."""
-    if memory.too_fast is None or memory.demand is None or memory.too_fast <= 0:
-        return []
-    name = over(policy, signals)
-    replicas = max(1, allocation.replicas)
-    fewest = ceil(memory.demand.level / (_ALMOST * memory.too_fast) - FEW)
-    up = replicas + 1 if name and memory.demand.level / replicas >= memory.too_fast else min(fewest, replicas)
-    because = f"more than {_ALMOST * memory.too_fast:.3g} requests/s for each replica were too slow before"
-    first = next(iter(policy.targets.latency))
-    observed = signals.latency.percentile(name or first) or 0.0
-    target = policy.targets.latency[name or first]
-    return [Need(f"latency {name or first}", observed, target, up, max(up, fewest), because)]
