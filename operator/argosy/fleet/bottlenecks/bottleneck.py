@@ -8,6 +8,7 @@ class BottleneckKind(StrEnum):
     """The rule that found it."""
 
     SLO_BELOW_COMPUTE = "SloBelowCompute"
+    OUT_OF_MEMORY = "OutOfMemory"
     MEMORY_PRESSURE = "MemoryPressure"
     SERIALISED_ENSEMBLE = "SerialisedEnsemble"
     STARVED_STAGE = "StarvedStage"

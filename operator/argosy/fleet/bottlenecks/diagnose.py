@@ -50,7 +50,8 @@ def diagnose(subject: Subject | None, memory: Memory, now: datetime) -> Memory:
     since = {each.key: memory.found_since.get(each.key, now) for each in found}
     memory = replace(memory, found_since=since)
     if held is not None:
-        memory = _go_on(memory, {each.key: each for each in found}.get(held), subject.signals.at, now)
+        still = next((each for each in found if each.key == held), None)
+        memory = _go_on(memory, still, subject.signals.at, now)
     return _displaced(memory, found, subject.signals.at, now)
 
 

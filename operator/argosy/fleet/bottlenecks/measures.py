@@ -112,7 +112,8 @@ def _batch_fill(_: Subject, stage: Stage) -> float | None:
 
 
 def _largest_batch(_: Subject, stage: Stage) -> float | None:
-    return stage.signals.max_batch if stage.window_s is not None else None
+    """Of requests that can be joined: an engine that generates does that by itself."""
+    return stage.signals.max_batch if stage.joins and not _generates(stage) else None
 
 
 def _window_share(subject: Subject, stage: Stage) -> float | None:

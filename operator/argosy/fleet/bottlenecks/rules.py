@@ -14,8 +14,8 @@ from .subject import Lever, Stage, Subject
 
 SLACK = 0.1
 """How far a number must come back over its threshold for what was found to be over: a tenth of it."""
-
-_STAYS = 1.5
+STAYS = 1.5
+"""How much longer requests must be in another stage for it to be named in place of the one that was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ RULES = (
         "another GPU",
     ),
     Rule(
-        BottleneckKind.MEMORY_PRESSURE,
+        BottleneckKind.OUT_OF_MEMORY,
         (over(m.OUT_OF_MEMORY, 0.0),),
         "smaller batches, then fewer instances (now {instances}); or declare more footprint.gpuMemory",
         Lever.BATCH,
@@ -106,7 +106,7 @@ RULES = (
     ),
     Rule(
         BottleneckKind.SATURATED_GPU,
-        (over(m.GPU, 0.9), over(m.ARRIVALS, 0.0)),
+        (over(m.GPU, 0.9), over(m.STARVING, 0.2), over(m.WAIT, m.WORTH_S)),
         "more replicas of {model} (now {replicas}), or larger batches",
         Lever.REPLICAS,
     ),
@@ -127,6 +127,12 @@ RULES = (
         (under(m.ENGINE_SHARE, 0.5), under(m.ENGINE_STARVING, 0.2), over(m.STAGE_SHARE, 0.25)),
         "the engine's own figures are good and do not tell: more instances of {model}, a faster one, or larger batches",
         Lever.INSTANCES,
+    ),
+    Rule(
+        BottleneckKind.SATURATED_GPU,
+        (over(m.GPU, 0.9), over(m.ARRIVALS, 0.0)),
+        "larger batches, or more replicas of {model} (now {replicas}): what comes beside it will wait",
+        Lever.REPLICAS,
     ),
     Rule(
         BottleneckKind.MEMORY_PRESSURE,
@@ -159,7 +165,7 @@ def findings(subject: Subject, held: Key | None = None) -> tuple[Bottleneck, ...
 def _worst(rule: Rule, subject: Subject, held: Key | None) -> Bottleneck | None:
     def lost(stage: Stage) -> float:
         """The time there, and more of it for the stage that was found before, so that two do not alternate."""
-        return (m.stage_time(stage) or 0.0) * (_STAYS if held == (rule.kind, stage.name) else 1.0)
+        return (m.stage_time(stage) or 0.0) * (STAYS if held == (rule.kind, stage.name) else 1.0)
 
     found = max(_held_by(rule, subject, held), key=lost, default=None)
     return None if found is None else _bottleneck(rule, subject, found)

@@ -20,7 +20,8 @@ class Lever(StrEnum):
 class Stage:
     """One model as requests pass it.
 
-    `window_s`: how long a batch waits for more; None where requests are not joined into batches. `instances` there are
+    `window_s`: how long a batch waits for more; None where requests are not joined into batches. `joins`: whether they
+    could be, as those of sequences cannot. `instances` there are
     on each device of each of its `replicas`. `gpus`: those of the servers where it sits; none on the CPU. `reads`: the
     stages, by their place in the subject's, whose answers it waits for. `levers`: what Argosy decides of it.
     """
@@ -28,6 +29,7 @@ class Stage:
     name: str
     signals: Signals
     window_s: float | None = None
+    joins: bool = True
     instances: int = 1
     replicas: int = 1
     gpus: tuple[GpuSignals, ...] = ()

@@ -84,6 +84,7 @@ class _Scene:
             name=model.name,
             signals=measured,
             window_s=None if batching is None else batching.max_queue_delay_microseconds / _US,
+            joins=model.spec.sequence is None,
             instances=model.spec.instances or sum(group.count for group in model.spec.instance_groups) or 1,
             replicas=len(self.places.get(model.name, ())),
             gpus=tuple(self._gpus(model.name)),

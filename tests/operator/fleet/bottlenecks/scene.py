@@ -1,5 +1,6 @@
 """Models and ensembles as they were measured, for the tests of what holds requests up."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -40,10 +41,7 @@ def model(signals: Signals, latency: dict[str, float] | None = None, **others: A
 
 def ensemble(*stages: Stage, latency_s: float | None = None, **others: Any) -> Subject:
     """Stages one after the other; `latency_s` as it was measured, their sum if it is not given."""
-    chain = tuple(
-        Stage(s.name, s.signals, s.window_s, s.instances, s.replicas, s.gpus, (index - 1,) if index else (), s.levers)
-        for index, s in enumerate(stages)
-    )
+    chain = tuple(replace(s, reads=(index - 1,) if index else ()) for index, s in enumerate(stages))
     total = sum((s.signals.queue.mean or 0) + (s.signals.compute or 0) for s in stages)
     signals = Signals(START, 60.0, latency=Distribution(mean=latency_s or total, p99=2 * (latency_s or total)))
     return Subject("pipeline", signals, chain, is_ensemble=True, **others)

@@ -87,7 +87,7 @@ def test_something_graver_takes_its_place_once_it_stays() -> None:
 
     memory = diagnose(failing(20), memory, at(20))
     assert kind(memory) is K.STARVED_STAGE
-    assert kind(diagnose(failing(30), memory, at(30))) is K.MEMORY_PRESSURE
+    assert kind(diagnose(failing(30), memory, at(30))) is K.OUT_OF_MEMORY
 
 
 def test_something_less_grave_does_not() -> None:

@@ -70,7 +70,9 @@ def test_batches_of_one_under_load_want_a_longer_window() -> None:
     assert "(now 0.5 ms)" in found.advice
     assert kinds(model(replace(collapsed, busy=0.3), window_s=0.0005)) == []  # no load
     assert kinds(model(replace(collapsed, batch=4.0), window_s=0.0005)) == []
-    assert kinds(model(collapsed, window_s=None)) == []  # its requests are not to be joined
+    assert kinds(model(collapsed, window_s=None)) == [K.COLLAPSED_BATCHES]  # they are not joined, and could be
+    assert kinds(model(collapsed, joins=False)) == []  # of sequences they cannot be
+    assert kinds(model(replace(collapsed, tokens=5.0))) == []  # an engine joins them by itself
 
 
 def test_a_window_that_eats_the_budget_without_filling_batches_is_too_long() -> None:
@@ -85,6 +87,7 @@ def test_a_window_that_eats_the_budget_without_filling_batches_is_too_long() -> 
 
 def test_gpus_are_used_well_between_seventy_and_ninety_per_cent() -> None:
     assert kinds(model(measured(), gpus=(gpu(FULL),))) == [K.SATURATED_GPU]
+    assert kinds(model(measured(arrivals=0.0), gpus=(gpu(FULL),))) == []  # by somebody else
     assert kinds(model(measured(), gpus=(gpu(USED),), replicas=3)) == []
     assert kinds(model(measured(), gpus=(gpu(0.3),), replicas=3)) == [K.IDLE_GPU]
     assert kinds(model(measured(), gpus=(gpu(0.3),), replicas=1)) == []  # there is none to take away
@@ -92,8 +95,19 @@ def test_gpus_are_used_well_between_seventy_and_ninety_per_cent() -> None:
     assert kinds(model(measured(arrivals=0.0), gpus=(gpu(0.3),), replicas=3)) == []
 
 
-def test_memory_pressure_has_three_signs() -> None:
-    assert kinds(model(measured(out_of_memory=0.2))) == [K.MEMORY_PRESSURE]
+def test_requests_that_fail_for_want_of_memory_come_before_all_that_waits() -> None:
+    found = kinds(model(measured(wait=0.08, busy=0.98, out_of_memory=0.2), gpus=(gpu(IDLE),)))
+    assert found == [K.OUT_OF_MEMORY, K.STARVED_STAGE]
+
+
+def test_a_full_gpu_that_requests_wait_for_is_graver_than_one_that_they_do_not() -> None:
+    small = {"busy": 0.9, "batch": 1.0, "max_batch": 8}
+    waiting = findings(model(measured(wait=0.03, **small), gpus=(gpu(FULL),)))
+    assert [each.kind for each in waiting] == [K.SATURATED_GPU, K.COLLAPSED_BATCHES, K.SATURATED_GPU]
+    assert kinds(model(measured(**small), gpus=(gpu(FULL),))) == [K.COLLAPSED_BATCHES, K.SATURATED_GPU]
+
+
+def test_memory_pressure_has_two_signs() -> None:
     assert kinds(model(measured(kv_cache=0.96, engine_waiting=3.0))) == [K.MEMORY_PRESSURE]
     assert kinds(model(measured(kv_cache=0.96, engine_waiting=0.0))) == []
     assert kinds(model(measured(), gpus=(gpu(USED, memory=0.95),))) == [K.MEMORY_PRESSURE]
