@@ -184,7 +184,7 @@ def _bottleneck(rule: Rule, subject: Subject, stage: Stage) -> Bottleneck:
         f"{test.measure.sentence(value, subject, stage)} ({test.bound})" for test, value in values if value is not None
     )
     share = m.stage_share(subject, stage)
-    thousandths = None if share is None else min(1000, round(1000 * share))
+    thousandths = None if share is None else round(1000 * min(1.0, share))
     return Bottleneck(stage.name, rule.kind, evidence, _advice(rule, stage), thousandths)
 
 

@@ -190,6 +190,12 @@ def test_of_what_nobody_measured_nothing_is_said() -> None:
     assert kinds(ensemble(stage("a", Signals(START, 60.0)), latency={"p99": 0.1})) == []
 
 
+def test_a_stage_takes_no_more_than_the_whole_however_little_that_was() -> None:
+    starved = stage("a", measured(wait=1.0, busy=0.9), gpus=())
+    for found in findings(ensemble(starved, latency_s=5e-324)):
+        assert found.share == 1000
+
+
 _NUMBER = st.none() | st.floats(0, 1e6)
 _SIGNALS = st.builds(
     Signals,
