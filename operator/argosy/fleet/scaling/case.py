@@ -14,7 +14,9 @@ from argosy.fleet.scaling.words import sentence
 from argosy.fleet.signals.signals import Signals
 
 STALE_S = 60.0
-"""What was measured longer ago, or so far in the future, is not what is so."""
+"""What was measured longer ago, or so far in the future, is not what is so; where it is measured more seldom, what is
+older than three of those times.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,9 @@ def unusable(signals: Signals | None, now: datetime) -> str:
     if signals is None:
         return "nothing is measured"
     age = (now - signals.at).total_seconds()
-    if age > STALE_S:
-        return f"what was measured is {age:.0f} s old, of more than {STALE_S:g} s it says nothing"
+    stale_s = max(STALE_S, 3 * signals.recent_s)
+    if age > stale_s:
+        return f"what was measured is {age:.0f} s old, of more than {stale_s:g} s it says nothing"
     if age < -STALE_S:
         return f"what was measured is dated {-age:.0f} s ahead of the clock here"
     return ""

@@ -52,6 +52,13 @@ def test_signals_that_are_missing_or_old_take_nothing_away() -> None:
     assert "s old" in decision.message
 
 
+def test_what_is_measured_seldom_is_not_old_before_it_could_be_measured_again() -> None:
+    member = Member()
+    signals = replace(measured(50, Allocation(), START), at=START - timedelta(seconds=150), recent_s=60.0)
+    assert member.step(signals).reason is not Reason.NO_SIGNALS
+    assert member.step(replace(signals, recent_s=15.0)).reason is Reason.NO_SIGNALS
+
+
 def test_a_restart_takes_nothing_away_before_a_whole_window_was_seen() -> None:
     member = Member(allocation=Allocation(replicas=5), memory=Memory.rebuilt(None))
     member.under(1, 55)
