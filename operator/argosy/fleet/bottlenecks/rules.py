@@ -191,4 +191,8 @@ def _bottleneck(rule: Rule, subject: Subject, stage: Stage) -> Bottleneck:
 def _advice(rule: Rule, stage: Stage) -> str:
     window = "none" if stage.window_s is None else m.seconds(stage.window_s)
     text = rule.advice.format(model=stage.name, instances=stage.instances, replicas=stage.replicas, window=window)
-    return f"{text}; Argosy does so by itself, within its bounds" if rule.lever in stage.levers else text
+    return (
+        f"{text}; Argosy does so by itself where its targets are missed, within its bounds"
+        if rule.lever in stage.levers
+        else text
+    )
