@@ -8,7 +8,7 @@ import numpy as np
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime import backends
-from argosy_runtime.backends.contract import Call, Infer, InstanceSpec, ServerCall
+from argosy_runtime.backends.contract import Call, EngineState, Infer, InstanceSpec, ServerCall
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.tensors import Tensor
 
@@ -65,6 +65,9 @@ class _Host:
         raise NotImplementedError("these models ask nothing of their server")
 
     def log(self, level: str, message: str) -> None:
+        pass
+
+    def tell(self, state: EngineState) -> None:
         pass
 
 

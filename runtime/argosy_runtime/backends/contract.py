@@ -115,6 +115,20 @@ class ActOnMetric(msgspec.Struct, frozen=True, tag=True):
     value: float
 
 
+class EngineState(msgspec.Struct, frozen=True, tag=True):
+    """Where a backend stands that batches by itself, token by token. Told now and then, never answered.
+
+    `waiting` requests have joined and have no token yet, `running` are generated for; `cache` is the share (0 to 1) in
+    use, None where that is not known. Tokens are totals since the instance was loaded.
+    """
+
+    waiting: int
+    running: int
+    cache: float | None
+    prompt_tokens: int
+    generated_tokens: int
+
+
 class Infer:
     """Run another model of this server. Answered by its responses, in order, the model's errors on them.
 
@@ -128,7 +142,7 @@ class Infer:
         self.decoupled = decoupled
 
 
-ServerCall = LoadModel | UnloadModel | IsModelReady | Log | ActOnMetric
+ServerCall = LoadModel | UnloadModel | IsModelReady | Log | ActOnMetric | EngineState
 Answer = InferResponse | bool | float | None
 
 
@@ -156,6 +170,9 @@ class Host(Protocol):
     def log(self, level: str, message: str) -> None:
         """A line in the server's log; level is error, warning, info or verbose. Nothing is answered."""
 
+    def tell(self, state: EngineState) -> None:
+        """How a backend that batches by itself gets on, for the metrics. Nothing is answered."""
+
 
 class ModelInstance(Protocol):
     """One loaded copy of a model."""
@@ -176,6 +193,7 @@ __all__ = [
     "ActOnMetric",
     "Answer",
     "Call",
+    "EngineState",
     "ExecutionTimes",
     "Host",
     "Infer",

@@ -89,9 +89,9 @@ class Dispatcher:
         return self._owed - self._statistics.pending
 
     @property
-    def instances(self) -> int:
-        """Those that can take batches, or have one."""
-        return len(self._group)
+    def instances(self) -> list[str]:
+        """The names of those that can take batches, or have one."""
+        return self._group.names
 
     def submit(self, request: InferRequest, size: int, key: BatchKey | None, deliver: Deliver) -> QueuedRequest:
         """A request comes in; `deliver` gets its responses, the last one final. Refusals are delivered too."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final, Protocol
 
-from argosy_runtime.backends.contract import Answer, Call, Infer, Log, ServerCall
+from argosy_runtime.backends.contract import Answer, Call, EngineState, Infer, Log, ServerCall
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 
@@ -58,6 +58,10 @@ class HostCalls:
     def log(self, level: str, message: str) -> None:
         """See `Host`."""
         self._line.do(-1, Log(level, message), False)
+
+    def tell(self, state: EngineState) -> None:
+        """See `Host`."""
+        self._line.do(-1, state, False)
 
     def respond(self, number: int, response: InferResponse) -> None:
         """A response to an inference came."""

@@ -71,9 +71,10 @@ class InstanceGroup:
         self._closing = False
         self.lost: ServingError | None = None
 
-    def __len__(self) -> int:
-        """How many are ready."""
-        return len(self._ready)
+    @property
+    def names(self) -> list[str]:
+        """Those that are ready."""
+        return [instance.name for instance in self._ready.values()]
 
     def has(self, number: int) -> bool:
         """Whether this instance is ready still."""

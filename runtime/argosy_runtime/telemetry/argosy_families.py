@@ -30,6 +30,7 @@ def argosy_families(models: list[ModelSeries], now: int) -> list[Family]:
         *_durations([model for model, _ in serving], [model for model, _ in with_instances], decoupled),
         *_instances(with_instances, now),
         *_gauges(serving),
+        *_engines(serving),
         _failures(models),
         _failed_loads(models),
     ]
@@ -87,9 +88,10 @@ def _instances(models: list[tuple[ModelSeries, InService]], now: int) -> list[Fa
     for model, service in models:
         statistics = model.statistics
         there.add(model.labels, service.instances or 0)
-        busy.add(model.labels, statistics.busy)
-        busy_time.add(model.labels, statistics.busy_ns(now) / _NS)
-        executing.add(model.labels, statistics.execution_ns() / _NS)
+        if not statistics.answers_later:
+            busy.add(model.labels, statistics.busy)
+            busy_time.add(model.labels, statistics.busy_ns(now) / _NS)
+            executing.add(model.labels, statistics.execution_ns() / _NS)
         counts, total = _rows(statistics)
         rows.add_buckets(model.labels, _ROWS_TEXTS, counts, total)
     return [there, busy, busy_time, executing, rows]
@@ -114,6 +116,23 @@ def _gauges(models: list[tuple[ModelSeries, InService]]) -> list[Family]:
         batch.add(model.labels, service.max_batch_size)
         delay.add(model.labels, service.max_queue_delay_us / 1e6)
     return [running, batch, delay]
+
+
+def _engines(models: list[tuple[ModelSeries, InService]]) -> list[Family]:
+    waiting = Family("argosy_engine_waiting_requests", "Requests in engines that have no token yet", "gauge")
+    running = Family("argosy_engine_running_requests", "Requests that engines generate for", "gauge")
+    cache = Family("argosy_kv_cache_utilization", "Share (0 to 1) of engines' caches in use", "gauge")
+    prompts = Family("argosy_prompt_tokens_total", "Tokens of requests that engines were given", "counter")
+    generated = Family("argosy_tokens_total", "Tokens that engines generated", "counter")
+    for model, service in models:
+        if service.engine is not None:
+            waiting.add(model.labels, service.engine.waiting)
+            running.add(model.labels, service.engine.running)
+            if service.engine.cache is not None:
+                cache.add(model.labels, service.engine.cache)
+            prompts.add(model.labels, model.statistics.engines.prompt_tokens)
+            generated.add(model.labels, model.statistics.engines.generated_tokens)
+    return [waiting, running, cache, prompts, generated]
 
 
 def _failures(models: list[ModelSeries]) -> Family:

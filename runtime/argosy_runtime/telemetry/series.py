@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .engines import EngineLoad
 from .statistics import ModelStatistics
 
 
 @dataclass(frozen=True, slots=True)
 class InService:
-    """What a version that serves is now. `instances` is None for an ensemble, which has none.
+    """What a version that serves is now. `instances` is None for an ensemble, which has none, `engine` where there is
+    none inside of the instances.
 
     `running`: requests that are being executed; `max_batch_size`: rows that requests are put together to, 0: it does
     not batch.
@@ -19,6 +21,7 @@ class InService:
     decoupled: bool
     max_batch_size: int
     max_queue_delay_us: int
+    engine: EngineLoad | None = None
 
 
 @dataclass(frozen=True, slots=True)

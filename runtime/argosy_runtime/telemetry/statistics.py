@@ -14,6 +14,7 @@ from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 
+from .engines import EngineStatistics
 from .histogram import DurationHistogram
 
 _MILLISECOND = 1_000_000
@@ -54,7 +55,8 @@ class ModelStatistics:
 
     Of requests that succeeded: `queueing`, how long each waited; `single`, how long those took that had one response;
     `streamed` those that had several. `first_response` is from a request to the first of several, `between_responses`
-    from one to the next. `busy` instances have a batch now.
+    from one to the next. `busy` instances have a batch now. Once a model `answers_later` than its execution ends, that
+    end says nothing of how long it works.
     """
 
     def __init__(self) -> None:
@@ -76,6 +78,8 @@ class ModelStatistics:
         self.streamed = DurationHistogram()
         self.first_response = DurationHistogram()
         self.between_responses = DurationHistogram()
+        self.engines = EngineStatistics()
+        self.answers_later = False
         self.busy = 0
         self._busy_ns = 0
 
@@ -156,6 +160,8 @@ class ModelStatistics:
             queued.executed = True
             succeeded += queued.succeeded
             rows += queued.size
+            if times is None and not queued.over:
+                self.answers_later = True
         self.ran(succeeded, rows, times or ExecutionTimes(0, now - batch[0].started, 0))
 
     def took(self, total_ns: int, last: int, now: int, bare: bool) -> None:

@@ -9,7 +9,15 @@ import pytest
 from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.contract import ActOnMetric, Answer, Infer, InstanceSpec, IsModelReady, ServerCall
+from argosy_runtime.backends.contract import (
+    ActOnMetric,
+    Answer,
+    EngineState,
+    Infer,
+    InstanceSpec,
+    IsModelReady,
+    ServerCall,
+)
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 
@@ -90,6 +98,7 @@ class FakeHost:
     calls: list[ServerCall] = field(default_factory=list)
     open: list[FakeCall] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
+    states: list[EngineState] = field(default_factory=list)
     refusal: ServingError | None = None
     decoupled: bool | None = None
 
@@ -105,6 +114,9 @@ class FakeHost:
 
     def log(self, level: str, message: str) -> None:
         self.lines.append((level, message))
+
+    def tell(self, state: EngineState) -> None:
+        self.states.append(state)
 
 
 @dataclass(frozen=True)

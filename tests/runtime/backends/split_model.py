@@ -14,7 +14,7 @@ import psutil
 from google.protobuf import text_format
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.backends.contract import InstanceSpec
+from argosy_runtime.backends.contract import EngineState, InstanceSpec
 from argosy_runtime.backends.transformers.instance import open_on
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
@@ -27,6 +27,9 @@ class Lines:
 
     def log(self, level: str, message: str) -> None:
         print(f"{level}: {message}", flush=True)
+
+    def tell(self, state: EngineState) -> None:
+        """Nobody asks."""
 
 
 class Answer:

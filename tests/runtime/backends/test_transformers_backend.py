@@ -290,6 +290,18 @@ def test_more_requests_than_the_cache_holds_take_turns(
     assert [output(responder.only(index)) for index in range(4)] == [reference(n, new=40) for n in range(4)]
 
 
+def test_how_the_engine_gets_on_is_told(own: Any, host: Any, responder: Any) -> None:
+    own.execute([request(1, 2, new=5), request(3, new=40)], responder)
+    responder.wait_for_final(0, 1)
+    own.close()
+    first, last = host.states[0], host.states[-1]
+    assert (first.prompt_tokens, first.generated_tokens) == (0, 0)
+    assert (last.prompt_tokens, last.generated_tokens) == (3, 45)
+    assert (last.waiting, last.running) == (0, 0)
+    assert last.cache is not None
+    assert 0 <= last.cache < 1
+
+
 def test_a_client_that_left_is_dropped(shared: Loader, responder: Any) -> None:
     instance = shared()
     responder.cancelled.add(0)

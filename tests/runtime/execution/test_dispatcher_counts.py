@@ -84,20 +84,34 @@ async def test_instances_are_busy_from_a_batch_to_its_end():
     await bench.clock.pass_time(1000 * US)
     assert bench.statistics.busy_ns(bench.clock.now()) == 120 * US
     assert bench.statistics.busy == 0
-    assert bench.dispatcher.instances == 2
+    assert bench.dispatcher.instances == ["m_0", "m_1"]
 
 
 async def test_an_instance_that_is_lost_or_refuses_a_batch_is_not_busy():
     bench = await Bench(merge=False).start()
     bench.ask("a")
     bench.made[0].die()
-    assert (bench.statistics.busy, bench.dispatcher.instances) == (0, 0)
+    assert (bench.statistics.busy, bench.dispatcher.instances) == (0, [])
     await bench.clock.pass_time(SECOND)
     bench.made[1].load()
     await bench.clock.pass_time(0)
     bench.made[1].refuses = True
     bench.ask("b")
-    assert (bench.statistics.busy, bench.dispatcher.instances) == (0, 1)
+    assert (bench.statistics.busy, bench.dispatcher.instances) == (0, ["m_1"])
+
+
+async def test_a_model_that_answers_after_its_execution_is_known_and_one_that_fails_is_not_taken_for_it():
+    bench = await Bench(decoupled=True, merge=False).start()
+    bench.ask("a")
+    bench.made[0].fail(internal("no"))
+    bench.ask("b")
+    bench.made[0].respond()
+    assert not bench.statistics.answers_later
+    bench.made[0].free()
+    bench.ask("c")
+    bench.made[0].batches.pop(0)
+    bench.made[0].free()
+    assert bench.statistics.answers_later
 
 
 async def test_running_requests_are_those_of_batches_until_their_last_response():

@@ -63,14 +63,17 @@ GAUGES: Mapping[Gauged, tuple[Source, ...]] = {
     Gauged.INSTANCES: (Source("argosy_instances"),),
     Gauged.MAX_BATCH: (Source("argosy_max_batch_size"),),
     Gauged.ENGINE_WAITING: (
+        Source("argosy_engine_waiting_requests"),
         Source("vllm:num_requests_waiting"),
         Source(_TRTLLM, labels=(("request_type", "waiting"),)),
     ),
     Gauged.ENGINE_RUNNING: (
+        Source("argosy_engine_running_requests"),
         Source("vllm:num_requests_running"),
         Source(_TRTLLM, labels=(("request_type", "active"),)),
     ),
     Gauged.KV_CACHE: (
+        Source("argosy_kv_cache_utilization"),
         Source("vllm:kv_cache_usage_perc"),
         Source("vllm:gpu_cache_usage_perc"),
         Source(_TRTLLM_CACHE, labels=(("kv_cache_block_type", "fraction"),)),

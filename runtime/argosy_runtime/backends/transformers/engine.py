@@ -1,28 +1,35 @@
 """The library's continuous batching, with an answer for every request whatever becomes of the batch."""
 
 import itertools
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from argosy_runtime.backends.contract import EngineState
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
 from argosy_runtime.out_of_memory import with_reason
+
+_log = logging.getLogger(__name__)
 
 OnTokens = Callable[[Sequence[int], bool], None]
 """Called with all tokens so far, and whether they are the last."""
 
 SWEEP_SECONDS = 0.05
+TELL_SECONDS = 0.5
+"""How often the server is told how it gets on, while there is work."""
 
 
 @dataclass(slots=True)
 class Ticket:
-    """A request in the batch."""
+    """A request in the batch, and how many tokens it has so far."""
 
     on_tokens: OnTokens
     on_error: Callable[[ServingError], None]
     is_cancelled: Callable[[], bool]
+    tokens: int = 0
 
 
 class Engine:
@@ -32,9 +39,13 @@ class Engine:
     own thread has died; then every request fails with the reason and so does each later one.
     """
 
-    def __init__(self, name: str, manager: Any) -> None:
+    def __init__(self, name: str, manager: Any, tell: Callable[[EngineState], None]) -> None:
         self._name = name
         self._manager = manager
+        self._tell = tell
+        self._told: EngineState | None = None
+        self._prompt_tokens = 0
+        self._generated_tokens = 0
         self._numbers = itertools.count()
         self._tickets: dict[str, Ticket] = {}
         self._lock = threading.Lock()
@@ -58,6 +69,7 @@ class Engine:
             if self._take(key) is not None:
                 raise self._ended()
             return
+        self._prompt_tokens += len(input_ids)
         self._work.set()
 
     def close(self) -> None:
@@ -70,9 +82,10 @@ class Engine:
         self._manager.destroy()
 
     def _run(self) -> None:
-        swept = time.monotonic()
+        swept = told = time.monotonic()
         while not self._stopping:
             if not self._tickets:
+                self._tell_state()
                 self._work.wait()
                 self._work.clear()
                 continue
@@ -84,12 +97,39 @@ class Engine:
             if time.monotonic() - swept >= SWEEP_SECONDS:
                 swept = time.monotonic()
                 self._drop_cancelled()
+            if time.monotonic() - told >= TELL_SECONDS:
+                told = time.monotonic()
+                self._tell_state()
+
+    def _tell_state(self) -> None:
+        """How it gets on, where that is news. Whatever goes wrong with that, the requests go on."""
+        try:
+            running, cache = self._batch()
+            waiting = max(len(self._tickets) - running, 0)
+            state = EngineState(waiting, running, cache, self._prompt_tokens, self._generated_tokens)
+            if state != self._told:
+                self._told = state
+                self._tell(state)
+        except Exception as error:
+            _log.debug("model instance '%s' cannot tell how it gets on: %r", self._name, error)
+
+    def _batch(self) -> tuple[int, float | None]:
+        """Requests that are generated for, and the share of the cache in use.
+
+        The library has no public word for these; they are only read, while its own thread goes on.
+        """
+        batch = self._manager.batch_processor
+        if batch is None:
+            return 0, None
+        return len(batch.scheduler.active_requests), 1.0 - float(batch.cache.compute_free_capacity())
 
     def _deliver(self, output: Any) -> None:
         finished = output.is_finished()
         ticket = self._take(output.request_id) if finished else self._tickets.get(output.request_id)
         if ticket is None:
             return
+        self._generated_tokens += len(output.generated_tokens) - ticket.tokens
+        ticket.tokens = len(output.generated_tokens)
         try:
             if output.error is not None:
                 ticket.on_error(self._failed(output.error))

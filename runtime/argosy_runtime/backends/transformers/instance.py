@@ -169,7 +169,7 @@ def open_on(spec: InstanceSpec, host: Host, devices: tuple[str, ...]) -> Generat
         f"model instance '{spec.name}' runs on {', '.join(devices)}{split}; it keeps {opened.size.tokens} tokens of "
         f"cache, {taken} bytes",
     )
-    return GenerationInstance(spec, opened, tokenizer, Engine(spec.name, opened.manager), ranks)
+    return GenerationInstance(spec, opened, tokenizer, Engine(spec.name, opened.manager, host.tell), ranks)
 
 
 def _tokenizer(spec: InstanceSpec) -> Any:

@@ -14,18 +14,30 @@ from argosy_runtime.modelconfig import InstancePlacement, instances
 from argosy_runtime.modelconfig.inplace import exchanged
 from argosy_runtime.modelconfig.modelfiles import for_device
 from argosy_runtime.repository.folders.layout import ModelFolder
+from argosy_runtime.telemetry.engines import EngineStatistics
+
+from .engines import InstanceCalls
 
 
 class CopyMaker:
-    """Says how each instance of one version is made. `timeout`: how many seconds one may load."""
+    """Says how each instance of one version is made. `timeout`: how many seconds one may load. `engines` hears of those
+    that are inside of instances.
+    """
 
     def __init__(
-        self, folder: ModelFolder, version: int, gpus: Mapping[int, str], calls: ServerCalls, timeout: float
+        self,
+        folder: ModelFolder,
+        version: int,
+        gpus: Mapping[int, str],
+        calls: ServerCalls,
+        engines: EngineStatistics,
+        timeout: float,
     ) -> None:
         self._folder = folder
         self._version = version
         self._gpus = gpus
         self._calls = calls
+        self._engines = engines
         self._timeout = timeout
 
     def placements(self, config: ModelConfig) -> list[InstancePlacement]:
@@ -44,9 +56,10 @@ class CopyMaker:
             kind=place.kind,
             device_id=place.device_id,
         )
+        calls = InstanceCalls(self._calls, place.name, self._engines)
         if isolation(config) is Isolation.PROCESS:
-            return lambda on_death: ProcessInstance(spec, self._calls, self._timeout, on_death)
-        return lambda on_death: ThreadInstance(spec, self._calls, self._timeout)
+            return lambda on_death: ProcessInstance(spec, calls, self._timeout, on_death)
+        return lambda on_death: ThreadInstance(spec, calls, self._timeout)
 
 
 class Copies:

@@ -1,7 +1,7 @@
 """One version of one model in service: its instances, its queue, its counters."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
@@ -53,8 +53,8 @@ class ServedVersion(Protocol):
         """Requests that are being executed."""
 
     @property
-    def instances(self) -> int | None:
-        """Instances that are loaded; None for an ensemble, which has none."""
+    def instances(self) -> Collection[str] | None:
+        """The names of instances that are loaded; None for an ensemble, which has none."""
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request. Raises ServingError where it may not enter; all else is delivered."""
@@ -113,7 +113,8 @@ class ServedModel:
         self.labels = prepared.labels
         self.folder = prepared.folder.path
         self._most = prepared.config.max_batch_size
-        self._maker = CopyMaker(prepared.folder, version, gpus, calls, load_timeout(self.config, options))
+        timeout = load_timeout(self.config, options)
+        self._maker = CopyMaker(prepared.folder, version, gpus, calls, self.statistics.engines, timeout)
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()
@@ -184,7 +185,7 @@ class ServedModel:
         return self._dispatcher.running
 
     @property
-    def instances(self) -> int | None:
+    def instances(self) -> Collection[str] | None:
         """See `ServedVersion`."""
         return self._dispatcher.instances
 
@@ -281,7 +282,7 @@ class ServedEnsemble:
         return self._runner.running
 
     @property
-    def instances(self) -> int | None:
+    def instances(self) -> Collection[str] | None:
         """See `ServedVersion`."""
         return None
 

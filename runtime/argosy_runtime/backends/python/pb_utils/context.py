@@ -14,6 +14,7 @@ from pathlib import Path
 from argosy_runtime.backends.contract import (
     ActOnMetric,
     Call,
+    EngineState,
     Host,
     Infer,
     IsModelReady,
@@ -84,6 +85,9 @@ class NoHost:
     def log(self, level: str, message: str) -> None:
         """To this process's own log."""
         logging.getLogger(__name__).log(_LEVELS.get(level, logging.INFO), "%s", message)
+
+    def tell(self, state: EngineState) -> None:
+        """Nobody asks yet."""
 
 
 def _too_early(what: Infer | ServerCall) -> str:
