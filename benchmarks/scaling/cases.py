@@ -1,5 +1,6 @@
 """The traces, each with a model whose service curve was measured, so that its peak takes about eight replicas."""
 
+import gzip
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -11,21 +12,28 @@ from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.policy import Bounds, Pace, Policy, Targets
 from argosy.simulation import traces
 from argosy.simulation.member import Workload
+from argosy.simulation.servers.engine import EngineCurve
 from argosy.simulation.service import ServiceCurve, interpolated
+from argosy.simulation.tracefiles import invocations, read_trace
 from argosy.simulation.traces import Trace
 
 CURVES = Path(__file__).parent / "curves.json"
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+"""Real traces: Azure Functions 2019 and Azure LLM inference 2023 (CC-BY 4.0), where they are there."""
 RATE = 25.0
 """Requests a second that one replica takes at most: curves keep their shape, and time is stretched to this."""
 PEAK = 8
 MOST = 24
-_BUDGET = 3.0
 STARTUP_S = 30.0
+_BUDGET = 3.0
+"""How often the largest batch fits into the latency budget, alone on its device."""
+_TIMES = 8
+_RUNNING = 16
 
 
 @dataclass(frozen=True)
 class Case:
-    """A workload and the policy for it: the same on every trace but for the budget and the least replicas."""
+    """A workload and the policy for it: the same on every trace but for the SLO and the least replicas."""
 
     workload: Workload
     policy: Policy
@@ -35,48 +43,100 @@ class Case:
         """The trace's."""
         return self.workload.trace.name
 
+    @property
+    def throughput(self) -> float:
+        """The most requests a second of one replica."""
+        curve, trace = self.workload.curve, self.workload.trace
+        if isinstance(curve, ServiceCurve):
+            return curve.throughput()
+        assert trace.prompts is not None
+        assert trace.outputs is not None
+        return curve.throughput(float(trace.prompts.mean()), float(trace.outputs.mean()))
+
 
 def cases() -> list[Case]:
     """All that there is data for."""
-    return list(_seeded())
-
-
-def _seeded() -> Iterator[Case]:
-    peak = PEAK * RATE * 0.8
-    yield _case(traces.diurnal(peak, seconds=10800), "embed")
-    yield _case(traces.flash_crowd(peak / 10, seconds=5400), "safety")
-    yield _case(traces.bursts(peak / 2, seconds=5400), "embed", to_zero=True)
-    yield _case(traces.ramp(peak, seconds=5400), "safety")
+    return [*_seeded(), *_functions(), *_language_models()]
 
 
 def constant() -> Case:
     """A load that never changes, for four replicas."""
-    return _case(traces.constant(RATE * 2.6, 3600), "embed")
+    return _batched(traces.constant(RATE * 2.6, 3600), "embed")
 
 
-def _case(trace: Trace, model: str, to_zero: bool = False) -> Case:
-    curve = scaled_curve(model)
-    budget = _BUDGET * curve.seconds[-1]
-    workload = Workload(trace.name, trace, curve, budget, Allocation(1), startup_s=STARTUP_S)
-    return Case(workload, own_policy(workload, 0 if to_zero else 1))
+def _seeded() -> Iterator[Case]:
+    peak = PEAK * RATE * 0.8
+    yield _batched(traces.diurnal(peak, seconds=10800), "embed")
+    yield _batched(traces.flash_crowd(peak / 10, seconds=5400), "safety")
+    yield _batched(traces.bursts(peak / 2, seconds=5400), "embed", to_zero=True)
+    yield _batched(traces.ramp(peak, seconds=5400), "safety")
 
 
-def own_policy(workload: Workload, least: int) -> Policy:
-    """Defaults, and what the resource says: the SLO and the bounds."""
+def _functions() -> Iterator[Case]:
+    """Of Azure's Functions all that HTTP triggers, and one that is idle for most of the time; eight times as many."""
+    file = DATA / "azure_functions2019" / "500_480min_inv.csv.gz"
+    if file.exists():
+        text = gzip.decompress(file.read_bytes()).decode()
+        http = invocations(text, "azure_functions_http", {"Trigger": "http"}, _TIMES)
+        yield _batched(http, "embed")
+        sporadic = invocations(text, "azure_function_sporadic", {"HashFunction": "fd6f7f10"}, _TIMES)
+        yield _batched(sporadic, "embed", to_zero=True)
+
+
+def _language_models() -> Iterator[Case]:
+    for name, file in (("code", "AzureLLMInferenceTrace_code"), ("conversation", "AzureLLMInferenceTrace_conv")):
+        path = DATA / "azure_llm2023" / f"{file}.csv.gz"
+        if path.exists():
+            (trace,) = read_trace(gzip.decompress(path.read_bytes()).decode(), f"azure_llm_{name}").values()
+            yield _generated(trace)
+
+
+def _batched(trace: Trace, model: str, to_zero: bool = False) -> Case:
+    curve = batch_curve(model, busiest_minute(trace) / PEAK)
+    workload = Workload(trace.name, trace, curve, _BUDGET * curve.seconds[-1], Allocation(1), startup_s=STARTUP_S)
     bounds = Bounds(
-        min_replicas=least,
+        min_replicas=0 if to_zero else 1,
         max_replicas=MOST,
         max_instances=4,
-        max_window_s=workload.budget_s / 10,
-        max_batch=workload.curve.max_batch,
+        max_window_s=workload.budget_s / 4,
+        max_batch=curve.max_batch,
     )
-    return Policy(bounds, Targets(latency={"p99": workload.budget_s}), Pace(), workload.startup_s)
+    return Case(workload, Policy(bounds, Targets(latency={"p99": workload.budget_s}), Pace(), STARTUP_S))
 
 
-def scaled_curve(model: str, most_rows: int = 8) -> ServiceCurve:
+def _generated(trace: Trace) -> Case:
+    """The budget is that of the first token: twenty prompts of mean length."""
+    assert trace.prompts is not None
+    curve = engine_curve(trace, busiest_minute(trace) / PEAK)
+    budget = 20 * float(trace.prompts.mean()) * curve.prompt_token_s + 2 * curve.step_s[-1]
+    workload = Workload(trace.name, trace, curve, budget, Allocation(1), startup_s=STARTUP_S)
+    bounds = Bounds(max_replicas=MOST)
+    return Case(workload, Policy(bounds, Targets(first_token={"p99": budget}), Pace(), STARTUP_S))
+
+
+def busiest_minute(trace: Trace) -> float:
+    """Requests a second in one of the busiest minutes: one in a hundred has more."""
+    counts = np.bincount((trace.arrivals // 60).astype(int))
+    return float(np.percentile(counts, 99)) / 60
+
+
+def batch_curve(model: str, rate: float, most_rows: int = 8) -> ServiceCurve:
     """As measured, in its own time."""
     found = json.loads(CURVES.read_text())["models"][model]
     points = [(int(rows), seconds) for rows, seconds in found["seconds"].items() if int(rows) <= most_rows]
     curve = interpolated(points, tuple(found["slowdown"]), found["variation"])
-    factor = curve.throughput() / RATE
-    return replace(curve, seconds=tuple(float(each) for each in np.array(curve.seconds) * factor))
+    return replace(curve, seconds=tuple(float(each) * curve.throughput() / rate for each in curve.seconds))
+
+
+def engine_curve(trace: Trace, rate: float) -> EngineCurve:
+    """As measured, in its own time; beyond the sequences that were measured each one more takes as much as the last."""
+    found = json.loads(CURVES.read_text())["models"]["llm"]
+    points = sorted((int(count), seconds) for count, seconds in found["step_s"].items())
+    (low, low_s), (high, high_s) = points[-2:]
+    points.append((_RUNNING, high_s + (high_s - low_s) / (high - low) * (_RUNNING - high)))
+    steps = interpolated(points, (1.0,), 0.0).seconds
+    curve = EngineCurve(steps, found["prompt_token_s"])
+    assert trace.prompts is not None
+    assert trace.outputs is not None
+    factor = curve.throughput(float(trace.prompts.mean()), float(trace.outputs.mean())) / rate
+    return EngineCurve(tuple(each * factor for each in steps), curve.prompt_token_s * factor)

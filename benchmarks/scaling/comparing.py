@@ -51,8 +51,7 @@ def by_default(case: Case) -> dict[str, Point]:
 def frontier(case: Case, name: str) -> list[Point]:
     """Of a baseline's grid on this trace, those than which none is better in both."""
     workload = case.workload
-    start, throughput = workload.start.replicas, workload.curve.throughput()
-    return best(of(each, workload) for each in grid(name, MOST, start, throughput))
+    return best(of(each, workload) for each in grid(name, MOST, workload.start.replicas, case.throughput))
 
 
 def best(points: Iterable[Point]) -> list[Point]:

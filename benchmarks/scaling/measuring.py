@@ -1,8 +1,8 @@
 """`python -m benchmarks.scaling.measuring`: service curves of the real runtime, kept in `curves.json`.
 
-Models of examples/assistant are served by `argosy serve` on this machine and asked with batch after batch; an
-execution's time is what the server's own statistics say of it. Slower than alone, by how much: as many clients as
-instances.
+Models of examples/assistant are served by `argosy serve` on one core, which is their device, and asked with batch after
+batch. What an execution takes is the CPU time that the server spends on it, so that it matters little what else this
+machine does; instances that execute at once share the core.
 """
 
 import json
@@ -30,13 +30,19 @@ BATCHES = (1, 2, 4, 8)
 INSTANCES = (1, 2, 3)
 _PROMPT, _TOKENS = 128, 48
 _SEQUENCES = (1, 2, 4, 8)
+_ROUNDS, _REPEATS = 7, 6
+_OF_A_PROCESS = 2
+
+_CORE = max(os.sched_getaffinity(0))
+"""The device: a server has one core to itself, which its instances share."""
 
 Inputs = Callable[[int], list[triton.InferInput]]
 
 
 def main() -> None:
     """Measure all, and write."""
-    found: dict[str, Any] = {"machine": f"{_cpu()}, CPU only", "models": {}}
+    os.environ["OMP_NUM_THREADS"] = "1"
+    found: dict[str, Any] = {"machine": f"one core of {_cpu()}", "models": {}}
     for name, inputs in (("embed", _embed), ("safety", _safety)):
         found["models"][name] = batching(name, inputs)
         print(name, found["models"][name])
@@ -45,63 +51,41 @@ def main() -> None:
     KEPT.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def batching(name: str, inputs: Inputs, repeats: int = 15) -> dict[str, Any]:
+def batching(name: str, inputs: Inputs) -> dict[str, Any]:
     """Seconds by rows, how much slower several instances are, and how much executions vary."""
-    with serving(name, 1) as server, triton.InferenceServerClient(server.grpc) as client:
-        times = {rows: [_execution(client, name, inputs(rows)) for _ in range(repeats)] for rows in BATCHES}
-    curve = {rows: _fast(each[3:]) for rows, each in times.items()}
-    spread = [_spread(each[3:]) for each in times.values()]
-    alone, slowdown = 0.0, []
-    for count in INSTANCES:
+    times: dict[int, list[float]] = {}
+    with serving(name, 1) as server:
+        for rows in BATCHES:
+            times[rows] = [_executed(server, name, inputs(rows), 1) for _ in range(_ROUNDS)]
+    curve = {rows: statistics.median(each) for rows, each in times.items()}
+    slowdown = [1.0]
+    for count in INSTANCES[1:]:
         with serving(name, count) as server:
-            each = _side_by_side(server, name, inputs(8), count)
-        alone = alone or each
-        slowdown.append(max(1.0, each / alone))
+            together = statistics.median(_executed(server, name, inputs(8), count) for _ in range(_ROUNDS))
+        slowdown.append(max(1.0, count * together / curve[8]))
     return {
         "seconds": {str(rows): round(each, 6) for rows, each in curve.items()},
         "slowdown": [round(each, 3) for each in slowdown],
-        "variation": round(statistics.median(spread), 3),
+        "variation": round(statistics.median(statistics.stdev(each) / curve[rows] for rows, each in times.items()), 3),
     }
 
 
-def _execution(client: triton.InferenceServerClient, name: str, inputs: list[triton.InferInput]) -> float:
-    before = _computed(client, name)
-    client.infer(name, inputs)
-    return _computed(client, name) - before
-
-
-def _computed(client: triton.InferenceServerClient, name: str) -> float:
-    (found,) = client.get_inference_statistics(name).model_stats
-    stats = found.inference_stats
-    return float(stats.compute_input.ns + stats.compute_infer.ns + stats.compute_output.ns) / 1e9
-
-
-def _fast(times: list[float]) -> float:
-    """The lower quartile: what else runs on this machine only adds."""
-    return float(np.percentile(times, 25))
-
-
-def _spread(times: list[float]) -> float:
-    """Between tenth and median, as a normal distribution's deviation over its mean."""
-    low, middle = np.percentile(times, (10, 50))
-    return float((middle - low) / 1.2816 / middle)
-
-
-def _side_by_side(server: Server, name: str, inputs: list[triton.InferInput], clients: int, repeats: int = 12) -> float:
-    """Seconds of one execution where so many clients ask in a closed loop, on average; the least of three rounds."""
+def _executed(server: Server, name: str, inputs: list[triton.InferInput], clients: int) -> float:
+    """CPU seconds of one execution, where so many clients ask in a closed loop."""
 
     def ask() -> None:
         with triton.InferenceServerClient(server.grpc) as client:
-            for _ in range(repeats):
+            for _ in range(_REPEATS):
                 client.infer(name, inputs)
 
-    found = []
-    with triton.InferenceServerClient(server.grpc) as client:
-        for _ in range(3):
-            before = _computed(client, name)
-            _together(ask, clients)
-            found.append((_computed(client, name) - before) / repeats / clients)
-    return min(found)
+    begun = _cpu_time(server)
+    _together(ask, clients)
+    return (_cpu_time(server) - begun) / _REPEATS / clients
+
+
+def _cpu_time(server: Server) -> float:
+    """Seconds that all its threads have run: the clock that Linux has of every process."""
+    return time.clock_gettime((~server.process.pid << 3) | _OF_A_PROCESS)
 
 
 def _together(work: Callable[[], None], count: int) -> None:
@@ -112,23 +96,25 @@ def _together(work: Callable[[], None], count: int) -> None:
         each.join()
 
 
-def generating(repeats: int = 3) -> dict[str, Any]:
+def generating() -> dict[str, Any]:
     """Seconds of a step by how many sequences run, and of a token of the prompt."""
     with serving("llm", 1) as server:
-        first = statistics.median(_generated(server, 1, 1) for _ in range(repeats * 3))
-        short = statistics.median(_generated(server, 1, 1, prompt=8) for _ in range(repeats * 3))
+        _generated(server, 1, _TOKENS, 8)
+        long, short = (
+            statistics.median(_generated(server, 1, 1, prompt) for _ in range(_ROUNDS)) for prompt in (_PROMPT, 8)
+        )
         steps = {
-            count: statistics.median(_generated(server, count, _TOKENS) for _ in range(repeats)) / _TOKENS
+            count: statistics.median(_generated(server, count, _TOKENS, 8) for _ in range(3)) / _TOKENS
             for count in _SEQUENCES
         }
     return {
         "step_s": {str(count): round(each, 6) for count, each in steps.items()},
-        "prompt_token_s": round(max(0.0, (first - short) / (_PROMPT - 8)), 9),
+        "prompt_token_s": round(max(0.0, (long - short) / (_PROMPT - 8)), 9),
     }
 
 
-def _generated(server: Server, sequences: int, tokens: int, prompt: int = _PROMPT) -> float:
-    """Seconds until as many sequences, begun together, have their tokens."""
+def _generated(server: Server, sequences: int, tokens: int, prompt: int) -> float:
+    """CPU seconds until as many sequences, begun together, have their tokens."""
 
     def ask() -> None:
         with triton.InferenceServerClient(server.grpc) as client:
@@ -138,9 +124,9 @@ def _generated(server: Server, sequences: int, tokens: int, prompt: int = _PROMP
             done.wait(60)
             client.stop_stream()
 
-    begun = time.perf_counter()
+    begun = _cpu_time(server)
     _together(ask, sequences)
-    return time.perf_counter() - begun
+    return _cpu_time(server) - begun
 
 
 def _is_last(result: triton.InferResult) -> bool:
@@ -182,6 +168,7 @@ def _prefer(server: Server) -> None:
     """Above what else runs on this machine, where that is allowed: a curve is of a device that nobody shares."""
     for thread in Path(f"/proc/{server.process.pid}/task").iterdir():
         with suppress(PermissionError, ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), {_CORE})
             os.setpriority(os.PRIO_PROCESS, int(thread.name), -15)
 
 

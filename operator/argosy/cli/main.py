@@ -6,7 +6,7 @@ from importlib import import_module
 
 import typer
 
-COMMANDS = ("up", "build", "get", "plan", "render", "engines", "crds", "monitoring", "operator", "serve")
+COMMANDS = ("up", "build", "get", "plan", "render", "simulate", "engines", "crds", "monitoring", "operator", "serve")
 _FLAGS_OF_ITS_OWN = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 

@@ -9,6 +9,7 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from io import StringIO
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from argosy.simulation.traces import Floats, Trace
 
 _NAMES = {"timestamp": "time", "contexttokens": "prompt", "generatedtokens": "output"}
 _MINUTE = 60.0
+NO_CHOICE: Mapping[str, str] = MappingProxyType({})
 
 
 class TraceError(ValueError):
@@ -77,13 +79,13 @@ def _trace(name: str, rows: Sequence[tuple[float, float, float]], first: float, 
     return Trace(name, max(1.0, last - first), times - first, prompts, outputs)
 
 
-def invocations(text: str, name: str, functions: Sequence[str] = (), seed: int = 7) -> Trace:
-    """Azure Functions' counts by the minute as arrivals, drawn within each minute; of all functions whose hash begins
-    with one of these, or of all. Raises TraceError.
+def invocations(text: str, name: str, chosen: Mapping[str, str] = NO_CHOICE, times: int = 1, seed: int = 7) -> Trace:
+    """Azure Functions' counts by the minute as arrivals, drawn within each minute, `times` as many. Of functions where
+    each chosen column, as `Trigger`, begins with its text. Raises TraceError.
     """
     counts: Floats | None = None
     for number, line in enumerate(csv.DictReader(StringIO(text)), 2):
-        if functions and not any((line["HashFunction"] or "").startswith(each) for each in functions):
+        if not all((line.get(column) or "").startswith(text) for column, text in chosen.items()):
             continue
         row = np.array(list(_minutes(line, f"{name}: line {number}")))
         if counts is not None and len(row) != len(counts):
@@ -92,7 +94,7 @@ def invocations(text: str, name: str, functions: Sequence[str] = (), seed: int =
     if counts is None or not len(counts):
         raise TraceError(f"{name}: holds no function with minutes as its columns")
     random = np.random.default_rng(seed)
-    begins = np.repeat(np.arange(len(counts)) * _MINUTE, counts.astype(int))
+    begins = np.repeat(np.arange(len(counts)) * _MINUTE, times * counts.astype(int))
     return Trace(name, len(counts) * _MINUTE, np.sort(begins + random.random(len(begins)) * _MINUTE))
 
 

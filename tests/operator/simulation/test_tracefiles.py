@@ -31,7 +31,7 @@ def test_azures_functions_are_drawn_within_their_minutes():
     trace = read_trace(AZURE_FUNCTIONS, "inv.csv")[""]
     assert (len(trace.arrivals), trace.seconds) == (6, 180.0)
     assert np.histogram(trace.arrivals, bins=[0, 60, 120, 180])[0].tolist() == [2, 3, 1]
-    assert len(invocations(AZURE_FUNCTIONS, "inv.csv", ["f2"]).arrivals) == 2
+    assert len(invocations(AZURE_FUNCTIONS, "inv.csv", {"HashFunction": "f2"}, times=3).arrivals) == 6
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""The outcome as a picture, by matplotlib, which is an extra (`argosy[pictures]`)."""
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from argosy.simulation.outcome import Outcome
+
+SUFFIXES = (".png", ".svg")
+_INCHES = (9.0, 8.0)
+
+
+def wrong(path: Path) -> list[str]:
+    """Why nothing can be drawn there."""
+    if path.suffix not in SUFFIXES:
+        return [f"--plot {path}: must end with {' or '.join(SUFFIXES)}"]
+    if not path.parent.is_dir():
+        return [f"--plot {path}: there is no folder {path.parent}"]
+    if find_spec("matplotlib") is None:
+        return ["--plot needs matplotlib, which is not installed: pip install 'argosy[pictures]'"]
+    return []
+
+
+def draw(path: Path, outcomes: Mapping[str, Sequence[Outcome]], budgets: Sequence[float]) -> None:
+    """A column of panels for each model: requests, replicas, queue and latency over the minutes of the trace."""
+    # Without a display; and imported here, since it takes longer than all the rest and few ask for it.
+    from matplotlib.figure import Figure
+
+    count = len(budgets)
+    figure = Figure(figsize=(_INCHES[0] * count, _INCHES[1]), layout="constrained")
+    panels = figure.subplots(4, count, sharex="col", squeeze=False)
+    for column, budget in enumerate(budgets):
+        requests, replicas, queue, latency = panels[:, column]
+        for who, every in outcomes.items():
+            timeline = every[column].timeline
+            minutes = timeline.at / 60
+            replicas.step(minutes, timeline.ready, where="post", label=who)
+            queue.plot(minutes, timeline.queued, label=who)
+            latency.plot(minutes, timeline.p99, label=who)
+        first = next(iter(outcomes.values()))[column]
+        requests.plot(first.timeline.at / 60, first.timeline.arrivals, color="grey")
+        requests.set(title=first.name, ylabel="requests/s")
+        replicas.set(ylabel="replicas ready")
+        queue.set(ylabel="queued", yscale="symlog")
+        latency.axhline(budget, color="red", linestyle=":", label="budget")
+        latency.set(ylabel="p99, s", yscale="log", xlabel="minutes")
+        latency.legend(loc="upper right", fontsize="small")
+    figure.savefig(path)

@@ -1,0 +1,99 @@
+"""Manifests, traces and service curves as what is simulated."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from argosy.api import InferenceModel
+from argosy.cli.curves import Curve
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.from_spec import policy_of
+from argosy.fleet.scaling.policy import Policy
+from argosy.simulation.autoscalers.autoscaler import Autoscaling
+from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
+from argosy.simulation.autoscalers.keda import Keda, KedaSettings
+from argosy.simulation.autoscalers.kpa import Kpa, KpaSettings
+from argosy.simulation.autoscalers.own import Own
+from argosy.simulation.member import Workload
+from argosy.simulation.recorder import BEGINNING
+from argosy.simulation.servers.engine import EngineCurve
+from argosy.simulation.traces import Trace
+
+OTHERS = ("hpa", "keda", "kpa")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A model in the simulation."""
+
+    workload: Workload
+    policy: Policy
+
+    def autoscaling(self, other: str) -> Autoscaling:
+        """Argosy's own for "argosy", or another's by name, with its target after an equals sign."""
+        name, _, target = other.partition("=")
+        bounds = self.policy.bounds
+        most = bounds.max_replicas
+        if name == "hpa":
+            hpa = HpaSettings(target=float(target or 0.8), min_replicas=max(1, bounds.min_replicas), max_replicas=most)
+            return lambda: Hpa(hpa)
+        if name == "keda":
+            metric = HpaSettings(HpaMetric.CONCURRENCY, float(target or 8), external=True, max_replicas=most)
+            keda = KedaSettings(metric, bounds.min_replicas)
+            return lambda: Keda(keda)
+        if name == "kpa":
+            kpa = KpaSettings(float(target or 100), min_replicas=bounds.min_replicas, max_replicas=most)
+            return lambda: Kpa(kpa)
+        return lambda: Own(self.policy)
+
+
+def wrong_other(other: str) -> str | None:
+    """Why it is nobody to compare with."""
+    name, _, target = other.partition("=")
+    if name not in OTHERS:
+        return f"--beside {other}: is none of {', '.join(OTHERS)}"
+    try:
+        fits = not target or float(target) > 0
+    except ValueError:
+        fits = False
+    return None if fits else f"--beside {other}: the target must be a number above 0, such as {name}=4"
+
+
+def asked(
+    models: Sequence[InferenceModel], traces: Mapping[str, Trace], curves: Mapping[str, Curve], startup_s: float
+) -> tuple[list[Asked], list[str]]:
+    """What is simulated, in the order of priority, and all that is wrong with it."""
+    problems = []
+    by_name = {model.metadata.name: model for model in models}
+    found = []
+    for name, trace in traces.items():
+        chosen = name or (next(iter(by_name)) if len(by_name) == 1 else "")
+        model = by_name.get(chosen)
+        if model is None:
+            problems.append(_no_model(name, sorted(by_name)))
+        elif chosen not in curves:
+            problems.append(f"--service: says nothing of {chosen}: how long does it take?")
+        else:
+            one = _asked(model, trace, curves[chosen], startup_s)
+            found += [one] if isinstance(one, Asked) else []
+            problems += [one] if isinstance(one, str) else []
+    return sorted(found, key=lambda each: -(by_name[each.workload.name].spec.priority or 0)), problems
+
+
+def _no_model(name: str, known: Sequence[str]) -> str:
+    if not name:
+        return f"the trace names no model, and there are {len(known)}: {', '.join(known)}; give it a column model"
+    return f"the trace has requests for {name}, which is no InferenceModel here; there are {', '.join(known)}"
+
+
+def _asked(model: InferenceModel, trace: Trace, curve: Curve, startup_s: float) -> Asked | str:
+    policy = policy_of(model, BEGINNING)
+    budgets = policy.targets.first_token if isinstance(curve, EngineCurve) else policy.targets.latency
+    name = model.metadata.name
+    if not budgets:
+        field = "timeToFirstToken" if isinstance(curve, EngineCurve) else "latency"
+        return f"{model.identity}: spec.slo.{field} is not set: it says when a request is late; set p99"
+    budget = budgets.get("p99") or max(budgets.values())
+    start = Allocation(policy.bounds.min_replicas, policy.bounds.min_instances)
+    gpus = float(model.spec.gpus or 1)
+    workload = Workload(name, trace, curve, budget, start, startup_s=startup_s, gpus=gpus)
+    return Asked(workload, policy)

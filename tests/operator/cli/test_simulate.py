@@ -1,0 +1,126 @@
+"""`argosy simulate`: what it tells, what it writes, and every problem of a bad input."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from argosy.cli.simulate import simulate
+from argosy.simulation import traces
+
+MANIFEST = """
+apiVersion: argosy.dev/v1alpha1
+kind: ServingPool
+metadata: {name: pool}
+spec: {runtime: {name: argosy}}
+---
+apiVersion: argosy.dev/v1alpha1
+kind: InferenceModel
+metadata: {name: embed}
+spec:
+  poolRef: {name: pool}
+  modelFormat: {name: onnx}
+  version: 1
+  storageUri: file:///models/embed
+  maxBatchSize: 8
+  minReplicas: 1
+  maxReplicas: 6
+  slo: {latency: {p99: 500ms}}
+"""
+SERVICE = "embed: {seconds: {1: 0.03, 8: 0.1}, slowdown: [1, 1.6]}\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "models.yaml").write_text(MANIFEST)
+    curves = tmp_path / "curves"
+    curves.mkdir()
+    (curves / "service.yaml").write_text(SERVICE)
+    ramp = traces.ramp(120, seconds=300).arrivals
+    (tmp_path / "embed.csv").write_text("time\n" + "".join(f"{at:.3f}\n" for at in ramp))
+    return tmp_path
+
+
+def run(files: Path, *more: str | Path, **other: Path) -> Result:
+    app = typer.Typer()
+    app.command()(simulate)
+    given = {"f": files / "models.yaml", "t": files / "embed.csv", "s": files / "curves" / "service.yaml"} | other
+    arguments = [part for name, value in given.items() for part in (f"-{name}", str(value))]
+    return CliRunner().invoke(app, [*arguments, *map(str, more)])
+
+
+def test_a_ramp_is_held_and_told(files):
+    result = run(files, "-b", "hpa", "-b", "kpa=6")
+    assert result.exit_code == 0, result.output
+    for word in ("argosy", "hpa", "kpa=6", "500 ms", "GPU-hours", "requests/s come"):
+        assert word in result.stdout
+
+
+def test_the_json_has_all_of_it(files):
+    found = json.loads(run(files, "-o", "json", "-b", "hpa").stdout)
+    ours = found["argosy"]["embed"]
+    assert set(found) == {"argosy", "hpa"}
+    assert ours["late"] == pytest.approx(ours["violations"] * ours["requests"], abs=1)
+    assert max(ours["timeline"]["desiredReplicas"]) > 1
+    assert {len(values) for values in ours["timeline"].values()} == {300 // 5}
+    assert all(change["message"] for change in ours["changes"])
+
+
+def test_a_full_fleet_holds_less(files):
+    ours = json.loads(run(files, "-o", "json", "--gpus", "1").stdout)["argosy"]["embed"]
+    assert max(ours["timeline"]["readyReplicas"]) == 1
+    assert ours["gpuHours"] == pytest.approx(300 / 3600, rel=0.02)
+
+
+@pytest.mark.parametrize(("name", "begins"), [("out.svg", b"<?xml"), ("out.png", b"\x89PNG")])
+def test_it_is_drawn(files, name, begins):
+    pytest.importorskip("matplotlib", reason="matplotlib draws it: pip install 'argosy[pictures]'")
+    assert run(files, "--plot", files / name, "-b", "hpa").exit_code == 0
+    assert (files / name).read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("broken", "text", "says"),
+    [
+        (
+            "t",
+            "time,model\n1,other\n",
+            "the trace has requests for other, which is no InferenceModel here; there are embed",
+        ),
+        ("t", "when\n1\n", "line 1: the columns need a time"),
+        ("s", "other: {seconds: {1: 1}}\n", "--service: says nothing of embed"),
+        ("s", "embed: {seconds: {1: -1}}\n", "embed: seconds must be one positive number"),
+        ("s", "embed: {seconds: {1: slow}}\n", "embed: could not convert string to float: 'slow'"),
+        ("s", "embed: {second: {1: 1}}\n", "embed: write seconds:"),
+        ("s", "embed: {seconds: {1: 1}, speed: 2}\n", "embed: speed is not known"),
+        ("s", "[]\n", "must be one mapping of models"),
+        ("s", "embed: {stepSeconds: {1: 1}}\n", "spec.slo.timeToFirstToken is not set"),
+        ("f", MANIFEST.replace("slo: {latency: {p99: 500ms}}", ""), "spec.slo.latency is not set"),
+        ("f", MANIFEST.replace("minReplicas: 1", "minReplicas: 9"), "spec.maxReplicas: is 6, less than minReplicas 9"),
+    ],
+)
+def test_bad_input_is_refused_in_words(files, broken, text, says):
+    file = files / ("broken.csv" if broken == "t" else "curves/broken.yaml")
+    file.write_text(text)
+    result = run(files, **{broken: file})
+    assert result.exit_code == 1
+    assert says in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--beside", "vpa", "--beside vpa: is none of hpa, keda, kpa"),
+        ("--beside", "hpa=soon", "the target must be a number above 0"),
+        ("--startup", "soon", "--startup: 'soon' is no duration"),
+        ("--plot", "out.gif", "must end with .png or .svg"),
+        ("--plot", "nowhere/out.svg", "there is no folder nowhere"),
+    ],
+)
+def test_bad_options_are_refused_in_words(files, option, value, says):
+    result = run(files, option, value)
+    assert result.exit_code == 1
+    assert says in result.stderr
