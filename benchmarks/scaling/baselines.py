@@ -11,15 +11,15 @@ from argosy.simulation.autoscalers.keda import Keda, KedaSettings
 from argosy.simulation.autoscalers.kpa import Kpa, KpaSettings
 
 NAMES = ("hpa", "keda", "kpa")
-_BUSY = (0.4, 0.5, 0.6, 0.7, 0.8)
-_CONCURRENCY = (1.0, 2.0, 3.0, 5.0, 8.0)
-_RATES = (0.5, 0.65, 0.8, 0.9)
-_INSTANCES = (1, 2)
+_BUSY = (0.5, 0.65, 0.8)
+_CONCURRENCY = (1.0, 2.0, 4.0, 8.0)
+_RATES = (0.6, 0.75, 0.9)
+_DOWN_S = (60.0, 300.0)
 
 
 @dataclass(frozen=True)
 class Baseline:
-    """An autoscaler with its settings in words; the model's own instances are among them."""
+    """An autoscaler with its settings in words."""
 
     name: str
     settings: str
@@ -43,8 +43,8 @@ def defaults(name: str, most: int, start: int) -> Baseline:
 def grid(name: str, most: int, start: int, throughput: float) -> Iterator[Baseline]:
     """All settings that it is tuned over; `throughput` is the most requests a second of one replica."""
     found = {"hpa": _hpas, "keda": _kedas, "kpa": _kpas}[name](most, throughput)
-    for (words, made), instances in product(list(found), _INSTANCES):
-        yield Baseline(name, f"{words}, {instances} instances", made, Allocation(start, instances))
+    for words, made in found:
+        yield Baseline(name, words, made, Allocation(start))
 
 
 def _targets(throughput: float) -> Iterator[tuple[HpaMetric, float]]:
@@ -54,13 +54,13 @@ def _targets(throughput: float) -> Iterator[tuple[HpaMetric, float]]:
 
 def _hpas(most: int, throughput: float) -> Iterator[tuple[str, Autoscaling]]:
     targets = [*((HpaMetric.BUSY, target) for target in _BUSY), *_targets(throughput)]
-    for (metric, target), down in product(targets, (60.0, 300.0)):
+    for (metric, target), down in product(targets, _DOWN_S):
         settings = HpaSettings(metric, target, max_replicas=most, window_s=30.0, down_stabilization_s=down)
         yield f"{metric} {target:g}, down after {down:g} s", _hpa(settings)
 
 
 def _kedas(most: int, throughput: float) -> Iterator[tuple[str, Autoscaling]]:
-    for (metric, target), down in product(_targets(throughput), (60.0, 300.0)):
+    for (metric, target), down in product(_targets(throughput), _DOWN_S):
         hpa = HpaSettings(metric, target, external=True, max_replicas=most, window_s=30.0, down_stabilization_s=down)
         settings = KedaSettings(hpa, polling_s=10.0, cooldown_s=down)
         yield f"{metric} {target:g}, down and to zero after {down:g} s", _keda(settings)

@@ -20,14 +20,14 @@ from argosy.simulation.traces import Trace
 CURVES = Path(__file__).parent / "curves.json"
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 """Real traces: Azure Functions 2019 and Azure LLM inference 2023 (CC-BY 4.0), where they are there."""
-RATE = 25.0
+RATE = 10.0
 """Requests a second that one replica takes at most: curves keep their shape, and time is stretched to this."""
 PEAK = 8
 MOST = 24
 STARTUP_S = 30.0
 _BUDGET = 3.0
 """How often the largest batch fits into the latency budget, alone on its device."""
-_TIMES = 8
+_TIMES = 4
 _RUNNING = 16
 
 
@@ -66,14 +66,14 @@ def constant() -> Case:
 
 def _seeded() -> Iterator[Case]:
     peak = PEAK * RATE * 0.8
-    yield _batched(traces.diurnal(peak, seconds=10800), "embed")
+    yield _batched(traces.diurnal(peak, seconds=5400), "embed")
     yield _batched(traces.flash_crowd(peak / 10, seconds=5400), "safety")
     yield _batched(traces.bursts(peak / 2, seconds=5400), "embed", to_zero=True)
     yield _batched(traces.ramp(peak, seconds=5400), "safety")
 
 
 def _functions() -> Iterator[Case]:
-    """Of Azure's Functions all that HTTP triggers, and one that is idle for most of the time; eight times as many."""
+    """Of Azure's Functions all that HTTP triggers, and one that is idle for most of the time; four times as many."""
     file = DATA / "azure_functions2019" / "500_480min_inv.csv.gz"
     if file.exists():
         text = gzip.decompress(file.read_bytes()).decode()

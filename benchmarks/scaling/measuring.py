@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import tritonclient.grpc as triton
 from tests.peers.argosy import ROOT, argosy
 from tests.peers.server import Server
@@ -32,6 +33,7 @@ _PROMPT, _TOKENS = 128, 48
 _SEQUENCES = (1, 2, 4, 8)
 _ROUNDS, _REPEATS = 7, 6
 _OF_A_PROCESS = 2
+_ONE_THREAD = 'parameters { key: "intra_op_thread_count" value { string_value: "1" } }'
 
 _CORE = max(os.sched_getaffinity(0))
 """The device: a server has one core to itself, which its instances share."""
@@ -40,15 +42,19 @@ Inputs = Callable[[int], list[triton.InferInput]]
 
 
 def main() -> None:
-    """Measure all, and write."""
+    """Measure the models that are named, or all, and write."""
     os.environ["OMP_NUM_THREADS"] = "1"
-    found: dict[str, Any] = {"machine": f"one core of {_cpu()}", "models": {}}
-    for name, inputs in (("embed", _embed), ("safety", _safety)):
-        found["models"][name] = batching(name, inputs)
+    measured: dict[str, Callable[[], dict[str, Any]]] = {
+        "embed": lambda: batching("embed", _embed),
+        "safety": lambda: batching("safety", _safety),
+        "llm": generating,
+    }
+    found = json.loads(KEPT.read_text()) if KEPT.exists() else {"models": {}}
+    found["machine"] = f"one core of {_cpu()}"
+    for name in sys.argv[1:] or measured:
+        found["models"][name] = measured[name]()
         print(name, found["models"][name])
-    found["models"]["llm"] = generating()
-    print("llm", found["models"]["llm"])
-    KEPT.write_text(json.dumps(found, indent=1) + "\n")
+        KEPT.write_text(json.dumps(found, indent=1) + "\n")
 
 
 def batching(name: str, inputs: Inputs) -> dict[str, Any]:
@@ -85,7 +91,8 @@ def _executed(server: Server, name: str, inputs: list[triton.InferInput], client
 
 def _cpu_time(server: Server) -> float:
     """Seconds that all its threads have run: the clock that Linux has of every process."""
-    return time.clock_gettime((~server.process.pid << 3) | _OF_A_PROCESS)
+    every = [server.process.pid, *(each.pid for each in psutil.Process(server.process.pid).children(recursive=True))]
+    return sum(time.clock_gettime((~pid << 3) | _OF_A_PROCESS) for pid in every)
 
 
 def _together(work: Callable[[], None], count: int) -> None:
@@ -142,6 +149,7 @@ def serving(name: str, instances: int) -> Iterator[Server]:
         subprocess.run(command, check=True, capture_output=True)
         (config,) = rendered.rglob(f"{name}/config.pbtxt")
         text = config.read_text()
+        text = text.replace('backend: "onnxruntime"', f'backend: "onnxruntime"\n{_ONE_THREAD}')
         text = re.sub(r"instance_group\s*[\[{].*?\n[\]}]\n?", "", text, flags=re.DOTALL)
         config.write_text(f"{text}\ninstance_group {{ kind: KIND_CPU count: {instances} }}\n")
         flags = ("--model-control-mode=explicit", f"--load-model={name}", "--exit-on-error=false")
@@ -166,7 +174,7 @@ def _load(server: Server, name: str, tries: int = 3) -> None:
 
 def _prefer(server: Server) -> None:
     """Above what else runs on this machine, where that is allowed: a curve is of a device that nobody shares."""
-    for thread in Path(f"/proc/{server.process.pid}/task").iterdir():
+    for thread in Path("/proc").glob(f"{server.process.pid}/task/*"):
         with suppress(PermissionError, ProcessLookupError):
             os.sched_setaffinity(int(thread.name), {_CORE})
             os.setpriority(os.PRIO_PROCESS, int(thread.name), -15)
