@@ -70,8 +70,9 @@ def scaled_forms(
 
 
 def scaled_form(member: Member, allocation: Allocation | None, fewest: int) -> Member:
-    """The member with the replicas, the instances and the batching window of the allocation where its spec leaves them
-    free, and with `fewest` replicas that it has to have. Without an allocation it has to have all that it asks for.
+    """The member with the replicas, the instances, the window and the batch size of the allocation where its spec
+    leaves them free, and with `fewest` replicas that it has to have. Without an allocation it has to have all that it
+    asks for.
     """
     spec = member.spec
     if spec.replicas is not None or allocation is None:
@@ -89,10 +90,17 @@ def _model_changes(model: InferenceModel, allocation: Allocation) -> dict[str, o
     changes: dict[str, object] = {}
     if spec.instances is None and not spec.instance_groups and allocation.instances > 1:
         changes["instances"] = allocation.instances
-    if spec.batching is not None and allocation.window_s is not None:
-        changes["batching"] = _with_window(spec.batching, allocation.window_s)
+    if spec.batching is not None:
+        changes["batching"] = _batching(spec.batching, allocation)
     return changes
 
 
-def _with_window(batching: Batching, window_s: float) -> Batching:
-    return batching.model_copy(update={"max_queue_delay_microseconds": round(window_s * _US)})
+def _batching(batching: Batching, allocation: Allocation) -> Batching:
+    """With the window, and with no larger batches than decided: clients may still send as large requests as ever."""
+    changes: dict[str, object] = {}
+    if allocation.window_s is not None:
+        changes["max_queue_delay_microseconds"] = round(allocation.window_s * _US)
+    if (most := allocation.max_batch) is not None:
+        kept = [size for size in batching.preferred_batch_sizes if size < most]
+        changes["preferred_batch_sizes"] = type(batching.preferred_batch_sizes)((*kept, most))
+    return batching.model_copy(update=changes) if changes else batching

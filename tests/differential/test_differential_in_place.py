@@ -1,0 +1,143 @@
+"""What changes under a model that serves, on both servers: instances come and go; what else only Argosy changes so."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.differential.conftest import PEERS
+from tests.differential.exchange import get, infer, post, send, tensor
+from tests.peers.fixtures import StartServer
+from tests.peers.server import Server
+
+CONFIG = """
+name: "m"
+backend: "python"
+max_batch_size: 8
+input [ { name: "X" data_type: TYPE_FP32 dims: [ 1 ] } ]
+output [ { name: "Y" data_type: TYPE_FP32 dims: [ 1 ] } ]
+instance_group [ { count: %d kind: KIND_CPU } ]
+"""
+MODEL = """
+import os, time
+import triton_python_backend_utils as pb_utils
+
+class TritonPythonModel:
+    def initialize(self, args):
+        with open(FOLDER + "/loads", "a") as file:
+            file.write(args["model_instance_name"] + "\\n")
+        if os.path.exists(FOLDER + "/full"):
+            raise RuntimeError("no memory left")
+
+    def execute(self, requests):
+        time.sleep(0.005)
+        inputs = [pb_utils.get_input_tensor_by_name(each, "X").as_numpy() for each in requests]
+        return [pb_utils.InferenceResponse([pb_utils.Tensor("Y", x)]) for x in inputs]
+"""
+
+
+class Changing:
+    """A server with one model, whose configuration changes."""
+
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.server, self._folder = server, folder
+
+    def change(self, config: str) -> tuple[int, str]:
+        """Have the server serve by it; the status that it answers, and its words."""
+        (self._folder / "models/m/config.pbtxt").write_text(config)
+        answer = send(self.server.http, post("/v2/repository/models/m/load", {}))
+        return answer["status"], str(answer["body"])
+
+    def ask(self) -> int:
+        """One request; the status."""
+        return int(send(self.server.http, infer("m", tensor("X", [1, 1], "FP32", [1.0])))["status"])
+
+    @property
+    def loads(self) -> int:
+        """How many instances have been loaded."""
+        return len((self._folder / "loads").read_text().splitlines())
+
+    @property
+    def counted(self) -> int:
+        """The requests that the model's statistics know of."""
+        (found,) = send(self.server.http, get("/v2/models/m/stats"))["body"]["model_stats"]
+        return int(found["inference_stats"]["success"]["count"])
+
+    @property
+    def served(self) -> int:
+        """How many instances the configuration that serves has."""
+        config = send(self.server.http, get("/v2/models/m/config"))["body"]
+        return int(config["instance_group"][0]["count"])
+
+    @property
+    def full(self) -> Path:
+        """While this file is there, nothing more can be loaded."""
+        return self._folder / "full"
+
+
+@pytest.fixture(params=PEERS)
+def changing(
+    request: pytest.FixtureRequest, triton_server: StartServer, argosy_server: StartServer, tmp_path: Path
+) -> Iterator[Changing]:
+    """Each side in turn, with one instance of the model."""
+    model = tmp_path / "models/m/1/model.py"
+    model.parent.mkdir(parents=True)
+    model.write_text(f"FOLDER = {str(tmp_path)!r}\n{MODEL}")
+    (tmp_path / "models/m/config.pbtxt").write_text(CONFIG % 1)
+    start = {"triton": triton_server, "argosy": argosy_server}[request.param]
+    server = start(tmp_path / "models", "--model-control-mode=explicit", "--load-model=m")
+    yield Changing(server, tmp_path)
+    server.stop()
+
+
+def test_instances_come_and_go_while_requests_are_answered(changing: Changing) -> None:
+    # Triton 2.51 loads the model anew at the first change after its start, and no more from then on.
+    changing.change(CONFIG % 2)
+    loads, counted, stop, statuses = changing.loads, changing.counted, threading.Event(), list[int]()
+
+    def client() -> None:
+        while not stop.is_set():
+            statuses.append(changing.ask())
+
+    clients = [threading.Thread(target=client) for _ in range(4)]
+    for each in clients:
+        each.start()
+    try:
+        for count in (3, 1, 2):
+            status, said = changing.change(CONFIG % count)
+            assert (status, changing.served) == (200, count), said
+    finally:
+        stop.set()
+        for each in clients:
+            each.join()
+    assert set(statuses) == {200}
+    assert changing.loads == loads + 1 + 1
+    assert changing.counted == counted + len(statuses), "it is the same model, and its statistics go on"
+
+
+def test_batching_is_loaded_anew_by_triton_alone(changing: Changing) -> None:
+    changing.ask()
+    status, said = changing.change(CONFIG % 1 + "dynamic_batching { max_queue_delay_microseconds: 100 }")
+    assert status == 200, said
+    assert changing.ask() == 200
+    found = (changing.loads, changing.counted)
+    assert found == ((1, 2) if changing.server.name == "argosy" else (2, 1))
+
+
+def test_a_lower_batch_limit_is_loaded_anew_by_triton_alone(changing: Changing) -> None:
+    assert changing.change((CONFIG % 1).replace("size: 8", "size: 2"))[0] == 200
+    three = send(changing.server.http, infer("m", tensor("X", [3, 1], "FP32", [1.0, 2.0, 3.0])))
+    assert three["status"] == 400
+    assert "batch-size must be <= 2" in three["body"]["error"]
+    assert changing.loads == (1 if changing.server.name == "argosy" else 2)
+
+
+def test_an_instance_that_cannot_load_leaves_those_that_serve(changing: Changing) -> None:
+    changing.full.touch()
+    status, said = changing.change(CONFIG % 3)
+    assert status == 400
+    assert "no memory left" in said
+    assert changing.ask() == 200
+    changing.full.unlink()
+    assert changing.change(CONFIG % 3)[0] == 200
+    assert changing.served == 3

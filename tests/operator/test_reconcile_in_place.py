@@ -1,0 +1,84 @@
+"""Instances and batching change where a model serves: it stays where it sits, and waits for the room that it takes."""
+
+from datetime import timedelta
+from typing import Any
+
+from tests.operator.fleet.declared import gpu_node, model, resource
+from tests.operator.fleet.simulated_cluster import Cluster
+
+from argosy.api import Resource
+from argosy_agent.contract import RenderedModel
+
+
+def pool(**spec: Any) -> Resource:
+    """The pool of the declared models."""
+    return resource("ServingPool", "p", memoryHeadroom="0%", **spec)
+
+
+def loaded(cluster: Cluster, name: str) -> tuple[str, RenderedModel]:
+    """The server that has a model, and what it has of it."""
+    ((server, found),) = [(s, each.loaded[name]) for s, each in cluster.servers.items() if name in each.loaded]
+    return server, found
+
+
+def test_one_that_grows_stays_on_its_gpu_where_it_fits_there() -> None:
+    cluster = Cluster((gpu_node("a", 2), gpu_node("b", 2)))
+    cluster.settle([pool(), model("m", memory=20), model("n", memory=30)])
+    before = loaded(cluster, "m")
+    cluster.settle([pool(), model("m", memory=20, instances=2), model("n", memory=30)])
+    server, after = loaded(cluster, "m")
+    assert (server, after.gpus) == (before[0], before[1].gpus)
+    assert (before[1].instances, after.instances) == (1, 2)
+    assert before[1].reload_key == after.reload_key
+    assert "count: 2" in after.config_text
+
+
+def test_while_it_grows_requests_reach_it() -> None:
+    cluster = Cluster((gpu_node("a", 1),), slow=timedelta(seconds=5))
+    cluster.settle([pool(), model("m", memory=20)])
+    for _ in range(12):
+        cluster.tick([pool(), model("m", memory=20, instances=3)])
+        assert cluster.routed()["m"]
+        assert cluster.serving()["m"]
+    assert loaded(cluster, "m")[1].instances == 3
+
+
+def test_what_fills_a_gpu_grows_there_without_room_for_a_second_copy() -> None:
+    """A reload would need as much again beside it; two instances more need 40 GiB, and there are 40."""
+    cluster = Cluster((gpu_node("a", 1),))
+    cluster.settle([pool(), model("m", memory=20, instances=2)])
+    outcome = cluster.settle([pool(), model("m", memory=20, instances=4)])
+    assert loaded(cluster, "m")[1].instances == 4
+    assert all(status.ready for status in outcome.statuses.values())
+
+
+def test_it_waits_for_the_instances_of_another_that_gives_room() -> None:
+    cluster = Cluster((gpu_node("a", 1),), slow=timedelta(seconds=5))
+    cluster.settle([pool(), model("m", memory=20, instances=3), model("n", memory=20)])
+    wanted = [pool(), model("m", memory=20), model("n", memory=20, instances=3)]
+    seen = []
+    for _ in range(40):
+        cluster.tick(wanted)
+        seen.append((loaded(cluster, "m")[1].instances, loaded(cluster, "n")[1].instances))
+    assert seen[-1] == (1, 3)
+    assert all(m + n <= 4 for m, n in seen), "80 GiB have room for four of 20"
+
+
+def test_another_window_needs_no_room_and_no_second_copy() -> None:
+    cluster = Cluster((gpu_node("a", 1),))
+    cluster.settle([pool(), model("m", memory=70, batching={})])
+    outcome = cluster.settle([pool(), model("m", memory=70, batching={"maxQueueDelayMicroseconds": 500})])
+    assert "max_queue_delay_microseconds: 500" in loaded(cluster, "m")[1].config_text
+    assert all(status.ready for status in outcome.statuses.values())
+
+
+def test_on_nvidia_s_server_batching_is_a_reload_that_has_no_room() -> None:
+    cluster = Cluster((gpu_node("a", 1),))
+    triton = pool(runtime={"name": "triton"})
+    cluster.settle([triton, model("m", memory=70, batching={})])
+    cluster.settle([triton, model("m", memory=70, batching={"maxQueueDelayMicroseconds": 500})])
+    assert "500" not in loaded(cluster, "m")[1].config_text
+    fits = Cluster((gpu_node("a", 1),))
+    fits.settle([triton, model("m", memory=20)])
+    fits.settle([triton, model("m", memory=20, instances=4)])
+    assert loaded(fits, "m")[1].instances == 4
