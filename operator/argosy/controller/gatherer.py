@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -80,26 +80,32 @@ class Gatherer:
                 await asyncio.sleep(self._interval_s)
 
     def _declared(self) -> set[PoolKey]:
-        return {key for key in self._store.pools if self._store.of_pool(key).pool is not None}
+        return {key for key in self._store.pools if self._store.pool(key) is not None}
 
     async def _measure(self, key: PoolKey) -> None:
         """Until the pool is declared no more."""
-        source, asked = None, None
+        current = _Current(self._open)
         try:
-            while (pool := self._store.of_pool(key).pool) is not None:
+            while (pool := self._store.pool(key)) is not None:
                 began = time.monotonic()
-                now_asked = await self._asked(pool)
-                if source is None or now_asked != asked:
-                    if source is not None:
-                        await source.close()
-                    source, asked = self._open(now_asked), now_asked
-                await self._read(key, source)
+                signals = await self._read(pool, current)
                 took = time.monotonic() - began
+                self._meter.measured(took, bool(signals.trouble))
+                self._told(key, signals)
                 await asyncio.sleep(max(self._interval_s, min(SHARE * took, MOST_S)) - took)
         finally:
-            if source is not None:
-                await source.close()
+            await current.close()
             del self._tasks[key]
+
+    async def _read(self, pool: ServingPool, current: "_Current") -> PoolSignals:
+        """A fault of ours ends no pool's measuring, and is told as what it is."""
+        try:
+            source = await current.of(await self._asked(pool))
+            targets = pool_targets(pool.key, self._store.members_of(pool.key), self._cache.pool(pool.key).pods)
+            return await source.read(targets, datetime.now(UTC))
+        except Exception as error:
+            log.exception("pool %s cannot be measured", pool.key)
+            return PoolSignals(trouble=f"a fault of Argosy's own, please report it: {type(error).__name__}: {error}")
 
     async def _asked(self, pool: ServingPool) -> Asked:
         prometheus = pool.spec.monitoring.prometheus
@@ -107,14 +113,22 @@ class Gatherer:
             return Asked()
         return Asked(prometheus.url, await self._logins.of(pool.namespace, prometheus.secret_name))
 
-    async def _read(self, key: PoolKey, source: SignalSource) -> None:
-        began = time.monotonic()
-        view = self._cache.pool(key)
-        targets = pool_targets(key, self._store.of_pool(key).members, view.pods)
-        try:
-            signals = replace(await source.read(targets, datetime.now(UTC)), held=view.held)
-        except Exception as error:  # a fault of ours ends no pool's measuring, and is told as what it is
-            log.exception("pool %s cannot be measured", key)
-            signals = PoolSignals(trouble=f"a fault of Argosy's own, please report it: {type(error).__name__}: {error}")
-        self._meter.measured(time.monotonic() - began, bool(signals.trouble))
-        self._told(key, signals)
+
+class _Current:
+    """The source that a pool has now; another one where somebody else is to be asked."""
+
+    def __init__(self, open_: Callable[[Asked], SignalSource]) -> None:
+        self._open = open_
+        self._asked: Asked | None = None
+        self._source: SignalSource | None = None
+
+    async def of(self, asked: Asked) -> SignalSource:
+        if self._source is None or asked != self._asked:
+            await self.close()
+            self._source, self._asked = self._open(asked), asked
+        return self._source
+
+    async def close(self) -> None:
+        if self._source is not None:
+            await self._source.close()
+            self._source = None

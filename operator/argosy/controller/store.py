@@ -139,6 +139,16 @@ class Store:
             tuple(self._elsewhere(key)),
         )
 
+    def pool(self, key: PoolKey) -> ServingPool | None:
+        """The pool itself, if it exists and ever was valid."""
+        entry = self._entries.get(Identity.of("ServingPool", key.namespace, key.name))
+        return entry.form if entry is not None and isinstance(entry.form, ServingPool) else None
+
+    def members_of(self, key: PoolKey) -> list[InferenceModel | Ensemble]:
+        """A pool's models and ensembles that ever were valid."""
+        forms = (self._entries[identity].form for identity in self._of_pool.get(key, ()))
+        return [form for form in forms if form is not None and not isinstance(form, ServingPool)]
+
     def _elsewhere(self, key: PoolKey) -> Iterator[InferenceModel | Ensemble]:
         others = (entry.newest for entry in self._entries.values() if key != entry.pool)
         for each in others:

@@ -39,15 +39,14 @@ class PrometheusConnection:
     """Keeps its connections open between questions."""
 
     def __init__(self, url: str, login: Login, timeout_s: int) -> None:
-        self._url, self._timeout_s = url.rstrip("/"), timeout_s
-        # It is asked again soon by itself: to repeat a question at once would only make a burdened one slower.
-        self._connect = PrometheusConnect(
-            self._url, auth=_auth(login), retry=Retry(total=0, redirect=3), timeout=timeout_s, method="POST"
-        )
+        self._url, self._login, self._timeout_s = url.rstrip("/"), login, timeout_s
+        self._connect: PrometheusConnect | None = None
 
     def ask(self, query: str) -> Any:
         """The answer's `result`, now. Raises PrometheusError."""
         try:
+            if self._connect is None:
+                self._connect = self._opened()
             return self._connect.custom_query(query)
         except PrometheusApiClientException as error:
             raise self._refused(str(error)) from error
@@ -57,12 +56,22 @@ class PrometheusConnection:
             raise PrometheusError(f"{self._url} answers no JSON, as a Prometheus does; is the URL right?") from error
         except requests.RequestException as error:
             raise PrometheusError(f"{self._url} cannot be reached: {_shortened(str(error))}") from error
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise PrometheusError(f"{self._url} answers JSON that no Prometheus does; is the URL right?") from error
+        except ValueError as error:
+            raise PrometheusError(f"{self._url} is no URL that could be asked: {_shortened(str(error))}") from error
 
     def close(self) -> None:
         """Let its connections go."""
-        self._connect.close()
+        if self._connect is not None:
+            self._connect.close()
+
+    def _opened(self) -> PrometheusConnect:
+        # It is asked again soon by itself: to repeat a question at once would only make a burdened one slower.
+        retry = Retry(total=0, redirect=3)
+        return PrometheusConnect(
+            self._url, auth=_auth(self._login), retry=retry, timeout=self._timeout_s, method="POST"
+        )
 
     def _refused(self, text: str) -> PrometheusError:
         match = _STATUS.match(text)
@@ -82,11 +91,11 @@ def _auth(login: Login) -> Any:
 
 
 def _reason(body: str) -> str:
-    """What Prometheus says is wrong, out of a body as `repr` shows it."""
+    """What Prometheus says, out of a body as `repr` shows it. Of what is no Prometheus nothing is passed on."""
     try:
-        return str(json.loads(ast.literal_eval(body))["error"])
+        return _shortened(str(json.loads(ast.literal_eval(body))["error"]))
     except (ValueError, SyntaxError, KeyError, TypeError):
-        return _shortened(body)
+        return "it does not say why"
 
 
 def _shortened(text: str) -> str:

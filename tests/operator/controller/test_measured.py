@@ -164,7 +164,7 @@ class Readings:
     def __init__(self, store: Store, *secrets: dict[str, Any]) -> None:
         self.sources: list[FakeSource] = []
         self.told: list[PoolSignals] = []
-        cache = FakeCache(views={KEY: PoolView(pods=(pod(),), held={"m": 3})})
+        cache = FakeCache(views={KEY: PoolView(pods=(pod(),))})
         self.metrics = Metrics()
         logins = Logins(Secrets(*secrets))
         self.gatherer = Gatherer(store, cache, logins, self._told, self.metrics, 0.01, self._open)
@@ -191,10 +191,10 @@ class Readings:
             await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_a_pool_is_measured_again_and_again_with_what_is_held() -> None:
+async def test_a_pool_is_measured_again_and_again() -> None:
     readings = Readings(declared())
     await readings.until(lambda: len(readings.told) >= 3)
-    assert readings.told[0] == PoolSignals(source="  ['p-0']", held={"m": 3})
+    assert readings.told[0] == PoolSignals(source="  ['p-0']")
     assert len(readings.sources) == 1
     assert readings.sources[0].closed
     assert b'argosy_signal_readings_total{result="done"}' in readings.metrics.text()
@@ -249,3 +249,12 @@ async def test_without_a_prometheus_servers_are_scraped() -> None:
     source = open_source(Asked())
     assert isinstance(source, Scraper)
     await source.close()
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://:x", "http://\u00e9..\u00e9", "https://a:99999999"])
+async def test_a_url_that_leads_nowhere_is_a_trouble(url: str) -> None:
+    source = open_source(Asked(url))
+    targets = PoolTargets(KEY, (Target("p-0", pod="p-0-00"),))
+    found = await source.read(targets, NOW)
+    await source.close()
+    assert found.trouble.startswith(f"{url} ")
