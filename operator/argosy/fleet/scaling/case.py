@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
+from typing import Any
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Decision, Room, Scaled
@@ -17,6 +19,24 @@ STALE_S = 60.0
 """What was measured longer ago, or so far in the future, is not what is so; where it is measured more seldom, what is
 older than three of those times.
 """
+
+_NUMBERS = (
+    "arrivals",
+    "recent",
+    "completions",
+    "rejections",
+    "timeouts",
+    "out_of_memory",
+    "pending",
+    "running",
+    "execution",
+    "batch",
+    "instances",
+    "busy",
+    "tokens",
+    "engine_waiting",
+    "kv_cache",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +95,16 @@ def bounded(policy: Policy, allocation: Allocation) -> Allocation:
     window_s, longest = allocation.window_s, bounds.max_window_s
     window_s = None if longest is None else min(window_s or 0.0, longest)
     return replace(allocation, replicas=replicas, instances=instances, window_s=window_s)
+
+
+def sensible(signals: Signals) -> Signals:
+    """Without what cannot be: what is not finite, or negative, is not known."""
+    absurd: dict[str, Any] = {}
+    for name in _NUMBERS:
+        value = getattr(signals, name)
+        if value is not None and not 0 <= value < inf:
+            absurd[name] = None
+    return replace(signals, **absurd) if absurd else signals
 
 
 def unusable(signals: Signals | None, now: datetime) -> str:

@@ -6,11 +6,12 @@ from datetime import datetime
 from types import MappingProxyType
 
 from argosy.api.conditions import Reason
-from argosy.fleet.scaling.case import Case, bounded, decided, unusable
+from argosy.fleet.scaling.case import Case, bounded, decided, sensible, unusable
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.learning import learn, missed
 from argosy.fleet.scaling.memory import Memory
 from argosy.fleet.scaling.outofmemory import lowered
+from argosy.fleet.scaling.overdriven import reconsidered
 from argosy.fleet.scaling.pace import Paced, paced, remembered, seen_whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.setting import in_place
@@ -41,7 +42,7 @@ def decide(
     case = Case(policy, allocation, room, now, queries, held)
     why_not = unusable(signals, now)
     memory = memory.since(now)
-    usable = None if why_not else signals
+    usable = None if why_not or signals is None else sensible(signals)
     memory = missed(memory, now) if usable is None else learn(policy, allocation, usable, memory, now)
     zero = to_or_from_zero(policy, allocation.replicas, memory, held, now)
     present = bounded(policy, allocation)
@@ -63,6 +64,9 @@ def _by_load(case: Case, present: Allocation, signals: Signals, memory: Memory) 
         why = less.why or _NOTHING
         pace = Paced(present.replicas, present.replicas, Reason.STEADY if less.why else Reason.NO_SIGNALS)
         return decided(case, present, pace, why, None, memory)
+    if found.load.waiting == 0:
+        expected = found.load.expected
+        memory = reconsidered(policy, present, expected, found.up, signals.window_s, memory, now)
     memory = remembered(policy, memory, found, now)
     pace = paced(policy, present, case.room, memory, found, now)
     serving = min(signals.servers or present.replicas, present.replicas)

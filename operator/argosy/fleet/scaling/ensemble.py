@@ -10,7 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from argosy.api.conditions import Reason
-from argosy.fleet.scaling.case import Case, bounded, decided, unusable
+from argosy.fleet.scaling.case import Case, bounded, decided, sensible, unusable
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.learning import learn, missed
 from argosy.fleet.scaling.memory import Memory
@@ -127,6 +127,7 @@ def _learnt(
 ) -> tuple[Memory, Signals | None]:
     if signals is None or unusable(signals, now):
         return missed(memory, now), None
+    signals = sensible(signals)
     return learn(policy, allocation, signals, memory, now), signals
 
 

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
-from math import inf
 
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.demand import Demand
-from argosy.fleet.scaling.memory import Memory, Overdriven
+from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.overdriven import overdriven, waiting_too_long
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.service import Batches, Service
 from argosy.fleet.scaling.variation import felt
@@ -17,12 +17,6 @@ GAP_S = 60.0
 _SAME = 0.05
 """Service times that differ by less are the same: what follows from them stays, too."""
 _ROWS_FOLLOW = 0.2
-_WAITS = 0.1
-_QUEUE_S = 10.0
-_FORGET_S = 1800.0
-"""A rate that was too fast is tried again after so long, and after twice as long each time it was so again."""
-_OVER_S = 120.0
-"""A latency over its target for shorter may be chance, or the end of a queue that one server alone had."""
 
 
 def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
@@ -44,7 +38,7 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
     memory = _served(policy, signals, memory, signals.window_s if gap else elapsed, now)
     if settled(policy, memory, signals.window_s, now):
         memory = felt(policy, allocation, signals, memory)
-    return _overdriven(policy, allocation, signals, memory, now)
+    return overdriven(policy, allocation, signals, memory, now)
 
 
 def missed(memory: Memory, now: datetime) -> Memory:
@@ -123,58 +117,3 @@ def _in_use(policy: Policy, used: Service | None, learnt: Service | None) -> Ser
     bounds = policy.bounds
     full = max(1, bounds.max_batch)
     return used if learnt.near(used, full, bounds.max_instances, _SAME) else learnt
-
-
-def _overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
-    """At which rate a target is missed though the model of the queue says that it is held."""
-    demand, known = memory.demand, memory.overdriven
-    if demand is None:
-        return memory
-    if known is not None and (now - known.at).total_seconds() > _FORGET_S * 2**known.times:
-        memory = replace(memory, overdriven=replace(known, rate=inf))
-    queue = memory.queued_at == now
-    if not queue and not over(policy, signals):
-        return replace(memory, over_since=None)
-    memory = replace(memory, over_since=memory.over_since or now)
-    if not _unexpected(policy, signals, memory, queue=queue, now=now):
-        return memory
-    rate = demand.level / max(1, allocation.replicas * allocation.instances)
-    times = 0 if known is None else known.times + (known.rate == inf)
-    return replace(memory, overdriven=Overdriven(now, min(rate, known.rate if known else rate), times))
-
-
-def _unexpected(policy: Policy, signals: Signals, memory: Memory, *, queue: bool, now: datetime) -> bool:
-    """It lasts, the present allocation is not new, and it was made for as many requests as come now."""
-    since, demand, last = memory.over_since, memory.demand, memory.scaled
-    if since is None or demand is None:
-        return False
-    calm_from = since if queue or memory.queued_at is None else max(since, memory.queued_at)
-    if (now - calm_from).total_seconds() < (_QUEUE_S if queue else _OVER_S):
-        return False
-    if last is not None and (now - last.at).total_seconds() < policy.startup_s + signals.window_s:
-        return False
-    foreseen = max((each.rate for each in memory.asked if each.at < since), default=0.0)
-    if queue:
-        grows = (signals.completions or 0.0) < (signals.arrivals or 0.0)
-        return grows and foreseen >= demand.level * memory.rows > 0
-    return True
-
-
-def waiting_too_long(policy: Policy, signals: Signals, rate: float) -> float:
-    """Requests in queues beyond those that may be there with every target held."""
-    longest = min((*policy.targets.latency.values(), *policy.targets.queue_delay.values()), default=1.0)
-    return max(0.0, (signals.pending or 0.0) - rate * longest)
-
-
-def over(policy: Policy, signals: Signals) -> str:
-    """The latency percentile that is over its target; none if all are held, or more replicas would not help: requests
-    hardly wait.
-    """
-    alone, queue, latency = signals.execution or 0.0, signals.queue.mean, signals.latency.mean
-    if queue is not None and latency is not None and queue < _WAITS * latency:
-        return ""
-    for name, target in policy.targets.latency.items():
-        observed = signals.latency.percentile(name)
-        if observed is not None and observed > target > alone:
-            return name
-    return ""

@@ -7,9 +7,10 @@ from math import ceil
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity import Limits, Setting, settings
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.learning import counted_s, waiting_too_long
+from argosy.fleet.scaling.learning import counted_s
 from argosy.fleet.scaling.memory import Memory
 from argosy.fleet.scaling.needs import FEW, MARGIN, Need, needs, seconds
+from argosy.fleet.scaling.overdriven import ALMOST, waiting_too_long
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.variation import largest_batch
 from argosy.fleet.signals.signals import Signals
@@ -19,8 +20,6 @@ _DRAIN_S = 10.0
 _MOST_CATCHING_UP = 1.0
 """Of what is expected: more replicas than that would hardly be there before the queue is gone."""
 _CHANCE = 0.05
-_ALMOST = 0.9
-"""Of a rate that was found to be too fast: an instance is not given more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ def _within_experience(memory: Memory, setting: Setting) -> Setting:
     known = memory.overdriven
     if known is None:
         return setting
-    return replace(setting, rate=min(setting.rate, _ALMOST * known.rate * setting.instances * memory.rows))
+    return replace(setting, rate=min(setting.rate, ALMOST * known.rate * setting.instances * memory.rows))
 
 
 def most_instances(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> int:
@@ -118,7 +117,7 @@ def most_instances(policy: Policy, allocation: Allocation, room: Room, memory: M
 
 def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladder: tuple[Setting, ...]) -> Need | None:
     """The model of the queue: what comes, over what one replica holds."""
-    if not ladder or memory.demand is None:
+    if not ladder or memory.demand is None or signals.arrivals is None:
         return None
     best = ladder[-1]
     rate = load.rate

@@ -24,7 +24,7 @@ def measured(
     rows = min(8.0, max(1.0, rate * fixed / left)) if left > 0 else 8.0
     seconds = fixed + per_row * rows
     busy = min(1.0, rate * seconds / (rows * servers))
-    served = min(rate, servers * rows / seconds)
+    served = min(rate, servers * 8.0 / (fixed + per_row * 8.0))
     wait = 5.0 if served < rate else seconds / 2
     latency = Distribution(seconds + wait / 2, *[seconds + wait] * 5)
     return Signals(
