@@ -8,6 +8,7 @@ from argosy.render.monitoring.dashboards.dashboard import Dashboard, Look, Panel
 SCHEMA = 39
 """Grafana 10's; later ones read it, and bring it up to their own."""
 COLUMNS, HEIGHT, LOW = 24, 8, 4
+_ALL = {"allValue": ".*", "current": {"text": "All", "value": "$__all"}}
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -53,8 +54,8 @@ def _variable(variable: Variable) -> dict[str, Any]:
         "sort": 1,
         "multi": variable.several,
         "includeAll": variable.several,
-        "allValue": ".*" if variable.several else None,
-        "current": {"text": "All", "value": "$__all"} if variable.several else {},
+        "current": {},
+        **(_ALL if variable.several else {}),
     }
 
 
