@@ -128,6 +128,19 @@ def test_an_activator_that_is_told_to_end_keeps_those_who_wait(
         assert [each.result() for each in asked] == [[1], [1]]
 
 
+def test_it_goes_to_zero_by_itself_is_woken_by_requests_and_goes_again(
+    namespace: Namespace, client: Client, storage: str
+) -> None:
+    namespace.apply(sleeper(storage, scaling={"idleTimeout": "20s"}))
+    for _ in range(2):
+        namespace.until("no server", lambda: namespace.server_pods("sleepy") == [], 240)
+        with asking(namespace, client) as asked:
+            assert [each.result() for each in asked] == [[1], [1]]
+        namespace.until("nobody waits", lambda: held(namespace) == 0)
+    scaling = namespace.status(MODEL)["scaling"]
+    assert any(each["replicas"] == 0 for each in scaling["history"]), scaling
+
+
 def test_what_may_not_go_to_zero_any_more_needs_no_activator(
     namespace: Namespace, client: Client, storage: str
 ) -> None:

@@ -19,6 +19,8 @@ from argosy.render.workloads.services import GRPC_PORT, HTTP_PORT
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
 
 Member = InferenceModel | Ensemble
+LONGEST_REASON = 300
+"""Characters of why a model is nowhere: what the activator is told of all of them has to fit into a ConfigMap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,4 +117,5 @@ def _answers(pod: PodView) -> bool:
 
 def _reason(status: Status | None) -> str:
     ready = status.condition(ConditionType.READY) if status is not None else None
-    return ready.message if ready is not None else ""
+    words = ready.message if ready is not None else ""
+    return words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1] + "…"

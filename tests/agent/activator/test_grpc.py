@@ -15,6 +15,8 @@ from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.aio import InferenceServerClient
 from tritonclient.utils import InferenceServerException
 
+from argosy_agent.activator.grpc.channels import Channels
+from argosy_agent.activator.holding import UnreachableError
 from argosy_agent.contract.activation import Endpoint
 
 
@@ -115,6 +117,19 @@ async def test_a_server_that_does_not_listen_any_more_is_waited_for(server: Serv
         await at.told.until(**{"the-identity": 1})
         at.says(endpoint(server))
         assert np.array_equal((await call).as_numpy("OUTPUT0"), ONE)
+
+
+async def test_a_channel_that_is_given_up_fails_no_other_call_that_waits_for_it() -> None:
+    channels = Channels()
+    nowhere = Endpoint("127.0.0.1", 1, 1)
+    try:
+        waiting = asyncio.create_task(channels.open(nowhere))
+        await asyncio.sleep(0)
+        channels.keep(())
+        with pytest.raises(UnreachableError):
+            await waiting
+    finally:
+        await channels.close()
 
 
 async def test_what_is_answered_where_no_server_runs() -> None:

@@ -12,7 +12,7 @@ from argosy.api import InferenceModel
 from argosy.api.documents import parse_body
 from argosy.cluster.cache.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.controller.activation import may_be_zero
+from argosy.controller.activation import LONGEST_REASON, may_be_zero
 from argosy.controller.fake import FakeWriter
 from argosy.controller.parsed_body import parsed_body
 from argosy.controller.reconciler import HELD_AGAIN_S
@@ -72,6 +72,18 @@ async def test_what_is_at_zero_is_led_to_the_activator_which_is_told_why_nothing
         f"{kind} n/{NAME}"
         for kind in ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy", "Deployment")
     } | {f"ConfigMap n/{NAME}-state"}
+
+
+async def test_what_a_thousand_models_are_told_fits_into_a_configmap() -> None:
+    resources, writes = Store(), FakeWriter()
+    resources.put(parsed_body(pool()))
+    unfit = {"gpus": 64}
+    for number in range(1000):
+        resources.put(parsed_body(model(f"model-{number}", minReplicas=0, replicas=1, footprint=unfit)))
+    await rounds(writes, resources).reconcile(KEY)
+    assert len(told(writes).members) == 1000
+    assert all(0 < len(each.reason) <= LONGEST_REASON for each in told(writes).members)
+    assert len(writes.bodies[f"ConfigMap n/{NAME}"]["data"][MEMBERS_KEY].encode()) < 2**20 * 0.9
 
 
 async def test_how_long_requests_are_held_is_said_by_the_resource() -> None:

@@ -36,7 +36,7 @@ class Channels:
         try:
             async with asyncio.timeout(CONNECT_S):
                 await channel.channel_ready()
-        except TimeoutError as error:
+        except (TimeoutError, grpc.aio.UsageError) as error:  # or it was closed for another call that waited for it
             self._drop(endpoint, channel)
             raise UnreachableError(f"{_address(endpoint)} does not take a connection") from error
         return channel
