@@ -83,12 +83,12 @@ def addresses() -> Iterator[str]:
 
 
 class FakeKubelets:
-    """The loop behind fake nodes, in a thread: `with FakeKubelets(access, names): …`."""
+    """The loop behind fake nodes, in a thread: `with FakeKubelets(access, names): …`. Pods get these addresses."""
 
-    def __init__(self, access: Access, nodes: Iterable[str]) -> None:
+    def __init__(self, access: Access, nodes: Iterable[str], pod_addresses: Iterator[str] | None = None) -> None:
         self._api = core(access)
         self._nodes = frozenset(nodes)
-        self._addresses = addresses()
+        self._addresses = pod_addresses or addresses()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="fake-kubelets", daemon=True)
 
