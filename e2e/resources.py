@@ -18,9 +18,15 @@ def runtime(**variables: str) -> Body:
     return {"name": "argosy", "podTemplate": {"spec": {"containers": [{"name": "server", "env": env}]}}}
 
 
-def version_model(name: str, pool: str, storage: str, version: int = 1, *, load_s: float = 0.0, **spec: Any) -> Body:
-    """The model of `e2e/models/version`, which answers its version. `storage`: the storage's URL."""
-    config = {"parameters": {"LOAD_S": {"string_value": str(load_s)}}} if load_s else {}
+def version_model(
+    name: str, pool: str, storage: str, version: int = 1, *, load_s: float = 0.0, work_s: float = 0.0, **spec: Any
+) -> Body:
+    """The model of `e2e/models/version`, which answers its version. `storage`: the storage's URL. It takes `load_s` to
+    load, and `work_s` to execute.
+    """
+    given = {"LOAD_S": load_s, "WORK_S": work_s}
+    parameters = {name: {"string_value": str(seconds)} for name, seconds in given.items() if seconds}
+    config = {"parameters": parameters} if parameters else {}
     return _body(
         "InferenceModel",
         name,

@@ -4,7 +4,7 @@ It is called again whenever anything changes, with what its last answer led to, 
 new version beside the old one, then the ensembles over to it, then the old one gone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -101,7 +101,7 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
     ranked = pack_by_priority(list(facts.values()), snapshot.claimed)
     plan, granted = ranked.plan, grants(ranked, _hoped(snapshot, ranked, members), members)
     states = {
-        each.pool: _state(each, facts[each.pool], members[each.pool], snapshot.pool(each.pool), nodes)
+        each.pool: _state(each, facts[each.pool], members[each.pool], snapshot.pool(each.pool), nodes, follows)
         for each in plan.pools
     }
     migrations = {
@@ -251,12 +251,18 @@ def _keys(members: Members, facts: PoolFacts) -> RenderedKeys:
 
 
 def _state(
-    plan: PoolPlan, facts: PoolFacts, members: Members, known: PoolSnapshot, nodes: tuple[Node, ...]
+    plan: PoolPlan,
+    facts: PoolFacts,
+    members: Members,
+    known: PoolSnapshot,
+    nodes: tuple[Node, ...],
+    follows: Collection[str],
 ) -> PoolState:
     """The plan, and what stands there."""
     places, keys = Places.of(plan, members), _keys(members, facts)
     observed = Observed.of(known.reports, forms_by_server(known.repositories), forms_by_server(known.served))
-    observed = replace(observed, outdated=outdated_forms(plan.servers, members, places, observed, keys))
+    scaled = {name for name, model in members.models.items() if model.identity in follows}
+    observed = replace(observed, outdated=outdated_forms(plan.servers, members, places, observed, keys, scaled))
     return PoolState(
         plan=plan,
         members=members,

@@ -7,10 +7,11 @@ from typing import Any
 from argosy.api import ConditionType, Reason, Resource, parse_body
 from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.facts import Gpu, Node
+from argosy.fleet.facts import Gpu, Node, ServerReport
 from argosy.fleet.scaling.decision import Allocation, Decision, Scaled
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
+from argosy_agent.contract import LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GIB = 1 << 30
@@ -195,3 +196,20 @@ def test_the_minimum_gives_way_to_nobody() -> None:
 
 def test_a_pool_that_is_not_there_yet_has_no_grants() -> None:
     assert reconcile(FleetSnapshot(resources=(model("m"),), nodes=(), pools={POOL: PoolSnapshot()}), NOON).grants == {}
+
+
+def test_what_scaling_changes_in_place_is_ready_meanwhile_and_what_a_person_changes_is_not() -> None:
+    spec: dict[str, Any] = {"footprint": {"gpuMemory": "4Gi"}, "scaling": {}, "maxBatchSize": 8}
+    first = snapshot(model("m", **spec), nodes=gpus(1), m=decision(1))
+    outcome = reconcile(first, NOON)
+    (step,) = outcome.steps[POOL]
+    report = ServerReport("p-0", ready=True, models=(LoadedModel("m", 1, LoadState.READY, ""),), settled=True)
+    report = replace(report, takes_requests=True, routes=frozenset({"m"}))
+    served = PoolSnapshot(outcome.servers(POOL), (report,), (step.repository,), (step.repository,))
+    serving = replace(outcome.after(first), pools={POOL: served})
+    assert reason(reconcile(serving, NOON), "m", ConditionType.READY) == ("True", "Serving")
+    decided = replace(serving, decisions={"InferenceModel default/m": decision(1, instances=3)})
+    assert reason(reconcile(decided, NOON), "m", ConditionType.READY) == ("True", "Serving")
+    edited = model("m", **spec | {"maxBatchSize": 16})
+    changed = replace(serving, resources=(serving.resources[0], edited))
+    assert reason(reconcile(changed, NOON), "m", ConditionType.READY)[0] == "False"

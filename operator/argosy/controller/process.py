@@ -25,11 +25,11 @@ from argosy.controller.health import Health
 from argosy.controller.logins import Logins
 from argosy.controller.metrics import Metrics
 from argosy.controller.parsed_body import ParsedBody, parsed_body
-from argosy.controller.reconciler import Reconciler
-from argosy.controller.scaling import Scaling
+from argosy.controller.reconciler import Reconciler, holding
 from argosy.controller.store import Store
 from argosy.controller.workqueue import Workqueue
 from argosy.render.workloads import Images, LatestForms, managed_selector
+from argosy.scaling import Scaling
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ class Operator:
         feed = self._feed = self._make_feed(self, connection, self._options.namespaces, self._listen_to_signals)
         announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)
         images = self._options.images
-        scaling = Scaling(cache.pool, self._mark)
+        scaling = Scaling(lambda key: holding(cache, key), self._mark)
         reconciler = Reconciler(
             self._store, cache, applier, announcer, images, cluster, changed=self._mark, scaling=scaling
         )

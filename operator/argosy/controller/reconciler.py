@@ -22,7 +22,6 @@ from argosy.controller.moved import elsewhere, services_elsewhere
 from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.reservations import Reservations
 from argosy.controller.revisions import FormNames, revisions
-from argosy.controller.scaling import Decided, Scaling
 from argosy.controller.store import Declared, Store
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
 from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
@@ -47,6 +46,7 @@ from argosy.render.workloads import (
     pool_url,
     template_hash,
 )
+from argosy.scaling import Decided, Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
 log = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ class Reconciler:
         self._form_names = FormNames()
         self._deciding = asyncio.Lock()
         self._reservations, self._changed = Reservations(cache), changed
-        self._scaling = scaling or Scaling(cache.pool, changed, clock)
+        self._scaling = scaling or Scaling(lambda key: holding(cache, key), changed, clock)
 
     async def reconcile(self, key: PoolKey) -> datetime | None:
         """One round of the pool `namespace/name`. When to come back although nothing changes, or None.
@@ -293,6 +293,12 @@ class Reconciler:
         if await self._writer.status(resource, status):
             self._store.wrote(resource.identity, status)
             await self._listener.changed(resource, before, status)
+
+
+def holding(cache: Cache, key: PoolKey) -> Holding:
+    """Who waits at a pool's activator."""
+    view = cache.pool(key)
+    return Holding(view.held, view.activator_ready)
 
 
 def _held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView) -> frozenset[str]:

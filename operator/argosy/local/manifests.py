@@ -136,7 +136,10 @@ def _for_this_machine(resource: Resource, copies: int) -> Resource:
         spec = resource.spec.model_copy(update={"node_selector": {}, "runtime": runtime})
         return resource.model_copy(update={"spec": spec})
     fewest = min(max(1, resource.spec.fewest_replicas), copies)
-    update: dict[str, Any] = {"replicas": None, "min_replicas": fewest, "max_replicas": None}
+    most = fewest if resource.spec.replicas is not None else max(fewest, min(resource.spec.most_replicas, copies))
+    update: dict[str, Any] = {"replicas": None, "min_replicas": fewest, "max_replicas": most}
+    if resource.spec.scaling is not None:  # nobody keeps office hours by a laptop
+        update["scaling"] = resource.spec.scaling.model_copy(update={"schedules": ()})
     if isinstance(resource, InferenceModel):
         update["storage"] = ModelStorage()  # there are no Secrets here: credentials are this shell's
         if resource.spec.engine is not None:  # nor containers: what builds is installed here

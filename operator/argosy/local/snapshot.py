@@ -7,7 +7,7 @@ from typing import Any
 from argosy.api.conditions import ConditionType
 from argosy.api.documents import Resource, parse_body
 from argosy.api.servingpool import ServingPool
-from argosy.api.status import PlacementStatus
+from argosy.api.status import PlacementStatus, ScalingStatus
 from argosy.fleet.status.conditions import timestamp
 from argosy.fleet.status.statuses import Status
 
@@ -83,7 +83,18 @@ def _row(resource: Resource, status: Status, doing: str) -> Row:
         doing="" if is_pool else doing,
         namespace=resource.namespace,
         served_name="" if isinstance(resource, ServingPool) else resource.served_name,
+        **_scaling(getattr(status, "scaling", None)),
     )
+
+
+def _scaling(scaling: ScalingStatus | None) -> dict[str, str]:
+    """How many instances there are, why, and what changed last; nothing of what follows no measurements."""
+    if scaling is None:
+        return {}
+    instances = str(scaling.instances) if scaling.instances > 1 else ""
+    follows = bool(scaling.metric or scaling.history)
+    newest = scaling.history[0].message if scaling.history else ""
+    return {"instances": instances, "scaling": scaling.message if follows else "", "scaled": newest}
 
 
 def _version(declared: int, status: Status) -> str:

@@ -14,12 +14,16 @@ from watchfiles import Change, awatch
 
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
+from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.facts import Node, ServerReport
+from argosy.fleet.scaling.decision import Decision
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.topology.refusals import refusals
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.configrules import check_together
+from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract.builds import ModelShape
 
@@ -34,6 +38,7 @@ from .manifests import (
     with_engine_store,
     without_effect,
 )
+from .measuring import Measuring, pool_targets
 from .rates import Meter, reading
 from .servers.fleet import LocalFleet
 from .shapes import local_shapes
@@ -91,6 +96,7 @@ class Supervisor:
             build_image=installed_compilers(),
         )
         self._meter = Meter()
+        self._measuring, self._scaling = Measuring(), Scaling(lambda _: Holding())
         self._problems: tuple[Problem, ...] = ()
         self._faulty: tuple[Resource, ...] = ()
         self._edited = True
@@ -113,7 +119,7 @@ class Supervisor:
         finally:
             self._stopping = True
             watcher.cancel()
-            await asyncio.gather(watcher, return_exceptions=True)
+            await asyncio.gather(watcher, self._measuring.close(), return_exceptions=True)
             await asyncio.gather(self._fleet.stop(), self._builds.stop())
             self._view.close()
 
@@ -133,16 +139,43 @@ class Supervisor:
     async def _round(self) -> Mapping[str, Status]:
         """One round. The status of every resource, by identity."""
         now = time.monotonic()
-        snapshot = self._observed(await self._fleet.observe(now))
+        reports = await self._fleet.observe(now)
+        await self._measure(reports, now)
+        snapshot = self._observed(reports)
         try:
-            outcome = reconcile(snapshot, datetime.now(UTC), drain_period=timedelta())
+            outcome = reconcile(self._decided(snapshot), datetime.now(UTC), drain_period=timedelta())
         except Exception as error:  # whatever it is, what serves goes on, and the resources say so
             return await self._show(self._failed(error), now)
         await self._converge(snapshot, outcome, now)
         return await self._show(outcome.statuses, now)
 
+    async def _measure(self, reports: Mapping[PoolKey, Sequence[ServerReport]], now: float) -> None:
+        """Read the servers' metrics if it is time to, and decide on what they say."""
+        urls = self._fleet.metrics_urls()
+        targets = [pool_targets(key, self._resources, found, urls.get(key, {})) for key, found in reports.items()]
+        if await self._measuring.read(targets, now, datetime.now(UTC)):
+            for key, signals in self._measuring.latest.items():
+                self._scaling.measured(key, signals)
+
+    def _decided(self, snapshot: FleetSnapshot) -> FleetSnapshot:
+        """The snapshot with what scaling decided of each pool."""
+        decisions: dict[str, Decision] = {}
+        bottlenecks: dict[str, Told] = {}
+        for key in {each.pool_key for each in snapshot.resources if not isinstance(each, ServingPool)}:
+            members = [
+                each.model_copy(update={"status": snapshot.statuses.get(each.identity)})
+                for each in snapshot.resources
+                if not isinstance(each, ServingPool) and each.pool_key == key
+            ]
+            decided = self._scaling.before(key, members)
+            decisions |= decided.decisions
+            bottlenecks |= decided.bottlenecks
+        return replace(snapshot, decisions=decisions, bottlenecks=bottlenecks)
+
     async def _converge(self, snapshot: FleetSnapshot, outcome: Outcome, now: float) -> None:
         self._snapshot = outcome.after(snapshot)
+        for pool in outcome.steps:
+            self._scaling.after(pool, outcome)
         try:
             self._record(outcome)
             await self._fleet.converge(outcome, settings(self._resources), now)

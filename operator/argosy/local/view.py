@@ -20,6 +20,7 @@ class Row:
     """One model, ensemble or pool.
 
     `ready` and `message` are its Ready condition's, `doing` what is under way; traffic is told of its `served_name`.
+    `instances` there are on each device, empty for one; `scaling` says why, `scaled` what changed last.
     """
 
     kind: str
@@ -32,6 +33,9 @@ class Row:
     doing: str = ""
     namespace: str = "default"
     served_name: str = ""
+    instances: str = ""
+    scaling: str = ""
+    scaled: str = ""
 
     @property
     def identity(self) -> str:
@@ -139,6 +143,8 @@ class LineView:
             self._change(f"build {build.name}", build.told)
         for row in rows:
             self._change(f"{row.kind} {row.name}", row.told)
+            if row.scaled:
+                self._change(f"scaling {row.kind} {row.name}", f"{row.kind} {row.name}: {row.scaled}")
 
     def close(self) -> None:
         """Lines need no closing."""
@@ -207,7 +213,7 @@ def models_table(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         if row.kind in _KINDS:
-            where, version = row.where, row.version
+            where, version = f"{row.where} x{row.instances}" if row.instances else row.where, row.version
             table.add_row(
                 _KINDS[row.kind],
                 row.name,
@@ -246,6 +252,8 @@ def messages(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
     for row in rows:
         if row.ready != "True" and row.message and not row.doing:
             table.add_row(Text(row.name, "bold"), Text(row.message))
+        if row.scaling:
+            table.add_row(Text(row.name, "bold"), Text(row.scaling, "dim"))
         if row.kind in _KINDS and (rate := rates.get(row.served_name or row.name)) and rate.failures:
             failing = f"{rate.failures:.1f} requests a second fail; their answers and the server's log say why"
             table.add_row(Text(row.name, "bold"), Text(failing, "red"))

@@ -9,20 +9,17 @@ from tests.operator.fleet.scaling.loads import measured
 
 from argosy.api import Ensemble, InferenceModel, Resource, parse_body
 from argosy.api.values.identity import PoolKey
-from argosy.cluster.cache.pod_cache import PodView
-from argosy.cluster.cache.pool_view import PoolView
-from argosy.controller.scaling import Scaling
 from argosy.fleet.facts import Gpu, Node
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.signals.signals import PoolSignals, Signals
 from argosy.reconcile import Outcome, reconcile
+from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY = PoolKey.of("default", "p")
 NODES = (Node("a", tuple(Gpu(index, 80 << 30) for index in range(4))),)
 MODEL = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "storageUri": "s3://b/m", "version": 1}
-HOLDER = (PodView("holder", "u", "", True, True, False, frozenset(), True, "", NOON),)
 SLO = {"slo": {"latency": {"p99": "100ms"}}, "maxBatchSize": 8}
 
 
@@ -52,7 +49,7 @@ class Operator:
     resources: tuple[Resource, ...]
     nodes: tuple[Node, ...] = NODES
     now: datetime = NOON
-    view: PoolView = field(default_factory=PoolView)
+    holding: Holding = field(default_factory=Holding)
     snapshot: FleetSnapshot = field(default_factory=lambda: FleetSnapshot(resources=(), nodes=()))
     marked: list[PoolKey] = field(default_factory=list)
 
@@ -62,7 +59,7 @@ class Operator:
 
     def start(self) -> None:
         """A new process: it knows nothing but what stands in the cluster."""
-        self.scaling = Scaling(lambda _: self.view, self.marked.append, lambda: self.now)
+        self.scaling = Scaling(lambda _: self.holding, self.marked.append, lambda: self.now)
         self.reconciled()
 
     def reconciled(self) -> Outcome:
@@ -177,10 +174,10 @@ def test_a_query_decides() -> None:
 def test_what_goes_to_zero_wakes_for_whoever_waits() -> None:
     operator = Operator((model("m", minReplicas=0, maxReplicas=2, scaling={"idleTimeout": "1m"}),))
     assert operator.replicas("m") == 0
-    operator.view = PoolView(held={"m": 1}, activators=HOLDER)
+    operator.holding = Holding({"m": 1}, holds=True)
     operator.reconciled()  # who waits marks the pool
     assert operator.replicas("m") == 1
-    operator.view = PoolView(activators=HOLDER)
+    operator.holding = Holding(holds=True)
     operator.under({"m": 1.0}, 30)
     operator.under({"m": 0.0}, 1200)
     assert operator.replicas("m") == 0
@@ -188,16 +185,16 @@ def test_what_goes_to_zero_wakes_for_whoever_waits() -> None:
 
 def test_nothing_goes_to_zero_where_nobody_would_hold_its_requests() -> None:
     operator = Operator((model("m", minReplicas=0, scaling={"idleTimeout": "1m"}),))
-    operator.view = PoolView(held={"m": 1})
+    operator.holding = Holding({"m": 1})
     operator.reconciled()
-    operator.view = PoolView()
+    operator.holding = Holding()
     operator.under({"m": 0.0}, 1200)
     assert operator.replicas("m") == 1
 
 
 def test_who_waits_while_an_operator_starts_is_heard() -> None:
     operator = Operator((model("m", minReplicas=0),))
-    operator.view = PoolView(held={"m": 3}, activators=HOLDER)
+    operator.holding = Holding({"m": 3}, holds=True)
     operator.start()
     operator.reconciled()
     assert operator.replicas("m") == 1

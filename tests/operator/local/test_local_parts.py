@@ -140,7 +140,7 @@ def test_one_machine_stands_for_every_node(workspace: Any, documents: Any) -> No
     resources = read_manifests(workspace.manifests).resources
     pool, model = for_this_machine(resources, gpus=2)
     assert pool.spec.node_selector == {}
-    assert (model.spec.min_replicas, model.spec.max_replicas) == (2, None)
+    assert (model.spec.min_replicas, model.spec.max_replicas) == (2, 2)
     assert for_this_machine(resources, gpus=0)[1].spec.min_replicas == 1
 
 

@@ -45,6 +45,9 @@ class Fleet:
     def rows(self) -> list[ServerRow]:
         return []
 
+    def metrics_urls(self) -> dict[object, dict[str, str]]:
+        return {}
+
     def remember(self, _: object) -> None:
         """Nothing is written down."""
 

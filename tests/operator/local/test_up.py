@@ -230,7 +230,7 @@ def test_get_prints_the_crds_columns(workspace: Any, up: Start, documents: Docum
         *("NAME", "READY", "REASON", "POOL", "VERSION", "REPLICAS", "AVAILABLE", "INSTANCES", "SCALING", "BOTTLENECK"),
         "AGE",
     ]
-    assert shown[1].split()[:8] == ["one", "True", "Serving", "laptop", "python", "1", "1", "1"]
+    assert shown[1].split()[:8] == ["one", "True", "Serving", "laptop", "1", "1", "1", "1"]
 
 
 def test_a_second_server_takes_the_next_free_ports_and_keeps_them(

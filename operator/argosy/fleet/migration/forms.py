@@ -35,6 +35,13 @@ class Form:
         """
         if (self.config_key, dict(self.steps)) != (declared.config_key, dict(declared.steps)):
             return False
+        return self._has_files(declared)
+
+    def serves_but_for_amounts(self, declared: "Form") -> bool:
+        """The same, where the instances and the batching of the two may differ."""
+        return self.stays_loaded(declared) and not declared.steps and self._has_files(declared)
+
+    def _has_files(self, declared: "Form") -> bool:
         files = {version: source.files for version, source in self.versions.items()}
         wanted = {version: source.files for version, source in declared.versions.items()}
         return files == wanted if declared.steps else wanted.items() <= files.items()

@@ -44,17 +44,25 @@ def target_forms(
 
 
 def outdated_forms(
-    servers: Sequence[ServerPlan], members: Members, places: Places, observed: Observed, keys: ReloadKeys
+    servers: Sequence[ServerPlan],
+    members: Members,
+    places: Places,
+    observed: Observed,
+    keys: ReloadKeys,
+    scaled: Collection[str] = (),
 ) -> frozenset[Binding]:
     """Where something of the plan is loaded in another form than the declared one.
 
-    Of a model the declared versions count, whatever stands beside them.
+    Of a model the declared versions count, whatever stands beside them. Of what is `scaled`, by name, instances and
+    batching are decided and not declared, and change in place.
     """
     return frozenset(
         (server.name, name)
         for server in servers
         for name, declared in _declared(server, members, places, keys).items()
-        if (loaded := observed.held(server.name).get(name)) is not None and not loaded.serves(declared)
+        if (loaded := observed.held(server.name).get(name)) is not None
+        and not loaded.serves(declared)
+        and not (name in scaled and loaded.serves_but_for_amounts(declared))
     )
 
 

@@ -20,6 +20,9 @@ def in_place(
     most_asked = max([wanted.load.rate, *(each.rate for each in memory.asked)])
     enough = max(needed, _first(ladder, MARGIN * most_asked / replicas))
     at_present = _present(ladder, allocation)
+    if at_present is None and not down and ladder[needed].instances < allocation.instances:
+        # More than seems of use, by what was learnt so far: it goes as everything does that goes down.
+        return Setting(allocation.instances, allocation.window_s, ladder[needed].rate)
     if at_present is None or at_present < needed:
         return ladder[needed]
     return ladder[enough] if down and at_present > enough else ladder[at_present]

@@ -1,4 +1,4 @@
-"""The scaling rounds of all pools: every few seconds a pool's signals become decisions, apart from its reconciles.
+"""The scaling rounds of all pools, for every shell: a pool's signals become decisions, apart from its reconciles.
 
 A reconcile takes the decisions as facts, and tells afterwards what became of them. It is asked for only where something
 material was decided, so what is measured costs no planning.
@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
-from argosy.cluster.cache.pool_view import PoolView
 from argosy.fleet.bottlenecks.diagnose import Memory as FoundBefore
 from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.scaling.decision import Decision
@@ -24,6 +23,14 @@ from argosy.fleet.status.bottleneck import remembered
 from argosy.reconcile import Outcome
 
 Member = InferenceModel | Ensemble
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Requests that wait for what has no replica, by resource name; `holds`: whether anything would keep them."""
+
+    held: Mapping[str, int] = field(default_factory=dict)
+    holds: bool = False
 
 
 @dataclass(slots=True)
@@ -49,28 +56,28 @@ class Decided:
 
 
 class Scaling:
-    """`view` tells what stands of a pool, `changed` is told of a pool whose reconcile is due."""
+    """`holding` tells who waits for a pool, `changed` is told of a pool whose reconcile is due."""
 
     def __init__(
         self,
-        view: Callable[[PoolKey], PoolView],
+        holding: Callable[[PoolKey], Holding],
         changed: Callable[[PoolKey], None] = lambda _: None,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._view, self._changed, self._clock = view, changed, clock
+        self._holding, self._changed, self._clock = holding, changed, clock
         self._pools: dict[PoolKey, _Pool] = {}
 
     def measured(self, key: PoolKey, signals: PoolSignals) -> None:
         """A pool was measured, or could not be."""
         pool = self._pools.get(key)
-        if pool is not None and self._decide(pool, replace(signals, held=self._view(key).held)):
+        if pool is not None and self._decide(pool, replace(signals, held=self._holding(key).held)):
             self._changed(key)
 
     def before(self, key: PoolKey, members: Iterable[Member]) -> Decided:
         """What a reconcile that begins now is to act upon. `members`: the pool's, with their statuses."""
         pool = self._pools.setdefault(key, _Pool())
         self._begin(pool, members)
-        held = self._view(key).held
+        held = self._holding(key).held
         if held != pool.signals.held:  # who waits is not kept waiting for the next measurement
             self._decide(pool, replace(pool.signals, held=held))
         return Decided(pool.memory.decisions, pool.memory.holding_up)
@@ -79,16 +86,16 @@ class Scaling:
         """A reconcile decided on this: what the next scaling rounds start from."""
         pool = self._pools.setdefault(key, _Pool())
         members = [each for each in outcome.valid.values() if isinstance(each, InferenceModel | Ensemble)]
-        view, pool.resources = self._view(key), tuple(outcome.valid.values())
+        holding, pool.resources = self._holding(key), tuple(outcome.valid.values())
         pool.scene = PoolScene(
             members=tuple(each for each in members if each.pool_key == key),
             policies=policies(pool.resources, self._clock()),
             allocations=outcome.allocations,
             grants=outcome.grants,
             servers=outcome.servers(key),
-            holds=view.activator_ready,
+            holds=holding.holds,
         )
-        if view.held != pool.signals.held and self._decide(pool, replace(pool.signals, held=view.held)):
+        if holding.held != pool.signals.held and self._decide(pool, replace(pool.signals, held=holding.held)):
             self._changed(key)
 
     def forget(self, key: PoolKey) -> None:
