@@ -90,6 +90,12 @@ class FakeInstance(Instance):
         """Whether it waits for `load`."""
         return not self._loaded.done()
 
+    @property
+    def holds(self) -> bool:
+        """Whether it has loaded and is neither lost nor released."""
+        loaded = self._loaded.done() and not self._loaded.cancelled() and self._loaded.exception() is None
+        return loaded and not (self.dead or self.stopped)
+
     def load(self, error: ServingError | None = None) -> None:
         """It has loaded, or failed to."""
         if error is None:

@@ -1,13 +1,14 @@
 """Whatever dies, is cancelled, expires or fails: every request is answered once, by an instance that lives."""
 
 import asyncio
+from contextlib import suppress
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.runtime.execution.fakes import US, Client, Factory, FakeInstance, VirtualClock, ask, settle
 
-from argosy_runtime.errors import internal, invalid
+from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.execution.dispatcher import Dispatcher
 from argosy_runtime.scheduling.dynamic import BatchingRules, DynamicBatcher
 from argosy_runtime.scheduling.ordering import ResponseOrder
@@ -47,8 +48,10 @@ class DispatcherMachine(RuleBasedStateMachine):
         async def begin() -> None:
             self.clock = VirtualClock()
             self.factory = Factory(decoupled)
+            self.batcher = DynamicBatcher(rules)
+            self.changes: list[asyncio.Task[None]] = []
             self.dispatcher = Dispatcher(
-                "m", 1, DynamicBatcher(rules), [self.factory] * instances, self.statistics, self.clock, self.order
+                "m", 1, self.batcher, [self.factory] * instances, self.statistics, self.clock, self.order
             )
             starting = asyncio.create_task(self.dispatcher.start())
             await settle()
@@ -126,6 +129,33 @@ class DispatcherMachine(RuleBasedStateMachine):
         instance.stopped = error
         self._run(lambda: instance.load(invalid("no") if error else None))
 
+    @rule(more=st.integers(1, 2))
+    def grow(self, more: int) -> None:
+        async def change() -> None:
+            group = self.dispatcher.group
+            with suppress(ServingError):
+                group.exchange(await group.load([self.factory] * more), [])
+
+        self._run(lambda: self.changes.append(asyncio.get_running_loop().create_task(change())))
+
+    @precondition(lambda self: hasattr(self, "dispatcher") and len(self.dispatcher.group.places) > 1)
+    @rule(data=st.data())
+    def shrink(self, data: st.DataObject) -> None:
+        group = self.dispatcher.group
+        gone = data.draw(st.sampled_from(group.places))
+        self._run(lambda: group.exchange([], [gone]))
+
+    @rule(most=st.sampled_from([1, 4, 8]), merge=st.booleans(), ordered=st.booleans(), policy=POLICIES)
+    def follow(self, most: int, merge: bool, ordered: bool, policy: QueuePolicy) -> None:
+        rules = BatchingRules(most, 50 * US, merge=merge, policies=QueuePolicies(policy, {}))
+        order = ResponseOrder() if ordered else None
+
+        def act() -> None:
+            self.batcher.follow(rules)
+            self.dispatcher.follow(order)
+
+        self._run(act)
+
     @rule(ns=st.sampled_from([10 * US, 100 * US, 1_000 * US, 1_000_000 * US]))
     def pass_time(self, ns: int) -> None:
         self.loop.run_until_complete(self.clock.pass_time(ns))
@@ -146,6 +176,9 @@ class DispatcherMachine(RuleBasedStateMachine):
             return
 
         async def end() -> None:
+            for change in self.changes:
+                change.cancel()
+            await asyncio.gather(*self.changes, return_exceptions=True)
             closing = asyncio.create_task(self.dispatcher.close(grace=1))
             await self.clock.pass_time(10_000_000 * US)
             await closing
@@ -156,6 +189,7 @@ class DispatcherMachine(RuleBasedStateMachine):
         counted = self.statistics.success.count + self.statistics.fail.count
         assert counted == len(self.clients)
         assert self.statistics.pending == 0
+        assert not any(instance.holds for instance in self.factory.made), "nothing is left behind"
 
 
 DispatcherMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
