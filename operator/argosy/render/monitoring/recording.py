@@ -60,9 +60,15 @@ FIRST_RESPONSE_P95 = Record(
 BETWEEN_RESPONSES_P95 = Record(
     "argosy:between_responses_seconds:p95_5m", quantile(0.95, "argosy_between_responses_duration_seconds")
 )
-TOKENS = Record("argosy:tokens:rate5m", summed("vllm:generation_tokens_total"))
-KV_CACHE = Record("argosy:kv_cache:max", f"max by ({MODEL}) (vllm:kv_cache_usage_perc)")
-ENGINE_WAITING = Record("argosy:engine_waiting_requests:sum", f"sum by ({MODEL}) (vllm:num_requests_waiting)")
+TOKENS = Record("argosy:tokens:rate5m", f"{summed('argosy_tokens_total')} or {summed('vllm:generation_tokens_total')}")
+KV_CACHE = Record(
+    "argosy:kv_cache:max",
+    f"max by ({MODEL}) (argosy_kv_cache_utilization) or max by ({MODEL}) (vllm:kv_cache_usage_perc)",
+)
+ENGINE_WAITING = Record(
+    "argosy:engine_waiting_requests:sum",
+    f"sum by ({MODEL}) (argosy_engine_waiting_requests) or sum by ({MODEL}) (vllm:num_requests_waiting)",
+)
 CACHE_HITS = Record(
     "argosy:cache_hits:ratio_rate5m",
     ratio(

@@ -156,7 +156,7 @@ _GENERATING = Row(
             (Query(f"{r.BETWEEN_RESPONSES_P95.name}{_OF}", "p95"),),
             Unit.SECONDS,
         ),
-        Panel("Tokens", "Generated a second, by vLLM's own count.", (Query(f"{r.TOKENS.name}{_OF}", "tokens"),)),
+        Panel("Tokens", "Generated a second, by the engine's own count.", (Query(f"{r.TOKENS.name}{_OF}", "tokens"),)),
         Panel(
             "KV cache",
             "In use, of the fullest engine; over 90 % requests wait for room in it.",
@@ -165,7 +165,7 @@ _GENERATING = Row(
         ),
         Panel(
             "Waiting in the engine",
-            "Requests that vLLM has not begun.",
+            "Requests that the engine does not generate for yet.",
             (Query(f"{r.ENGINE_WAITING.name}{_OF}", "waiting"),),
         ),
     ),
