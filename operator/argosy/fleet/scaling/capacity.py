@@ -34,6 +34,13 @@ class Limits:
         return Limits(reachable, waiting, targets.queue_share, targets.busy_high)
 
 
+def strictest(targets: Targets, service: Service | None) -> str:
+    """The highest percentile of latency that the model can hold at all; none without such a target."""
+    alone = service.seconds(1.0) if service is not None else 0.0
+    reachable = [name for name, limit in targets.latency.items() if limit > alone]
+    return max(reachable, key=lambda name: SHARES[name], default="")
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What a replica may be set to in place, and the rows a second that it then holds."""

@@ -67,10 +67,17 @@ def decided(
         need.metric if need is not None else "",
         need.observed if need is not None else None,
         need.target if need is not None else None,
-        pace.limited_by,
+        _limited_by(pace, need),
         memory.scaled,
     )
     return decision, replace(memory, at=case.now)
+
+
+def _limited_by(pace: Paced, need: Need | None) -> str:
+    """A target that nothing reaches says more than that fewer replicas would be as good."""
+    if need is not None and pace.reason not in (Reason.AT_MAXIMUM, Reason.LIMITED_BY_CAPACITY):
+        return need.limited_by or pace.limited_by
+    return pace.limited_by
 
 
 def _reason(case: Case, after: Allocation, pace: Paced) -> Reason:

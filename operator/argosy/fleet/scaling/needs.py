@@ -19,7 +19,7 @@ FEW = 1e-9
 @dataclass(frozen=True, slots=True)
 class Need:
     """What a target asks for. `up`: the fewest replicas that hold it; `down`: the fewest to go down to, never below
-    `up`. `because`: the numbers, in words that follow "needs … replicas: ".
+    `up`. `because`: the numbers, in words. `limited_by`: the field of a target that no replicas reach.
     """
 
     metric: str
@@ -28,6 +28,7 @@ class Need:
     up: int
     down: int
     because: str
+    limited_by: str = ""
 
 
 def per_replica(metric: str, total: float, target: float, because: str) -> Need:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from argosy.fleet.amounts import counted
-from argosy.fleet.scaling.capacity import Limits, Setting, settings
+from argosy.fleet.scaling.capacity import Limits, Setting, settings, strictest
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning import counted_s
 from argosy.fleet.scaling.memory import Memory
@@ -69,7 +69,8 @@ def wanted(
         return None
     most = max(every, key=lambda need: (need.up, need.down))
     down = max(need.down for need in every)
-    if signals.unmeasured:
+    unknown = any(query.name not in queries for query in policy.targets.queries)
+    if signals.unmeasured or unknown:
         down = max(down, allocation.replicas)
     return Wanted(most.up, down, most, load, ladder)
 
@@ -122,16 +123,30 @@ def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladde
     best = ladder[-1]
     rate = load.rate
     up, down = ceil(rate / best.rate - FEW), ceil(load.expected * MARGIN / best.rate - FEW)
-    name = next(iter(policy.targets.latency), "")
-    within = f"within {name} {seconds(policy.targets.latency[name])}" if name else f"at {policy.targets.busy_high:.0%}"
     because = (
         f"{memory.demand.level:.3g} requests/s come, {rate / memory.rows:.3g}/s are to be expected, and a replica with "
-        f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s {within}"
+        f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s "
     )
+    beyond, limited_by = _out_of_reach(policy, memory)
+    name = strictest(policy.targets, memory.service)
     if name:
-        observed = signals.latency.percentile(name)
-        return Need(f"latency {name}", observed or 0.0, policy.targets.latency[name], up, down, because)
-    return Need("busy", rate / best.rate * policy.targets.busy_high, policy.targets.busy_high, up, down, because)
+        limit, observed = policy.targets.latency[name], signals.latency.percentile(name)
+        because += f"within {name} {seconds(limit)}{beyond}"
+        return Need(f"latency {name}", observed or 0.0, limit, up, down, because, limited_by)
+    high = policy.targets.busy_high
+    return Need("busy", rate / best.rate * high, high, up, down, f"{because}at {high:.0%}{beyond}", limited_by)
+
+
+def _out_of_reach(policy: Policy, memory: Memory) -> tuple[str, str]:
+    """The latency that no number of replicas reaches, in words and as a field; nothing where all can be."""
+    if memory.service is None:
+        return "", ""
+    alone = memory.service.seconds(1.0)
+    for name, limit in sorted(policy.targets.latency.items()):
+        if limit <= alone:
+            words = f"; {name} {seconds(limit)} is out of reach, one request alone is executed for {seconds(alone)}"
+            return words, f"spec.slo.latency.{name}"
+    return "", ""
 
 
 def _by_busy(policy: Policy, signals: Signals) -> Need | None:

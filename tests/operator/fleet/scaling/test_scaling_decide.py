@@ -8,6 +8,8 @@ from tests.operator.fleet.scaling.loads import POLICY, START, Member, measured
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.policy import Pace, QueryTarget, Targets
+from argosy.fleet.signals.signals import Distribution
 
 
 def bounded(**bounds: object) -> Member:
@@ -101,3 +103,67 @@ def test_out_of_memory_lowers_batches_first_and_then_instances() -> None:
     seen = [each.allocation for each in member.decisions]
     assert [each.max_batch for each in dict.fromkeys(seen)] == [4, 2, 1, 1]
     assert seen[-1].instances == 1
+
+
+def test_a_latency_below_the_models_own_time_is_told_with_both_numbers() -> None:
+    member = Member(replace(POLICY, targets=Targets({"p99": 0.005})))
+    decision = member.under(20, 60)
+    assert "p99 5 ms is out of reach, one request alone is executed for 12 ms" in decision.message
+    assert decision.limited_by == "spec.slo.latency.p99"
+    assert member.allocation.replicas <= 2
+
+
+def test_a_query_that_has_no_value_takes_nothing_away() -> None:
+    policy = replace(POLICY, targets=Targets(queries=(QueryTarget("jobs", 10), QueryTarget("lost", 1))))
+    member = Member(policy)
+    empty = {"arrivals": None, "execution": None, "busy": None}
+    member.step(replace(measured(1, member.allocation, member.now), **empty), jobs=45.0)
+    assert member.allocation.replicas == 5
+    assert "query jobs is 45, target 10" in member.decisions[-1].message
+    for _ in range(100):
+        member.step(replace(measured(1, member.allocation, member.now), **empty), jobs=5.0)
+    assert member.allocation.replicas == 5
+    for _ in range(100):
+        decision = member.step(replace(measured(1, member.allocation, member.now), **empty))
+    assert decision.allocation.replicas == 5
+    assert decision.reason == Reason.NO_SIGNALS
+
+
+def test_without_measured_executions_a_latency_over_its_target_adds_replicas() -> None:
+    member = Member()
+    slow = Distribution(0.2, *[0.2] * 5)
+    decision = member.step(replace(measured(1, member.allocation, member.now), execution=None, latency=slow))
+    assert decision.allocation.replicas == 2
+    assert "latency p99 is 200 ms, target 100 ms" in decision.message
+
+
+def test_a_clock_that_is_set_back_does_not_block_scaling_up() -> None:
+    member = Member(replace(POLICY, pace=replace(POLICY.pace, cooldown_up_s=60)))
+    member.under(400, 60)
+    before = member.allocation.replicas
+    member.now -= timedelta(hours=1)
+    member.under(900, 120)
+    assert member.allocation.replicas > before
+
+
+def test_a_load_that_comes_back_soon_is_waited_for_the_next_time() -> None:
+    member = Member(replace(POLICY, pace=Pace(stabilization_s=30)))
+    kept = []
+    for _ in range(4):
+        member.under(900, 120)
+        member.under(5, 90)
+        kept.append(member.allocation.replicas)
+    assert kept[0] == 1
+    assert kept[-1] > 3
+
+
+def test_a_replica_more_that_the_same_load_needed_after_all_is_kept() -> None:
+    member = Member()
+    member.under(500, 300)
+    held = member.allocation.replicas
+    slow = {"latency": Distribution(0.15, *[0.15] * 5)}
+    member.under(500, 300, **slow)
+    more = member.allocation.replicas
+    assert more > held
+    member.under(500, 1200)
+    assert member.allocation.replicas == more
