@@ -1,11 +1,11 @@
 """What of a pool is to be measured: its servers, by its Pods, and the queries that its members name. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.pod_cache import PodView
-from argosy.fleet.signals.targets import PoolTargets, Query, Target
+from argosy.fleet.signals.targets import PoolTargets, Target, measured_pool
 from argosy.render.workloads import METRICS_PORT
 
 Member = InferenceModel | Ensemble
@@ -17,12 +17,7 @@ def pool_targets(key: PoolKey, members: Iterable[Member], pods: Iterable[PodView
     A server that is routed to and does not answer is one more that nothing is known of: it is not left out.
     """
     every = list(members)
-    return PoolTargets(
-        key,
-        tuple(_target(pod, every) for pod in _newest(pods)),
-        tuple(query for member in every for query in _queries(member)),
-        {member.name: member.served_name for member in every},
-    )
+    return measured_pool(key, every, (_target(pod, every) for pod in _newest(pods)))
 
 
 def _newest(pods: Iterable[PodView]) -> list[PodView]:
@@ -44,9 +39,3 @@ def _url(address: str) -> str:
         return ""
     host = f"[{address}]" if ":" in address else address
     return f"http://{host}:{METRICS_PORT}/metrics"
-
-
-def _queries(member: Member) -> Iterator[Query]:
-    scaling = member.spec.scaling
-    for query in scaling.targets.queries if scaling is not None else ():
-        yield Query(member.name, query.name, query.query)

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from argosy.api import Ensemble, InferenceModel, Resource
-from argosy.api.model.scaling import ScalingQuery
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.signals.targets import PoolTargets, Query, Target
+from argosy.fleet.signals.targets import PoolTargets, Target, measured_pool
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
 
@@ -23,21 +22,13 @@ def pool_targets(
 ) -> PoolTargets:
     """A pool's servers that answer. `urls`: where each tells its metrics, by its name."""
     members = [each for each in resources if isinstance(each, Member) and each.pool_key == key]
-    return PoolTargets(
-        key,
-        tuple(_target(report, members, urls.get(report.name, "")) for report in reports if report.ready),
-        tuple(Query(each.name, query.name, query.query) for each in members for query in _queries(each)),
-        {each.name: each.served_name for each in members},
-    )
+    answering = (_target(report, members, urls.get(report.name, "")) for report in reports if report.ready)
+    return measured_pool(key, members, answering)
 
 
 def _target(report: ServerReport, members: Iterable[Member], url: str) -> Target:
     answering = {each.model for each in report.models if each.answers}
     return Target(report.name, url, serves={each.served_name: each.name for each in members if each.name in answering})
-
-
-def _queries(member: Member) -> Sequence[ScalingQuery]:
-    return member.spec.scaling.targets.queries if member.spec.scaling is not None else ()
 
 
 class Measuring:

@@ -1,8 +1,9 @@
 """What is to be measured of a pool."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
 
 
@@ -36,3 +37,15 @@ class PoolTargets:
     targets: tuple[Target, ...] = ()
     queries: tuple[Query, ...] = ()
     served_names: Mapping[str, str] = field(default_factory=dict)
+
+
+def measured_pool(key: PoolKey, members: Iterable[InferenceModel | Ensemble], targets: Iterable[Target]) -> PoolTargets:
+    """A pool with these servers, and the queries that its members name."""
+    queries: list[Query] = []
+    names: dict[str, str] = {}
+    for member in members:
+        names[member.name] = member.served_name
+        scaling = member.spec.scaling
+        asked = scaling.targets.queries if scaling is not None else ()
+        queries += [Query(member.name, query.name, query.query) for query in asked]
+    return PoolTargets(key, tuple(targets), tuple(queries), names)
