@@ -1,20 +1,20 @@
 """Prometheus, asked for what it scraped from a pool's servers.
 
 It is asked for the samples themselves, not for rates: so the arithmetic is the same as for servers that are scraped
-directly (`fleet/signals`), each sample crosses the wire once, and an operator that starts knows the last minutes.
+directly (`fleet/signals`), most samples cross the wire once, and an operator that starts knows the last minute.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from argosy.fleet.signals.gathering import is_fresh, pool_signals
+from argosy.fleet.signals.gathering import STALE_S, is_fresh, pool_signals
 from argosy.fleet.signals.series import Exposed
 from argosy.fleet.signals.signals import PoolSignals
 from argosy.fleet.signals.targets import PoolTargets
-from argosy.fleet.signals.windows import GAP_S, ServerWindow
+from argosy.fleet.signals.windows import ServerWindow
 
 from .connection import PrometheusConnection, PrometheusError
 from .login import Login
@@ -25,12 +25,12 @@ TIMEOUT_S = 5
 """For the answer to one question."""
 ALL_S = 15.0
 """For all of one reading."""
-FIRST_S = GAP_S
-"""How far back the first question reaches."""
-LATE_S = 30.0
-"""How much later than its own time a sample may be there to be asked for."""
-PODS_AT_ONCE = 40
-"""A question is part of a URL, which may not become long."""
+FIRST_S = 65.0
+"""How far back the first question about a server reaches, and any other: two scrapes of a usual Prometheus."""
+SLACK_S = 2.0
+"""How much further back than the newest that is known a question reaches."""
+PODS_AT_ONCE = 10
+"""An answer has all samples of these Pods, and a question is part of a URL, which may not become long."""
 
 QueryKey = tuple[str, str]
 
@@ -85,9 +85,10 @@ class PrometheusSource:
         if self._login.trouble:
             return _Answers(trouble=self._login.trouble)
         if self._running is None or self._running.done():
-            span = FIRST_S if self._asked is None else (now - self._asked).total_seconds() + LATE_S
-            reach = min(FIRST_S, max(LATE_S, span))
-            self._running = in_thread(lambda: _asked(self._connection.ask, pool, reach))
+            known = {t.pod: self._windows[t.server].latest.at for t in pool.targets if t.server in self._windows}
+            questions = list(self._questions(pool, known, now))
+            nothing = all(now.timestamp() - at > STALE_S for at in known.values())
+            self._running = in_thread(lambda: _asked(self._connection.ask, pool, questions, nothing))
         done, _ = await asyncio.wait({self._running}, timeout=self._all_s)
         if not done:
             return _Answers(trouble=f"{self._url} has not answered all questions within {self._all_s:g} s")
@@ -96,17 +97,25 @@ class PrometheusSource:
             self._asked = now
         return answers
 
+    def _questions(self, pool: PoolTargets, known: Mapping[str, float], now: datetime) -> Iterator[str]:
+        """For the samples of all Pods since the newest that is known of each, or since the last question."""
+        pods = sorted(target.pod for target in pool.targets if target.pod)
+        since_asked = FIRST_S if self._asked is None else (now - self._asked).total_seconds()
+        for some in batches([pod for pod in pods if pod in known], PODS_AT_ONCE):
+            oldest = now.timestamp() - min(known[pod] for pod in some)
+            yield series_query(pool.pool.namespace, some, min(FIRST_S, max(oldest, since_asked, 0.0) + SLACK_S))
+        for some in batches([pod for pod in pods if pod not in known], PODS_AT_ONCE):
+            yield series_query(pool.pool.namespace, some, FIRST_S)
 
-def _asked(ask: Ask, pool: PoolTargets, reach_s: float) -> _Answers:
+
+def _asked(ask: Ask, pool: PoolTargets, questions: Sequence[str], nothing_known: bool) -> _Answers:
     """All questions, one after the other, until none is answered any more."""
     answers = _Answers()
-    namespace = pool.pool.namespace
-    pods = sorted(target.pod for target in pool.targets if target.pod)
     try:
-        for some in batches(pods, PODS_AT_ONCE):
-            answers.exposed |= readings(_series(ask(series_query(namespace, some, reach_s))))
-        if pods and not answers.exposed:
-            answers.trouble = _why_nothing(ask, namespace)
+        for question in questions:
+            answers.exposed |= readings(_series(ask(question)))
+        if questions and nothing_known and not answers.exposed:
+            answers.trouble = _why_nothing(ask, pool.pool.namespace)
         _ask_queries(ask, pool, answers)
     except (PrometheusError, AnswerError) as error:
         answers.trouble = str(error)

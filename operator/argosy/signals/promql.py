@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isfinite
+from math import ceil, isfinite
 from typing import Any
 
 from argosy.fleet.signals.metricnames import SAMPLE_NAMES
@@ -22,7 +22,7 @@ class AnswerError(Exception):
 def series_query(namespace: str, pods: Iterable[str], span_s: float) -> str:
     """All samples of these Pods' servers in the last `span_s` seconds, each at the time that it was scraped."""
     named = "|".join(re.escape(pod).replace("\\", "\\\\") for pod in pods)
-    return f'{{__name__=~"{_NAMES}",namespace="{namespace}",pod=~"{named}"}}[{max(1, round(span_s))}s]'
+    return f'{{__name__=~"{_NAMES}",namespace="{namespace}",pod=~"{named}"}}[{max(1, ceil(span_s))}s]'
 
 
 def newest_query(namespace: str) -> str:

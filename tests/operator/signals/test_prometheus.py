@@ -125,7 +125,7 @@ def _unknown(signals: Signals) -> set[str]:
     return {name for name in signals.__dataclass_fields__ if getattr(signals, name) is None}
 
 
-async def test_a_source_that_starts_knows_the_last_minutes(server: Server, prometheus: Prometheus) -> None:
+async def test_a_source_that_starts_knows_the_last_minute(server: Server, prometheus: Prometheus) -> None:
     ask(server, 5)
     source = PrometheusSource(prometheus.url)
     try:
@@ -187,6 +187,21 @@ async def test_an_empty_prometheus_says_what_it_should_scrape(tmp_path: Path) ->
         found = await source.read(pool(), now())
         await source.close()
     assert "nor of any other server: let it scrape their port 8002" in found.trouble
+
+
+async def test_between_two_scrapes_what_is_known_stands(server: Server, tmp_path: Path) -> None:
+    with running(Prometheus(tmp_path, interval_s=5)) as slow:
+        slow.scrape([Scraped([server.metrics], {"namespace": "team", "pod": POD})])
+        source = PrometheusSource(slow.url)
+        try:
+            found = await until(source, pool(), lambda found: "scaler" in found.members)
+            ask(server, 7)
+            while done(found) < 7:
+                found = await source.read(pool(), now())
+                assert found.trouble == ""
+                await asyncio.sleep(0.2)
+        finally:
+            await source.close()
 
 
 async def test_it_dies_and_comes_back(server: Server, tmp_path: Path) -> None:

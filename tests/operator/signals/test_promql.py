@@ -19,7 +19,7 @@ def series(pod: str, values: list[tuple[float, str]], **labels: str) -> dict[str
 
 def test_the_query_names_the_pods_and_escapes_them() -> None:
     query = series_query("team", ["chat-0-a", "chat-1.b"], 35.4)
-    assert query.endswith('namespace="team",pod=~"chat\\\\-0\\\\-a|chat\\\\-1\\\\.b"}[35s]')
+    assert query.endswith('namespace="team",pod=~"chat\\\\-0\\\\-a|chat\\\\-1\\\\.b"}[36s]')
 
 
 def test_variables_stand_for_the_members_own() -> None:

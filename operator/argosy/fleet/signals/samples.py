@@ -1,19 +1,17 @@
 """Samples, as a server's text or Prometheus gives them, to what a server exposed.
 
-What cannot be so is left out: NaN, infinite or negative values, shares beyond 1, histograms that fall.
+What cannot be so is left out: NaN, infinite or negative values, shares beyond 1, histograms that fall. Each sample is
+added up where it belongs as it comes: all of a big server's at once would take a hundred megabytes.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from math import inf, isfinite
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import inf, isfinite, isnan, nan
 
 from .histograms import is_sound
 from .metricnames import COUNTERS, GAUGES, GPU_TOTAL, GPU_USED, GPU_UTILIZATION, HISTOGRAMS, Source
-from .series import Exposed, Gauged, GpuSeries, Histogram, ModelKey, ModelSeries
+from .series import Counted, Exposed, Gauged, GpuSeries, Histogram, ModelKey, ModelSeries, Spread
 
-What = TypeVar("What")
-Value = TypeVar("Value")
 _SHARES = frozenset({Gauged.KV_CACHE})
 _HIGHEST = frozenset(each for each in Gauged if each.name[-2:].isdecimal()) | _SHARES | {Gauged.MAX_BATCH}
 """Of these the highest counts where there are several, such as of engines; the rest are added."""
@@ -28,21 +26,49 @@ class Sample:
     value: float
 
 
-Named = Mapping[str, Sequence[Sample]]
+@dataclass(slots=True)
+class _Sums:
+    """What one version of a model has so far, by what it is and by which of its sources told it."""
+
+    values: dict[tuple[Counted | Gauged, int], float] = field(default_factory=dict)
+    buckets: dict[tuple[Spread, int], dict[float, float]] = field(default_factory=dict)
+    totals: dict[tuple[Spread, int], float] = field(default_factory=dict)
+
+
+def _by_name() -> dict[str, list[tuple[Counted | Gauged, int, Source]]]:
+    """For what a sample of a name counts."""
+    found: dict[str, list[tuple[Counted | Gauged, int, Source]]] = {}
+    for table in (COUNTERS, GAUGES):
+        for what, sources in table.items():
+            for rank, source in enumerate(sources):
+                found.setdefault(source.name, []).append((what, rank, source))
+    return found
+
+
+_VALUES = _by_name()
+_BUCKETS, _TOTALS = (
+    {
+        f"{source.name}{end}": (which, rank, source.scale)
+        for which, sources in HISTOGRAMS.items()
+        for rank, source in enumerate(sources)
+    }
+    for end in ("_bucket", "_sum")
+)
 
 
 def exposed(samples: Iterable[Sample], at: float) -> Exposed:
     """All of one server's samples. Those of other metrics, or without a model's labels, are passed over."""
-    models: dict[ModelKey, dict[str, list[Sample]]] = {}
+    models: dict[ModelKey, _Sums] = {}
     gpus: dict[str, dict[str, float]] = {}
     for sample in samples:
         if "gpu_uuid" in sample.labels and "model" not in sample.labels:
             gpus.setdefault(sample.labels["gpu_uuid"], {})[sample.name] = sample.value
         elif (key := _key(sample.labels)) is not None:
-            models.setdefault(key, {}).setdefault(sample.name, []).append(sample)
+            _add(models.setdefault(key, _Sums()), sample)
+    bounds: dict[tuple[float, ...], tuple[float, ...]] = {}
     return Exposed(
         at,
-        {key: _series(named) for key, named in models.items()},
+        {key: _series(sums, bounds) for key, sums in models.items()},
         {uuid: _gpu(values) for uuid, values in gpus.items()},
     )
 
@@ -52,61 +78,48 @@ def _key(labels: Mapping[str, str]) -> ModelKey | None:
     return (model, int(version)) if model and version.isdecimal() else None
 
 
-def _series(named: Named) -> ModelSeries:
-    return ModelSeries(
-        _told(COUNTERS, lambda _, source: _added(source, named)),
-        _told(GAUGES, lambda what, source: _gauge(what, source, named)),
-        _told(HISTOGRAMS, lambda _, source: _histogram(source, named)),
-    )
+def _add(sums: _Sums, sample: Sample) -> None:
+    name, labels, value = sample.name, sample.labels, sample.value
+    if name in _BUCKETS:
+        which, rank, scale = _BUCKETS[name]
+        counts = sums.buckets.setdefault((which, rank), {})
+        bound = _bound(labels.get("le", "")) * scale
+        counts[bound] = counts.get(bound, 0.0) + value
+    elif name in _TOTALS:
+        which, rank, scale = _TOTALS[name]
+        sums.totals[which, rank] = sums.totals.get((which, rank), 0.0) + value * scale
+    for what, rank, source in _VALUES.get(name, ()):
+        if all(labels.get(label) == wanted for label, wanted in source.labels):
+            before = sums.values.get((what, rank), 0.0)
+            sums.values[what, rank] = _joined(what, before, _possible(what, value) * source.scale)
 
 
-def _told(table: Mapping[What, tuple[Source, ...]], read: Callable[[What, Source], Value | None]) -> dict[What, Value]:
-    """What the first source that is there tells, of each."""
-    found: dict[What, Value] = {}
-    for what, sources in table.items():
-        for source in sources:
-            value = read(what, source)
-            if value is not None:
-                found[what] = value
-                break
-    return found
+def _possible(what: Counted | Gauged, value: float) -> float:
+    """NaN where it cannot be so, which no sum turns into a number."""
+    return value if 0 <= value < inf and (what not in _SHARES or value <= 1) else nan
 
 
-def _values(source: Source, named: Named) -> list[float]:
-    samples = named.get(source.name, ())
-    return [
-        sample.value * source.scale
-        for sample in samples
-        if all(sample.labels.get(label) == value for label, value in source.labels)
-    ]
-
-
-def _added(source: Source, named: Named) -> float | None:
-    values = _values(source, named)
-    return _sound(sum(values)) if values and min(values) >= 0 else None
-
-
-def _gauge(what: Gauged, source: Source, named: Named) -> float | None:
+def _joined(what: Counted | Gauged, before: float, value: float) -> float:
     if what not in _HIGHEST:
-        return _added(source, named)
-    value = max(_values(source, named), default=None)
-    return None if value is None or (what in _SHARES and value > 1) else _sound(value)
+        return before + value
+    return nan if isnan(before) or isnan(value) else max(before, value)
 
 
-def _sound(value: float) -> float | None:
-    return value if isfinite(value) and value >= 0 else None
-
-
-def _histogram(source: Source, named: Named) -> Histogram | None:
-    """Its buckets; those of several, such as of engines, are added."""
-    counts: dict[float, float] = {}
-    for sample in named.get(f"{source.name}_bucket", ()):
-        bound = _bound(sample.labels.get("le", "")) * source.scale
-        counts[bound] = counts.get(bound, 0.0) + sample.value
-    total = sum(sample.value for sample in named.get(f"{source.name}_sum", ()))
-    bounds = tuple(sorted(counts))
-    histogram = Histogram(bounds, tuple(counts[bound] for bound in bounds), total * source.scale)
-    return histogram if is_sound(histogram) else None
+def _series(sums: _Sums, bounds: dict[tuple[float, ...], tuple[float, ...]]) -> ModelSeries:
+    """Of each the first source that tells it. Histograms that have the same `bounds` share them."""
+    counted: dict[Counted, float] = {}
+    gauged: dict[Gauged, float] = {}
+    spread: dict[Spread, Histogram] = {}
+    for (what, _), value in sorted(sums.values.items(), key=lambda item: item[0][1]):
+        if isfinite(value):
+            counted.setdefault(what, value) if isinstance(what, Counted) else gauged.setdefault(what, value)
+    for (which, rank), counts in sorted(sums.buckets.items(), key=lambda item: item[0][1]):
+        of = tuple(sorted(counts))
+        total = sums.totals.get((which, rank), 0.0)
+        histogram = Histogram(bounds.setdefault(of, of), tuple(counts[bound] for bound in of), total)
+        if is_sound(histogram):
+            spread.setdefault(which, histogram)
+    return ModelSeries(counted, gauged, spread)
 
 
 def _bound(text: str) -> float:
@@ -124,3 +137,7 @@ def _gpu(values: Mapping[str, float]) -> GpuSeries:
     if total is not None and used is not None and used > total:
         used = None
     return GpuSeries(utilization, None if used is None else int(used), None if total is None else int(total))
+
+
+def _sound(value: float) -> float | None:
+    return value if isfinite(value) and value >= 0 else None
