@@ -27,10 +27,12 @@ Member = InferenceModel | Ensemble
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Requests that wait for what has no replica, by resource name; `holds`: whether anything would keep them."""
+    """Requests that wait for what has no replica, by resource name; `trouble`: why nothing would keep them, in words;
+    empty where something does.
+    """
 
     held: Mapping[str, int] = field(default_factory=dict)
-    holds: bool = False
+    trouble: str = "nothing holds requests here"
 
 
 @dataclass(slots=True)
@@ -93,7 +95,7 @@ class Scaling:
             allocations=outcome.allocations,
             grants=outcome.grants,
             servers=outcome.servers(key),
-            holds=holding.holds,
+            unheld=holding.trouble,
         )
         if holding.held != pool.signals.held and self._decide(pool, replace(pool.signals, held=holding.held)):
             self._changed(key)

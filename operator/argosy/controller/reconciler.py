@@ -298,7 +298,7 @@ class Reconciler:
 def holding(cache: Cache, key: PoolKey) -> Holding:
     """Who waits at a pool's activator."""
     view = cache.pool(key)
-    return Holding(view.held, view.activator_ready)
+    return Holding(view.held, view.activator_trouble)
 
 
 def _held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView) -> frozenset[str]:

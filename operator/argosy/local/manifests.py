@@ -102,7 +102,10 @@ def _without_effect(resource: Resource) -> Iterator[tuple[str, str]]:
     if isinstance(resource, ServingPool):
         for field, reason in _of_the_runtime(resource.spec.runtime):
             yield f"spec.runtime.{field}", reason
-    elif isinstance(resource, InferenceModel):
+        return
+    if not resource.spec.min_replicas:
+        yield "spec.minReplicas", "it does not go to zero: argosy up holds no requests for what has no replica"
+    if isinstance(resource, InferenceModel):
         if resource.spec.storage.secret_name:
             yield "spec.storage.secretName", "there is no cluster to read it from; credentials are those of this shell"
         for field in ("image", "memory"):

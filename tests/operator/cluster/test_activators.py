@@ -7,7 +7,7 @@ from typing import Any
 from argosy.cluster.cache.indexer import Owned
 from argosy.cluster.cache.pod_cache import PodCache, PodView, pod_view
 from argosy.cluster.cache.pool_view import pool_view
-from argosy.cluster.cache.server_objects import Held, of_configmap
+from argosy.cluster.cache.server_objects import Held, Running, of_configmap
 from argosy_agent.contract.activation import MEMBERS_KEY, HeldRequests, held_key, held_text
 
 POD = PodView("p", "u", "", True, False, False, frozenset(), False, "", datetime(2026, 1, 1, tzinfo=UTC))
@@ -42,6 +42,17 @@ def test_nobody_holds_requests_where_no_pod_is_ready_to() -> None:
     pods = [replace(POD, ready=False), replace(POD, uid="w", terminating=True)]
     assert not pool_view([], [], activators=pods).activator_ready
     assert not pool_view([], []).activator_ready
+
+
+def test_why_nobody_holds_requests_is_told() -> None:
+    pulling = replace(POD, ready=False, trouble="container activator: ImagePullBackOff")
+    assert pool_view([], [], activators=[pulling]).activator_trouble == (
+        "no Pod of its activator is ready: container activator: ImagePullBackOff"
+    )
+    stuck = owned(Running("", "no Pod can be made: exceeded quota"))
+    assert pool_view([stuck], []).activator_trouble.endswith("exceeded quota")
+    assert pool_view([replace(stuck, server="pool-0")], []).activator_trouble == "no Pod of its activator is ready"
+    assert pool_view([stuck], [], activators=[POD]).activator_trouble == ""
 
 
 def test_a_word_that_cannot_be_read_is_none() -> None:

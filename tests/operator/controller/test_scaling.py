@@ -174,10 +174,10 @@ def test_a_query_decides() -> None:
 def test_what_goes_to_zero_wakes_for_whoever_waits() -> None:
     operator = Operator((model("m", minReplicas=0, maxReplicas=2, scaling={"idleTimeout": "1m"}),))
     assert operator.replicas("m") == 0
-    operator.holding = Holding({"m": 1}, holds=True)
+    operator.holding = Holding({"m": 1}, "")
     operator.reconciled()  # who waits marks the pool
     assert operator.replicas("m") == 1
-    operator.holding = Holding(holds=True)
+    operator.holding = Holding(trouble="")
     operator.under({"m": 1.0}, 30)
     operator.under({"m": 0.0}, 1200)
     assert operator.replicas("m") == 0
@@ -187,14 +187,16 @@ def test_nothing_goes_to_zero_where_nobody_would_hold_its_requests() -> None:
     operator = Operator((model("m", minReplicas=0, scaling={"idleTimeout": "1m"}),))
     operator.holding = Holding({"m": 1})
     operator.reconciled()
-    operator.holding = Holding()
+    operator.holding = Holding(trouble="no Pod of its activator is ready: container activator: ImagePullBackOff")
     operator.under({"m": 0.0}, 1200)
     assert operator.replicas("m") == 1
+    said = operator.status("m").message
+    assert "it does not go to zero: no Pod of its activator is ready: container activator: ImagePullBackOff" in said
 
 
 def test_who_waits_while_an_operator_starts_is_heard() -> None:
     operator = Operator((model("m", minReplicas=0),))
-    operator.holding = Holding({"m": 3}, holds=True)
+    operator.holding = Holding({"m": 3}, "")
     operator.start()
     operator.reconciled()
     assert operator.replicas("m") == 1

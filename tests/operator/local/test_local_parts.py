@@ -304,6 +304,13 @@ def test_problems_of_an_edit_stand_below_the_table_until_they_are_mended() -> No
     assert "there is none" not in console.export_text().split("said once")[-1]
 
 
+def test_what_may_go_to_zero_is_said_to_stay_here(workspace: Any, documents: Any) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double").replace("version: 1", "version: 1\n  minReplicas: 0", 1))
+    (line,) = without_effect(read_manifests(workspace.manifests).resources)
+    assert "spec.minReplicas: it does not go to zero" in line
+
+
 def test_a_models_secret_is_said_to_be_without_effect_here(workspace: Any, documents: Any) -> None:
     workspace.write_model("double", 2.0)
     text = documents("one", 1, "double")

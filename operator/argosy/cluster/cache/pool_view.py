@@ -28,7 +28,8 @@ class PoolView:
     `repositories`: what each server last loaded; `served`: what it had ready when it was last heard of, whatever became
     of its Pod; `drain_since`: from when each model or ensemble that drains is not routed to; `templates`: by server,
     the hash of its Pod; `builds`: the engines' builds, by their requests' names; `activators`: the activator's Pods;
-    `held`: by resource name the requests that they hold now, for a model or an ensemble that no server has ready.
+    `activator_stuck`: why it makes none; `held`: by resource name the requests that they hold now, for a model or an
+    ensemble that no server has ready.
     """
 
     current: tuple[CurrentServer, ...] = ()
@@ -40,12 +41,21 @@ class PoolView:
     drain_since: Mapping[Binding, datetime] = field(default_factory=dict)
     builds: Mapping[str, BuildView] = field(default_factory=dict)
     activators: tuple[PodView, ...] = ()
+    activator_stuck: str = ""
     held: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def activator_ready(self) -> bool:
         """Whether requests for what no server has would be held."""
         return any(pod.ready and not pod.terminating for pod in self.activators)
+
+    @property
+    def activator_trouble(self) -> str:
+        """Why they would not be; empty where they would."""
+        if self.activator_ready:
+            return ""
+        why = next((pod.trouble for pod in self.activators if pod.trouble), self.activator_stuck)
+        return f"no Pod of its activator is ready: {why}" if why else "no Pod of its activator is ready"
 
 
 @dataclass(slots=True)
@@ -90,6 +100,7 @@ def pool_view(
         templates={name: server.running.template for name, server in named if server.running},
         builds=build_views((owned.detail for owned in standing), build_pods),
         activators=(holders := tuple(activators)),
+        activator_stuck=_stuck(standing),
         held=_held((owned.detail for owned in standing), holders),
     )
 
@@ -112,6 +123,13 @@ def _take(server: _Server, detail: object) -> None:
             server.state = detail
         case Running():
             server.running = detail
+
+
+def _stuck(standing: Iterable[Owned]) -> str:
+    """Why the activator's Deployment, the only one that is no server's, makes no Pod."""
+    return next(
+        (owned.detail.trouble for owned in standing if not owned.server and isinstance(owned.detail, Running)), ""
+    )
 
 
 def _held(details: Iterable[object], pods: Iterable[PodView]) -> dict[str, int]:

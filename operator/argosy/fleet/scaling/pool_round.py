@@ -34,7 +34,8 @@ class PoolScene:
 
     `members`: its models and ensembles in the forms that are acted upon, as they are declared; `policies` of those that
     follow signals; `allocations` and `grants`: what each has, and what the last plan gave it. `servers`: where they
-    sit. `holds`: whether requests for what has no replica are held; without that nothing goes to zero.
+    sit. `unheld`: why requests for what has no replica would not be held, so that nothing goes to zero; empty where
+    they would.
     """
 
     members: tuple[Member, ...] = ()
@@ -42,7 +43,7 @@ class PoolScene:
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     grants: Mapping[str, Grant] = field(default_factory=dict)
     servers: tuple[CurrentServer, ...] = ()
-    holds: bool = False
+    unheld: str = "nothing holds requests here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class _Round:
     def _policy(self, member: Member, policy: Policy) -> Policy:
         """With a replica that stays where nobody would hold its requests."""
         bounds = policy.bounds
-        if self.scene.holds or not self._allocation(member.identity).replicas or not bounds.max_replicas:
+        if not self.scene.unheld or not self._allocation(member.identity).replicas or not bounds.max_replicas:
             return policy
         return replace(policy, bounds=replace(bounds, min_replicas=max(1, bounds.min_replicas)))
 
@@ -209,7 +210,15 @@ class _Round:
         ]
         if decision.reason is Reason.NO_SIGNALS and self.signals.trouble:
             troubles.insert(0, self.signals.trouble)
+        if self._is_kept(name, decision):
+            troubles.append(f"it does not go to zero: {self.scene.unheld}")
         return replace(decision, message="; ".join([decision.message, *troubles])) if troubles else decision
+
+    def _is_kept(self, name: str, decision: Decision) -> bool:
+        """Whether it would keep a replica however idle it were, since nobody would hold its requests."""
+        policy = self.scene.policies.get(name)
+        may_be_zero = policy is not None and not policy.bounds.min_replicas
+        return may_be_zero and decision.allocation.replicas == 1 and bool(self.scene.unheld)
 
     def diagnosed(self, decisions: Mapping[str, Decision]) -> dict[str, diagnosis.Memory]:
         """What is known of what holds each member up."""
