@@ -213,3 +213,14 @@ def test_what_scaling_changes_in_place_is_ready_meanwhile_and_what_a_person_chan
     edited = model("m", **spec | {"maxBatchSize": 16})
     changed = replace(serving, resources=(serving.resources[0], edited))
     assert reason(reconcile(changed, NOON), "m", ConditionType.READY)[0] == "False"
+
+
+def test_what_went_to_zero_says_which_field_let_it() -> None:
+    idle = reconcile(snapshot(model("m", minReplicas=0, scaling={}), nodes=gpus(1), m=decision(0)), NOON)
+    condition = status(idle, "m").condition(ConditionType.READY)
+    assert condition is not None
+    assert (condition.reason, condition.message) == ("ScaledToZero", "minReplicas is 0, so it has no replica")
+    stopped = reconcile(snapshot(model("m", replicas=0, scaling={}), nodes=gpus(1), m=decision(0)), NOON)
+    condition = status(stopped, "m").condition(ConditionType.READY)
+    assert condition is not None
+    assert condition.message == "spec.replicas is 0, so it has no replica"

@@ -82,7 +82,8 @@ def scaled_form(member: Member, allocation: Allocation | None, fewest: int) -> M
         changes = {"replicas": allocation.replicas, "min_replicas": min(max(fewest, serving), allocation.replicas)}
     if isinstance(member, InferenceModel) and allocation is not None:
         changes |= _model_changes(member, allocation)
-    return member.model_copy(update={"spec": spec.model_copy(update=changes)})
+    changes = {name: value for name, value in changes.items() if getattr(spec, name) != value}
+    return member.model_copy(update={"spec": spec.model_copy(update=changes)}) if changes else member
 
 
 def _model_changes(model: InferenceModel, allocation: Allocation) -> dict[str, object]:

@@ -28,7 +28,7 @@ def ensemble_status(
     generation = ensemble.metadata.generation
     parts = [
         _valid(ensemble, progress.pool),
-        placed_finding(progress, ensemble.name, places),
+        placed_finding(progress, ensemble, places),
         loading.finding(),
         scaling(scaled),
     ]

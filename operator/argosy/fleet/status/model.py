@@ -86,7 +86,7 @@ def _valid(model: InferenceModel, progress: PoolProgress) -> Finding:
 
 
 def _placed(model: InferenceModel, progress: PoolProgress, places: Sequence[PlacementStatus]) -> Finding:
-    finding = placed_finding(progress, model.name, places)
+    finding = placed_finding(progress, model, places)
     if not finding.so or not footprint_of(model).assumed or not any(each.gpus for each in places):
         return finding
     return replace(finding, message=f"{finding.message}; {UNMEASURED}")

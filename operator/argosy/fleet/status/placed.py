@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
-from argosy.api import ConditionType, Reason
+from argosy.api import ConditionType, Ensemble, InferenceModel, Reason
 from argosy.api.status import PlacementStatus
 from argosy.fleet.amounts import listed
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.fleet.status.conditions import Finding
 from argosy.fleet.status.progress import PoolProgress
 
+Member = InferenceModel | Ensemble
 _PLACES = 100
 """How many replicas' places a status shows."""
 
@@ -30,9 +31,9 @@ def first_places(places: Sequence[PlacementStatus]) -> dict[str, Any]:
     return {"placement": shown, "remaining_placements": len(places) - len(shown)}
 
 
-def placed_finding(progress: PoolProgress, name: str, places: Sequence[PlacementStatus]) -> Finding:
-    """Whether every replica of a model or an ensemble has a place, and if not why."""
-    kind, key = ConditionType.PLACED, progress.plan.pool
+def placed_finding(progress: PoolProgress, member: Member, places: Sequence[PlacementStatus]) -> Finding:
+    """Whether every replica of a model or an ensemble, as it is declared, has a place, and if not why."""
+    kind, key, name = ConditionType.PLACED, progress.plan.pool, member.name
     if progress.pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, f"pool {key} is suspended; set spec.suspend to false")
     unplaced = progress.without_place(name)
@@ -43,14 +44,13 @@ def placed_finding(progress: PoolProgress, name: str, places: Sequence[Placement
         partly = done and reason is not Reason.PENDING
         return Finding(kind, False, Reason.PARTIALLY_PLACED if partly else reason, message)
     if not places:
-        return Finding(kind, False, Reason.SCALED_TO_ZERO, f"{_fewest(progress, name)} is 0, so it has no replica")
+        return Finding(kind, False, Reason.SCALED_TO_ZERO, f"{_fewest(member)} is 0, so it has no replica")
     return Finding(kind, True, Reason.PLACED, listed(map(_where, places)))
 
 
-def _fewest(progress: PoolProgress, name: str) -> str:
+def _fewest(member: Member) -> str:
     """The field that says how many replicas there are at least."""
-    member = progress.members.models.get(name) or progress.members.ensembles.get(name)
-    return "minReplicas" if member is None or member.spec.replicas is None else "spec.replicas"
+    return "minReplicas" if member.spec.replicas is None else "spec.replicas"
 
 
 def _where(place: PlacementStatus) -> str:
