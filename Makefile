@@ -9,6 +9,7 @@
 # make bench-peers    Argosy beside MLServer, LitServe, BentoML and Ray Serve, each brought into an environment of its own
 # make bench-stages   what each stage of a request's way costs, in one process, compiled and not
 # make bench-engines  engines of ONNX Runtime and AOTInductor beside the files they are made from
+# make bench-scaling  Argosy's scaling beside HPA's, KEDA's and Knative's, on seeded and real traces; BENCH=--json
 # make bench-scale    a server at rest, and with 1,000 models and 10,000 idle connections
 #
 # A test whose program cannot be had (Kubernetes, NVIDIA's Triton, Helm …) is skipped and says why and how it would run.
@@ -22,7 +23,7 @@ COMPILED_PATH := tests/runtime tests/differential --ignore=tests/runtime/builder
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup compile run test check programs e2e gpu bench-triton bench-peers bench-scale bench-stages bench-gpu bench-engines clean
+.PHONY: setup compile run test check programs e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-stages bench-gpu bench-engines clean
 
 setup: compile
 
@@ -74,6 +75,9 @@ bench-scale: setup
 
 bench-engines: setup
 	$(BIN)/python -m benchmarks.engines $(BENCH)
+
+bench-scaling: setup
+	$(BIN)/python -m benchmarks.scaling $(BENCH)
 
 bench-stages: setup
 	$(BIN)/python hatch_build.py pure

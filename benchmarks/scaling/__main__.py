@@ -4,11 +4,11 @@ Argosy's own decisions run with one and the same policy on every trace: its defa
 the bounds). HPA, KEDA and KPA run as they come and with the best of a grid of settings for each trace. Those points are
 kept in `tuned.json`, since they take minutes; `--tune` makes them anew.
 
-Keys: by trace `ours`, and for each baseline the tuned one that is late no more often (or, where none is, the least
-late) and the one by default. `worst_ratio_violations`: the most, over traces and tuned baselines, of our violations
-over the fewest that any setting reaches for no more GPU-hours. `mean_gpu_hours_saved`: over traces and tuned baselines,
-of the cheapest setting that is late no more often than ours. `met`: by trace and baseline, whether the target holds
-against every setting of the grid.
+Keys: by trace `ours`, and for each baseline the tuned one (the cheapest setting that holds the 99th percentile on that
+trace, or else the one that is late least often), the one that is late least often at our cost, and the default.
+`worst_ratio_violations`: the most, over traces and baselines, of our violations over the fewest that any setting
+reaches for no more GPU-hours. `mean_gpu_hours_saved`: over traces and baselines, beside the cheapest setting that is
+late no more often than ours. `met`: by trace and baseline, whether the target holds against the tuned and the default.
 """
 
 import argparse
@@ -23,9 +23,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from argosy.simulation.autoscalers.own import Own
+
 from .baselines import NAMES
 from .cases import Case, cases, constant
-from .comparing import Point, as_cheap, as_good, as_json, by_default, frontier, meets, ours, ratio, saved
+from .comparing import Point, as_cheap, as_json, by_default, frontier, meets, ours, ratio, run, saved, tuned
 from .deciding import decision_seconds
 
 TUNED = Path(__file__).parent / "tuned.json"
@@ -49,21 +51,24 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def compared(chosen: Sequence[Case], fronts: dict[str, dict[str, list[Point]]]) -> dict[str, Any]:
     """Ours beside all that baselines reach on each trace."""
-    rows, found = {}, {}
+    rows, found, met = {}, {}, {}
     for case in chosen:
         point = found[case.name] = ours(case)
         default = by_default(case)
         rows[case.name] = {"ours": as_json(point)} | {
-            name: as_json(as_good(fronts[case.name][name], point))
+            name: as_json(tuned(fronts[case.name][name]))
             | {"at_our_cost": as_json(as_cheap(fronts[case.name][name], point)), "default": as_json(default[name])}
             for name in NAMES
+        }
+        met[case.name] = {
+            name: [meets(each, point) for each in (tuned(fronts[case.name][name]), default[name])] for name in NAMES
         }
     pairs = [(fronts[case][name], point) for case, point in found.items() for name in NAMES]
     return {
         "traces": rows,
         "worst_ratio_violations": max((ratio(*pair) for pair in pairs), default=0.0),
         "mean_gpu_hours_saved": mean(saved(*pair) for pair in pairs) if pairs else 0.0,
-        "met": {case: {name: meets(fronts[case][name], point) for name in NAMES} for case, point in found.items()},
+        "met": met,
         "changes_under_constant_load": settled_changes(),
         "decide_10000_models_s": decision_seconds(MODELS),
     }
@@ -71,10 +76,6 @@ def compared(chosen: Sequence[Case], fronts: dict[str, dict[str, list[Point]]]) 
 
 def settled_changes() -> int:
     """Changes under a load that stays as it is, after the first ten minutes."""
-    from argosy.simulation.autoscalers.own import Own
-
-    from .comparing import run
-
     case = constant()
     outcome = run(case.workload, lambda: Own(case.policy))
     return sum(change.at > 600 for change in outcome.changes)
@@ -117,7 +118,7 @@ def _table(result: dict[str, Any]) -> Table:
                 str(each["changes"]),
                 f"{cheap['violations']:.2%} for {cheap['gpu_hours']:.2f}",
                 f"{default['violations']:.2%} for {default['gpu_hours']:.2f}",
-                "met" if result["met"][trace][name] else "missed",
+                " / ".join("met" if each else "missed" for each in result["met"][trace][name]),
                 each["settings"],
             )
     return table

@@ -1,0 +1,64 @@
+"""How the scaling benchmark compares: fronts, who is as good, and when the target is met."""
+
+import pytest
+from benchmarks.scaling.baselines import NAMES, grid
+from benchmarks.scaling.cases import batch_curve, constant, engine_curve
+from benchmarks.scaling.comparing import Point, as_cheap, as_good, best, meets, ratio, saved, tuned
+
+from argosy.simulation.traces import constant as steady
+
+
+def point(violations, gpu_hours):
+    return Point(violations, gpu_hours, 0, "")
+
+
+THEIRS = [point(0.2, 4.0), point(0.02, 8.0), point(0.0, 12.0)]
+
+
+def test_a_front_has_none_that_another_is_at_least_as_good_as():
+    assert best([*THEIRS, point(0.02, 9.0), point(0.3, 4.0), point(0.0, 12.0)]) == THEIRS
+
+
+def test_ours_is_held_beside_who_is_as_good_and_who_is_as_cheap():
+    ours = point(0.05, 9.0)
+    assert (as_good(THEIRS, ours), as_cheap(THEIRS, ours)) == (THEIRS[1], THEIRS[1])
+    assert saved(THEIRS, ours) == pytest.approx(1 - 9 / 8)
+    assert ratio(THEIRS, ours) == pytest.approx(0.0501 / 0.0201)
+    assert ratio(THEIRS, point(0.0, 20.0)) == 1.0
+
+
+def test_tuned_is_the_cheapest_that_holds_the_budget_or_the_least_late():
+    assert tuned(THEIRS) == THEIRS[2]
+    assert tuned(THEIRS[:2]) == THEIRS[1]
+    assert tuned([*THEIRS, point(0.01, 9.0)]).gpu_hours == 9.0
+
+
+@pytest.mark.parametrize(
+    ("ours", "met"),
+    [
+        (point(0.02, 6.8), True),  # 15 % cheaper, and late no more often
+        (point(0.02, 6.9), False),
+        (point(0.021, 6.0), False),
+        (point(0.01, 8.0), True),  # for no more, half as often
+        (point(0.011, 8.0), False),
+        (point(0.0, 8.1), False),
+    ],
+)
+def test_the_target_is_cheaper_or_calmer(ours, met):
+    assert meets(THEIRS[1], ours) is met
+
+
+def test_curves_keep_their_shape_and_take_the_rate():
+    curve = batch_curve("embed", 10.0)
+    assert curve.throughput() == pytest.approx(10.0)
+    assert list(curve.seconds) == sorted(curve.seconds)
+    trace = steady(5.0, 600)
+    trace = type(trace)("t", trace.seconds, trace.arrivals, trace.arrivals * 0 + 500, trace.arrivals * 0 + 40)
+    assert engine_curve(trace, 2.0).throughput(500, 40) == pytest.approx(2.0)
+
+
+def test_every_baseline_has_a_grid_without_two_alike():
+    case = constant()
+    for name in NAMES:
+        settings = [each.settings for each in grid(name, 10, 1, case.throughput)]
+        assert len(settings) == len(set(settings)) >= 10
