@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import socket
 from typing import Any
 
+import grpc
 import httpx
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from tests.peers.server import Server
 from tritonclient.http import InferInput
 from tritonclient.http.aio import InferenceServerClient
 
+from argosy_agent.activator.grpc.listener import GrpcListener
+from argosy_agent.activator.http.listener import Listener, ListenError
 from argosy_agent.contract.activation import Endpoint
 
 NOWHERE = Endpoint("127.0.0.1", 1, 1)
@@ -208,3 +212,29 @@ async def test_what_cannot_be_read_changes_nothing(server: Server, caplog: pytes
         while "timeoutSeconds is missing" not in caplog.text:  # noqa: ASYNC110 - a log has no event
             await asyncio.sleep(0.01)
         assert (await post(at, "/v2/models/identity/infer", BODY)).status_code == 200
+
+
+async def test_a_port_that_is_taken_is_named() -> None:
+    async with standing() as at:
+        with pytest.raises(ListenError, match=f"port {at.activator.ports[0]} cannot be listened on: Address already"):
+            await Listener(_ends).start("127.0.0.1", at.activator.ports[0])
+        with pytest.raises(ListenError, match=f"port {at.activator.ports[0]} cannot be listened on"):
+            await GrpcListener(grpc.GenericRpcHandler, 1).start("127.0.0.1", at.activator.ports[0])
+
+
+@pytest.mark.parametrize("has_ipv6", [True, False])
+async def test_without_a_host_every_address_is_listened_on(has_ipv6: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, bool]] = []
+    real = socket.create_server
+
+    def create_server(address: tuple[str, int], *, dualstack_ipv6: bool = False, **_: Any) -> socket.socket:
+        asked.append((address[0], dualstack_ipv6))
+        if dualstack_ipv6 and not has_ipv6:
+            raise OSError("Cannot assign requested address")
+        return real(("127.0.0.1", address[1]))  # what tests start is reached from this machine alone
+
+    monkeypatch.setattr(socket, "create_server", create_server)
+    listener = Listener(_ends)
+    assert await listener.start("", 0)
+    listener.close()
+    assert asked == [("", True)] if has_ipv6 else [("", True), ("", False)]

@@ -21,13 +21,21 @@ class GrpcListener:
 
     async def start(self, host: str, port: int) -> int:
         """Listen there, on every address for an empty host. The port: 0 takes a free one. Raises ListenError."""
-        place = f"[{host}]" if ":" in host else host or "[::]"
         try:
-            found: int = self._server.add_insecure_port(f"{place}:{port}")
+            found = self._listen(host, port)
         except RuntimeError as error:
             raise ListenError(f"port {port} cannot be listened on: {error}") from error
         await self._server.start()
         return found
+
+    def _listen(self, host: str, port: int) -> int:
+        """Raises RuntimeError."""
+        if host:
+            return int(self._server.add_insecure_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}"))
+        try:
+            return int(self._server.add_insecure_port(f"[::]:{port}"))
+        except RuntimeError:  # where IPv6 is switched off
+            return int(self._server.add_insecure_port(f"0.0.0.0:{port}"))
 
     async def stop(self, grace_s: float) -> None:
         """Take no new calls, and give those that run so long."""

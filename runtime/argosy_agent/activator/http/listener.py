@@ -1,6 +1,7 @@
 """The port of a protocol whose connections are streams: what listens, and how it ends."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
@@ -29,11 +30,10 @@ class Listener:
     async def start(self, host: str, port: int) -> int:
         """Listen there, on every address for an empty host. The port: 0 takes a free one. Raises ListenError."""
         try:
-            self._server = await asyncio.start_server(
-                self._accept, host or None, port, limit=LIMIT, backlog=_BACKLOG, start_serving=True
-            )
+            listening = _listening(host, port)
         except OSError as error:
             raise ListenError(f"port {port} cannot be listened on: {error.strerror or error}") from error
+        self._server = await asyncio.start_server(self._accept, sock=listening, limit=LIMIT)
         found: int = self._server.sockets[0].getsockname()[1]
         return found
 
@@ -52,6 +52,17 @@ class Listener:
         task = asyncio.ensure_future(_run(serve, reader, writer))
         self._open.add(task)
         task.add_done_callback(self._open.discard)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Raises OSError."""
+    if host:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    try:
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
+    except (OSError, ValueError):  # where IPv6 is switched off
+        return socket.create_server(("", port), backlog=_BACKLOG)
 
 
 async def _run(serve: Serve, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
