@@ -1,0 +1,129 @@
+"""What was counted of models, as Triton's families and as our own: units, buckets, reasons, what is left out."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from argosy_runtime.backends.contract import EngineState, ExecutionTimes
+from argosy_runtime.errors import FailureReason
+from argosy_runtime.telemetry.argosy_families import argosy_families
+from argosy_runtime.telemetry.exposition import exposition
+from argosy_runtime.telemetry.series import InService, ModelSeries
+from argosy_runtime.telemetry.statistics import ModelStatistics
+from argosy_runtime.telemetry.triton_families import triton_families
+
+MS = 1_000_000
+MODEL = InService(running=3, instances=2, decoupled=False, max_batch_size=8, max_queue_delay_us=500)
+STREAM = InService(running=1, instances=1, decoupled=True, max_batch_size=0, max_queue_delay_us=0)
+ENSEMBLE = InService(running=4, instances=None, decoupled=False, max_batch_size=8, max_queue_delay_us=0)
+
+
+@pytest.fixture
+def statistics() -> ModelStatistics:
+    """Two requests that were answered together after 4 ms, and waited for 1 ms."""
+    counted = ModelStatistics()
+    for _ in range(2):
+        counted.single.add(4 * MS)
+        counted.queueing.add(1 * MS)
+    counted.succeeded(2, 8 * MS, 2 * MS, 5)
+    counted.ran(2, 5, ExecutionTimes(MS, 2 * MS, MS // 2))
+    return counted
+
+
+def told(statistics: ModelStatistics, service: InService | None = MODEL, now: int = 0) -> dict[str, float]:
+    """Every sample by its name and, where it has more, its other labels' values."""
+    series = [ModelSeries({"model": "m", "version": "1"}, statistics, 0, service)]
+    text = exposition([*triton_families(series), *argosy_families(series, now)]).decode()
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            assert (sample.labels.pop("model"), sample.labels.pop("version")) == ("m", "1")
+            name = sample.name.removesuffix("_total") if family.name.startswith("nv_") else sample.name
+            found[" ".join([name, *sample.labels.values()])] = sample.value
+    return found
+
+
+def test_durations_are_seconds_in_buckets(statistics):
+    values = told(statistics)
+    for name, at, total in (("request", "0.005", 0.008), ("queue", "0.001", 0.002), ("first_response", "0.005", 0.008)):
+        family = f"argosy_{name}_duration_seconds"
+        assert values[f"{family}_sum"] == total
+        assert values[f"{family}_count"] == values[f"{family}_bucket +Inf"] == values[f"{family}_bucket {at}"] == 2
+    assert values["argosy_request_duration_seconds_bucket 0.003"] == 0
+
+
+def test_an_execution_counts_once_whatever_it_has_and_for_triton_once_a_request(statistics):
+    values = told(statistics)
+    assert values["argosy_execution_seconds_total"] == 0.0035
+    assert values["nv_inference_compute_infer_duration_us"] == 2 * 2000
+    assert (values["nv_inference_count"], values["nv_inference_exec_count"]) == (5, 1)
+    assert (values["argosy_batch_rows_bucket 4"], values["argosy_batch_rows_bucket 8"]) == (0, 1)
+    assert (values["argosy_batch_rows_sum"], values["argosy_batch_rows_count"]) == (5, 1)
+
+
+def test_a_batch_above_all_bounds_is_counted(statistics):
+    statistics.ran(1, 5000, ExecutionTimes(0, 1, 0))
+    values = told(statistics)
+    assert (values["argosy_batch_rows_bucket 1024"], values["argosy_batch_rows_bucket +Inf"]) == (1, 2)
+    assert values["argosy_batch_rows_sum"] == 5005
+
+
+def test_instances_and_how_busy_they_are_now(statistics):
+    statistics.instance_taken(1000 * MS)
+    statistics.instance_taken(1500 * MS)
+    values = told(statistics, now=2000 * MS)
+    assert (values["argosy_instances"], values["argosy_instances_busy"]) == (2, 2)
+    assert values["argosy_instance_busy_seconds_total"] == 1.5
+    assert (values["argosy_running_requests"], values["argosy_max_batch_size"]) == (3, 8)
+    assert values["argosy_max_queue_delay_seconds"] == 0.0005
+
+
+def test_of_a_model_that_answers_later_no_busy_time_is_told(statistics):
+    statistics.answers_later = True
+    assert not {name for name in told(statistics) if "busy" in name or "execution" in name}
+
+
+def test_reasons_are_our_own_and_tritons():
+    statistics = ModelStatistics()
+    for count, reason in enumerate(FailureReason, start=1):
+        for _ in range(count):
+            statistics.failed(0, reason)
+    values, counts = told(statistics), {reason: count for count, reason in enumerate(FailureReason, start=1)}
+    assert {reason: values[f"argosy_request_failures_total {reason.value}"] for reason in FailureReason} == counts
+    tritons = {"REJECTED": ("REJECTED", "TIMEOUT"), "BACKEND": ("BACKEND", "OUT_OF_MEMORY")}
+    for reason in ("REJECTED", "CANCELED", "BACKEND", "OTHER"):
+        ours = [FailureReason(name) for name in tritons.get(reason, (reason,))]
+        assert values[f"nv_inference_request_failure {reason}"] == sum(counts[each] for each in ours)
+
+
+def test_a_stream_has_first_responses_in_tritons_milliseconds():
+    statistics = ModelStatistics()
+    for ms in (100, 101, 3000, 9000):
+        statistics.responded(0, 0, ms * MS)
+    statistics.took(500 * MS, 0, 500 * MS, False)
+    statistics.responded(0, 100 * MS, 130 * MS)
+    values = told(statistics, STREAM)
+    buckets = [
+        values[f"nv_inference_first_response_histogram_ms_bucket {at}"] for at in ("100", "500", "2000", "5000", "+Inf")
+    ]
+    assert buckets == [1, 3, 3, 4, 5]
+    assert values["nv_inference_first_response_histogram_ms_sum"] == 12701
+    assert values["argosy_first_response_duration_seconds_count"] == 5
+    assert values["argosy_between_responses_duration_seconds_sum"] == 0.03
+
+
+def test_an_ensemble_has_no_instances_and_what_does_not_serve_has_failures_alone(statistics):
+    ensemble = told(statistics, ENSEMBLE)
+    assert not {name for name in ensemble if "instance" in name or "queue_duration_seconds" in name or "rows" in name}
+    assert ensemble["argosy_running_requests"] == 4
+    names = {name.split()[0].removesuffix("_total") for name in told(statistics, None) if name.startswith("argosy")}
+    assert names == {"argosy_request_failures", "argosy_model_load_failure_count"}
+
+
+def test_engines_are_told_where_there_are_any(statistics):
+    assert not {name for name in told(statistics) if "engine" in name or "tokens" in name}
+    statistics.engines.told("m_0", EngineState(1, 2, None, 30, 40))
+    service = InService(1, 1, True, 0, 0, statistics.engines.load(["m_0"]))
+    values = told(statistics, service)
+    assert (values["argosy_engine_waiting_requests"], values["argosy_engine_running_requests"]) == (1, 2)
+    assert (values["argosy_prompt_tokens_total"], values["argosy_tokens_total"]) == (30, 40)
+    assert "argosy_kv_cache_utilization" not in values, "nobody knows it"
