@@ -106,12 +106,11 @@ def series(records: Iterable[ModelRecord]) -> list[ModelSeries]:
 
 
 def _in_service(served: ServedVersion) -> InService:
-    config, instances = served.config, served.instances
-    engines = served.statistics.engines
+    config, engines = served.config, served.statistics.engines
     return InService(
         running=served.running,
-        instances=None if instances is None else len(instances),
-        engine=engines.load(instances) if instances is not None and engines.any else None,
+        instances=served.instances,
+        engine=engines.load(served.instance_names) if engines.any else None,
         decoupled=served.decoupled,
         max_batch_size=max(config.dynamic_batching.preferred_batch_size, default=config.max_batch_size),
         max_queue_delay_us=config.dynamic_batching.max_queue_delay_microseconds,

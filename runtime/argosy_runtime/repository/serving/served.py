@@ -53,8 +53,12 @@ class ServedVersion(Protocol):
         """Requests that are being executed."""
 
     @property
-    def instances(self) -> Collection[str] | None:
-        """The names of instances that are loaded; None for an ensemble, which has none."""
+    def instances(self) -> int | None:
+        """How many are loaded; None for an ensemble, which has none."""
+
+    @property
+    def instance_names(self) -> Collection[str]:
+        """Their names."""
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request. Raises ServingError where it may not enter; all else is delivered."""
@@ -185,7 +189,12 @@ class ServedModel:
         return self._dispatcher.running
 
     @property
-    def instances(self) -> Collection[str] | None:
+    def instances(self) -> int | None:
+        """See `ServedVersion`."""
+        return len(self._dispatcher.instances)
+
+    @property
+    def instance_names(self) -> Collection[str]:
         """See `ServedVersion`."""
         return self._dispatcher.instances
 
@@ -282,9 +291,14 @@ class ServedEnsemble:
         return self._runner.running
 
     @property
-    def instances(self) -> Collection[str] | None:
+    def instances(self) -> int | None:
         """See `ServedVersion`."""
         return None
+
+    @property
+    def instance_names(self) -> Collection[str]:
+        """See `ServedVersion`."""
+        return ()
 
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """See `ServedVersion`."""
