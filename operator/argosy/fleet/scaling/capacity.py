@@ -12,6 +12,8 @@ _WINDOWS = (0.0, 0.25, 0.5, 1.0)
 """Of the longest window: what is tried, shortest first."""
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _MEAN = 0.5
+_WORTH_IT = 1.1
+"""How many times as much a setting must hold to be preferred to a cheaper one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def settings(
     for instances, window_s in _tried(bounds, most_instances):
         replica = Replica(service, instances, bounds.devices, max_batch, window_s or 0.0, variation)
         rate = held(replica, limits)
-        if not better or rate > better[-1].rate * 1.02:
+        if not better or rate > better[-1].rate * _WORTH_IT:
             better.append(Setting(instances, window_s, rate))
     return tuple(better)
 

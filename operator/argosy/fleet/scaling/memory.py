@@ -21,10 +21,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Overdriven:
-    """Requests a second of one instance at which a target was missed, when, and how many times before."""
+    """Requests a second of one replica with so many instances of a device at which a target was missed, when, and how
+    many times before.
+    """
 
     at: datetime
     rate: float
+    instances: int
     times: int
 
 
@@ -45,8 +48,8 @@ class Memory:
     more waited than may wait with every target held.
     `service`: the service times in use, which follow `experience` once that tells something else. `rows`: of a request.
     `variation`: of arrivals at one replica, as is reckoned with; `varies`: as was last found.
-    `over_since`: since when a latency has been over its target without a pause. `overdriven`: what an
-    instance does not hold, whatever the model of the queue says.
+    `over_since`: since when a latency has been over its target without a pause. `overdriven`: what a
+    replica does not hold, whatever the model of the queue says.
     `out_of_memory_at`: the last lowering for want of memory; `most_instances`: the most that memory allows, as was
     found then. `scaled`: the newest change. `catching_up`: replicas that a queue asked for, and when. `peak`: of
     late; `returns`: the seconds after which load came back that had left, the latest ones.

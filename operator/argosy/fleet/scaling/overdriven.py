@@ -1,7 +1,7 @@
-"""What the model of the queue is wrong about: instances that were found not to hold what it says they hold.
+"""What the model of the queue is wrong about: replicas that were found not to hold what it says they hold.
 
 That is so where latencies are over their target, queues grow, or what is known of executions says anew that more
-replicas are needed, while no more requests come than there were replicas for. Such a rate is not asked of an instance
+replicas are needed, while no more requests come than there were replicas for. Such a rate is not asked of a replica
 again for a while, and for twice as long each time that it was so again: so a load that stays is not answered by
 replicas that go and come.
 """
@@ -16,7 +16,7 @@ from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
 
 ALMOST = 0.9
-"""Of a rate that was found to be too fast: an instance is not given more."""
+"""Of a rate that was found to be too fast: a replica is not given more."""
 _WAITS = 0.1
 """The share of a latency below which waiting is not what makes it long."""
 _QUEUE_S = 10.0
@@ -74,9 +74,11 @@ def reconsidered(
 
 def _found(allocation: Allocation, level: float, memory: Memory, now: datetime) -> Memory:
     known = memory.overdriven
-    rate = level / max(1, allocation.replicas * allocation.instances)
+    rate = level / max(1, allocation.replicas)
+    if known is not None and known.instances == allocation.instances:
+        rate = min(rate, known.rate)
     times = 0 if known is None else known.times + (known.rate == inf)
-    return replace(memory, overdriven=Overdriven(now, min(rate, known.rate if known else rate), times))
+    return replace(memory, overdriven=Overdriven(now, rate, allocation.instances, times))
 
 
 def _stood(memory: Memory, seconds: float, now: datetime) -> bool:

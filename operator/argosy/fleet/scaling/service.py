@@ -10,9 +10,9 @@ from math import log2
 
 _MOST_EVIDENCE = 500.0
 """Executions of one kind that are remembered: what was measured before these fades."""
-_ASSUMED_PER_ROW = 0.5
+_ASSUMED_PER_ROW = 0.15
 """Of the time of one row alone: what the row costs, as long as nobody saw batches of different sizes."""
-_PRIOR_ROWS = 0.2
+_PRIOR_ROWS = 0.05
 """How much batches must differ, as a share of their mean, before what differs between them outweighs the assumption."""
 _ASSUMED_CONTENTION = 0.3
 _PRIOR_EXECUTIONS = 30.0

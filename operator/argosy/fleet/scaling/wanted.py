@@ -99,11 +99,11 @@ def _ladder(policy: Policy, allocation: Allocation, room: Room, memory: Memory) 
 
 
 def _within_experience(memory: Memory, setting: Setting) -> Setting:
-    """What instances were found not to hold, they do not hold, whatever the model says."""
+    """What so many instances were found not to hold, they and fewer do not hold, whatever the model says."""
     known = memory.overdriven
-    if known is None:
+    if known is None or setting.instances > known.instances:
         return setting
-    return replace(setting, rate=min(setting.rate, ALMOST * known.rate * setting.instances * memory.rows))
+    return replace(setting, rate=min(setting.rate, ALMOST * known.rate * memory.rows))
 
 
 def most_instances(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> int:
