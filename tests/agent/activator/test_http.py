@@ -116,6 +116,19 @@ async def test_who_leaves_is_held_no_more() -> None:
     assert 'argosy_activator_held_requests{model="the-identity"} 0' in text
 
 
+async def test_hundreds_that_come_at_once_all_wait_and_are_all_answered(server: Server) -> None:
+    count = 600
+    limits = httpx.Limits(max_connections=count)
+    async with standing() as at, httpx.AsyncClient(timeout=120, limits=limits) as client:
+        at.says()
+        url = f"http://{at.http}/v2/models/identity/infer"
+        requests = [asyncio.create_task(client.post(url, json=BODY)) for _ in range(count)]
+        await at.told.until(**{"the-identity": count})
+        at.says(endpoint(server))
+        answers = await asyncio.gather(*requests)
+    assert {each.status_code for each in answers} == {200}
+
+
 async def test_a_server_that_does_not_listen_any_more_is_waited_for(server: Server) -> None:
     async with standing() as at:
         at.says(NOWHERE)
@@ -237,4 +250,4 @@ async def test_without_a_host_every_address_is_listened_on(has_ipv6: bool, monke
     listener = Listener(_ends)
     assert await listener.start("", 0)
     listener.close()
-    assert asked == [("", True)] if has_ipv6 else [("", True), ("", False)]
+    assert asked == ([("", True)] if has_ipv6 else [("", True), ("", False)])

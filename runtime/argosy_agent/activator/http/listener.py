@@ -33,7 +33,7 @@ class Listener:
             listening = _listening(host, port)
         except OSError as error:
             raise ListenError(f"port {port} cannot be listened on: {error.strerror or error}") from error
-        self._server = await asyncio.start_server(self._accept, sock=listening, limit=LIMIT)
+        self._server = await asyncio.start_server(self._accept, sock=listening, limit=LIMIT, backlog=_BACKLOG)
         found: int = self._server.sockets[0].getsockname()[1]
         return found
 
