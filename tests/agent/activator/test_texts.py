@@ -1,6 +1,8 @@
 """The pure parts: heads, paths, messages, metrics."""
 
+import re
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -105,6 +107,12 @@ def test_one_server_after_the_other_is_asked_and_one_set_aside_a_while_later() -
     assert found.next_try((a, b)) == 1.0 + ASIDE_S
     assert found.pick((a,), 1.0 + ASIDE_S) == a
     assert found.next_try((b,)) is None
+
+
+def test_metrics_are_told_of_by_their_names_and_kinds() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "scaling.md").read_text()
+    for name, kind in re.findall(r"^# TYPE (\S+) (\S+)$", Metrics().text(), re.MULTILINE):
+        assert re.search(rf"`{name}` \({kind}\b", " ".join(text.split())), name
 
 
 def test_metrics_are_such_as_prometheus_reads() -> None:
