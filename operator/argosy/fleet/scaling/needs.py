@@ -88,7 +88,7 @@ def _first_token(policy: Policy, allocation: Allocation, signals: Signals) -> It
 
 def _unexplained(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
     """Latency, where nobody measures executions that tell how it comes about."""
-    if signals.execution is None or signals.batch is None:
+    if signals.arrivals and (signals.execution is None or signals.batch is None):
         yield from _over(policy.targets.latency, signals.latency, "latency", allocation)
         yield from _over(policy.targets.queue_delay, signals.queue, "queue delay", allocation)
 

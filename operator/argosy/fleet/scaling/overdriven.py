@@ -20,6 +20,8 @@ ALMOST = 0.9
 _WAITS = 0.1
 """The share of a latency below which waiting is not what makes it long."""
 _QUEUE_S = 10.0
+_KEEPS_UP = 0.95
+"""The share of arrivals that are answered, from which on a queue is not growing: it is one server's, of before."""
 _FORGET_S = 1800.0
 _OVER_S = 120.0
 """A latency over its target for shorter may be chance, or the end of a queue that one server alone had."""
@@ -53,7 +55,7 @@ def _unexpected(policy: Policy, signals: Signals, memory: Memory, *, queue: bool
         return False
     foreseen = max((each.rate for each in memory.asked if each.at < since), default=0.0)
     if queue:
-        grows = (signals.completions or 0.0) < (signals.arrivals or 0.0)
+        grows = (signals.completions or 0.0) < _KEEPS_UP * (signals.arrivals or 0.0)
         return grows and foreseen >= demand.level * memory.rows > 0
     return True
 
@@ -66,7 +68,8 @@ def reconsidered(
     if wanted <= allocation.replicas or demand is None or demand.level <= 0 or seen is None:
         return memory
     new_s = policy.startup_s + window_s
-    if (now - seen).total_seconds() < new_s or not _stood(memory, new_s, now):
+    queued = memory.queued_at is not None and (now - memory.queued_at).total_seconds() < new_s
+    if queued or (now - seen).total_seconds() < new_s or not _stood(memory, new_s, now):
         return memory
     foreseen = max((each.rate for each in memory.asked if (now - each.at).total_seconds() > window_s), default=0.0)
     return _found(allocation, demand.level, memory, now) if foreseen >= expected else memory
