@@ -4,6 +4,8 @@ A reconcile takes the decisions as facts, and tells afterwards what became of th
 material was decided, so what is measured costs no planning.
 """
 
+import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,6 +25,9 @@ from argosy.fleet.status.bottleneck import remembered
 from argosy.reconcile import Outcome
 
 Member = InferenceModel | Ensemble
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,26 @@ class Scaling:
         if pool is not None and self._decide(pool, replace(signals, held=self._holding(key).held)):
             self._changed(key)
 
+    async def heard(self, key: PoolKey, signals: PoolSignals) -> None:
+        """`measured` on a thread of its own: of a thousand models a decision takes a while.
+
+        What was decided otherwise meanwhile counts, and the next measurement is soon there.
+        """
+        pool = self._pools.get(key)
+        if pool is None or pool.scene is None:
+            return
+        before, scene, now = pool.memory, self._scene(pool, pool.scene), self._clock()
+        signals = replace(signals, held=self._holding(key).held)
+        try:
+            after = await asyncio.to_thread(decide_pool, scene, signals, before, now)
+        except Exception:  # a fault of ours ends neither measuring nor the operator: what there is stays
+            log.exception("pool %s: nothing can be decided on what was measured", key)
+            return
+        if pool.memory is before:
+            pool.signals, pool.memory = signals, after
+            if _differ(before, after):
+                self._changed(key)
+
     def before(self, key: PoolKey, members: Iterable[Member]) -> Decided:
         """What a reconcile that begins now is to act upon. `members`: the pool's, with their statuses."""
         pool = self._pools.setdefault(key, _Pool())
@@ -109,11 +134,15 @@ class Scaling:
         if pool.scene is None:
             return False
         pool.signals = signals
-        now, before = self._clock(), pool.memory
-        if any(_has_schedules(each) for each in pool.scene.members):
-            pool.scene = replace(pool.scene, policies=policies(pool.resources, now))
-        pool.memory = decide_pool(pool.scene, signals, before, now)
-        return pool.memory.told != before.told or pool.memory.holding_up != before.holding_up
+        before = pool.memory
+        pool.memory = decide_pool(self._scene(pool, pool.scene), signals, before, self._clock())
+        return _differ(before, pool.memory)
+
+    def _scene(self, pool: _Pool, scene: PoolScene) -> PoolScene:
+        """With the policies of this moment, where schedules make them."""
+        if any(_has_schedules(each) for each in scene.members):
+            return replace(scene, policies=policies(pool.resources, self._clock()))
+        return scene
 
     def _begin(self, pool: _Pool, members: Iterable[Member]) -> None:
         """Recall what statuses tell of what another process knew, once for each member."""
@@ -143,6 +172,11 @@ class Scaling:
 
 def _found_before(member: Member, now: datetime) -> FoundBefore:
     return remembered(member.status.bottleneck if member.status is not None else None, now)
+
+
+def _differ(before: PoolMemory, after: PoolMemory) -> bool:
+    """Whether a reconcile would do something about it, or a status say it."""
+    return after.told != before.told or after.holding_up != before.holding_up
 
 
 def _has_schedules(member: Member) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -26,7 +26,7 @@ MOST_S = 60.0
 SHARE = 20
 """A reading of many servers may take no more than this part of the time, up to `MOST_S` between two."""
 
-Told = Callable[[PoolKey, PoolSignals], None]
+Told = Callable[[PoolKey, PoolSignals], Awaitable[None]]
 """What is told of each reading of a pool."""
 
 
@@ -91,7 +91,7 @@ class Gatherer:
                 signals = await self._read(pool, current)
                 took = time.monotonic() - began
                 self._meter.measured(took, bool(signals.trouble))
-                self._told(key, signals)
+                await self._told(key, signals)
                 await asyncio.sleep(max(self._interval_s, min(SHARE * took, MOST_S)) - took)
         finally:
             await current.close()

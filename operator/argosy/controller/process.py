@@ -143,7 +143,7 @@ class Operator:
         reconciler = Reconciler(
             self._store, cache, applier, announcer, images, cluster, changed=self._mark, scaling=scaling
         )
-        gatherer = Gatherer(self._store, cache, Logins(connection), scaling.measured, self._metrics)
+        gatherer = Gatherer(self._store, cache, Logins(connection), scaling.heard, self._metrics)
 
         def pools() -> set[PoolKey]:
             return set(self._store.pools | cache.pools())

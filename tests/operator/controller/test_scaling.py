@@ -1,5 +1,6 @@
 """Scaling rounds beside reconciles: signals in, decisions as facts of the next reconcile, nothing lost by a restart."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -89,6 +90,8 @@ class Operator:
         kind = "Ensemble" if name.startswith("e") else "InferenceModel"
         has = Allocation(max(1, self.replicas(name, kind)), self.status(name, kind).instances)
         found = measured(rate, has, self.now)
+        if kind == "Ensemble":  # it executes nothing itself, and has no instances
+            found = replace(found, execution=None, batch=None, max_batch=None, instances=None, busy=None, compute=None)
         return found if rate else replace(found, running=0.0)
 
     def status(self, name: str, kind: str = "InferenceModel") -> Any:
@@ -217,7 +220,7 @@ def test_an_ensemble_gets_replicas_and_its_slowest_model_instances() -> None:
     fast, slow = (resource("InferenceModel", name, **MODEL, **small) for name in ("fast", "slow"))
     whole = ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}}, maxReplicas=3)
     operator = Operator((fast, slow, whole))
-    operator.under({"e": 150.0, "fast": 10.0, "slow": 150.0}, 60)
+    operator.under({"e": 400.0, "fast": 10.0, "slow": 400.0}, 60)
     assert operator.status("slow").instances > 1
     assert operator.status("fast").instances == 1
     assert operator.replicas("fast") == operator.replicas("slow") == operator.replicas("e", "Ensemble")
@@ -239,3 +242,24 @@ def test_a_pool_that_is_forgotten_is_decided_on_no_more() -> None:
     operator.scaling.forget(KEY)
     operator.scaling.measured(KEY, PoolSignals(members={"m": operator.measured("m", 400.0)}))
     assert operator.marked == []
+
+
+async def test_a_decision_on_a_thread_gives_way_to_one_that_was_made_meanwhile() -> None:
+    operator = Operator((model("m", minReplicas=0, maxReplicas=4),))
+    operator.now += timedelta(seconds=5)
+    hearing = asyncio.create_task(operator.scaling.heard(KEY, PoolSignals()))
+    await asyncio.sleep(0)  # it is on its thread by now, or about to be
+    operator.holding = Holding({"m": 1}, "")
+    operator.reconciled()
+    await hearing
+    operator.reconciled()
+    assert operator.replicas("m") == 1  # who waits is not forgotten
+
+
+async def test_what_is_heard_is_decided_and_asks_for_a_reconcile() -> None:
+    operator = Operator((model("m", maxReplicas=4),))
+    operator.now += timedelta(seconds=5)
+    await operator.scaling.heard(KEY, PoolSignals(members={"m": operator.measured("m", 400.0)}))
+    assert operator.marked == [KEY]
+    operator.reconciled()
+    assert operator.replicas("m") > 1
