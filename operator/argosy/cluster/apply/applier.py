@@ -6,9 +6,10 @@ Nothing is sent for an object that stands as it was applied. Nothing is done to 
 import asyncio
 import logging
 import re
-from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from argosy.api import Resource
@@ -89,10 +90,10 @@ class _Round:
     failures: list[ApiError] = field(default_factory=list)
     stuck: set[str] = field(default_factory=set)
 
-    async def settle(self, identity: str, group: str, work: Coroutine[Any, Any, None]) -> None:
+    async def settle(self, identity: str, group: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do the work, and keep what went wrong with it."""
         try:
-            await work
+            await work()
         except NoNeedError:
             return
         except RefusedError as error:
@@ -170,7 +171,9 @@ class Applier:
         return self._cache.indexer(wanted.kind.name)
 
     async def _put(self, round_: _Round, wanted: Iterable[_Wanted]) -> None:
-        await asyncio.gather(*(round_.settle(each.identity, each.group, self._one(round_, each)) for each in wanted))
+        await asyncio.gather(
+            *(round_.settle(each.identity, each.group, partial(self._one, round_, each)) for each in wanted)
+        )
 
     async def _one(self, round_: _Round, wanted: _Wanted) -> None:
         """Apply one object. Raises RefusedError, NoNeedError, ApiError."""
@@ -216,7 +219,7 @@ class Applier:
         ]
         await asyncio.gather(
             *(
-                round_.settle(identity, "", self._delete(indexer, key, owned))
+                round_.settle(identity, "", partial(self._delete, indexer, key, owned))
                 for identity, indexer, key, owned in found
                 if identity not in wanted and not owned.terminating and _is_made_by_us(owned)
             )
