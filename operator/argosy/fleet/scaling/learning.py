@@ -16,6 +16,8 @@ GAP_S = 60.0
 """Without anything new for longer, nobody knows what was meanwhile."""
 _SAME = 0.05
 """Service times that differ by less are the same: what follows from them stays, too."""
+_ENOUGH = 8.0
+"""Executions of each instance in a window: of fewer those that were cut off at its ends tell too much."""
 _ROWS_FOLLOW = 0.2
 
 
@@ -100,6 +102,8 @@ def _batches(policy: Policy, signals: Signals, memory: Memory, elapsed: float, n
     if mixed and (policy.bounds.max_instances > 1 or on_device > 1):
         return None
     rate = signals.busy * signals.instances / signals.execution
+    if memory.service is not None and rate * signals.window_s < _ENOUGH * signals.instances:
+        return None
     busy = 1 + max(0.0, on_device - 1) * signals.busy
     return Batches(signals.batch or 1.0, busy, signals.execution, rate * elapsed)
 
