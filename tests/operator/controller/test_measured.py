@@ -173,7 +173,7 @@ class Readings:
         self.sources.append(FakeSource(asked))
         return self.sources[-1]
 
-    def _told(self, key: PoolKey, signals: PoolSignals) -> None:
+    async def _told(self, key: PoolKey, signals: PoolSignals) -> None:
         assert key == KEY
         self.told.append(signals)
 
