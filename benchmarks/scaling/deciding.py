@@ -6,7 +6,7 @@ import numpy as np
 
 from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Bounds, Policy, Targets
 from argosy.fleet.signals.signals import Distribution, Signals
 from argosy.simulation.recorder import date

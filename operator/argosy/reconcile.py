@@ -34,13 +34,13 @@ from argosy.fleet.nodes.selection import closed
 from argosy.fleet.packing.priorities import RankedPlan, pack_by_priority
 from argosy.fleet.plan import FleetPlan, PoolPlan
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.forms import allocations, policies, scaled_forms
 from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.scaling.room import Grant, grants
+from argosy.fleet.scaling.pool.forms import allocations, policies, scaled_forms
+from argosy.fleet.scaling.pool.room import Grant, grants
 from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy.fleet.topology.deployment import Machine
 from argosy.fleet.validation.accept import Accepted, accept
-from argosy.render.configrules import check_together
+from argosy.render.config.configrules import check_together
 from argosy.render.forms import OF_ARGOSY, OF_TRITON, RenderedKeys, forms_by_server
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.snapshot import FleetSnapshot, PoolSnapshot

@@ -16,12 +16,12 @@ from argosy.fleet.bottlenecks.diagnose import Memory as FoundBefore
 from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.scaling.decision import Decision
 from argosy.fleet.scaling.ensemble import EnsembleMemory
-from argosy.fleet.scaling.forms import policies
-from argosy.fleet.scaling.memory import Memory
-from argosy.fleet.scaling.pool_round import PoolMemory, PoolScene, decide_pool
-from argosy.fleet.scaling.recalled import last_change
+from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.pool.forms import policies
+from argosy.fleet.scaling.pool.pool_round import PoolMemory, PoolScene, decide_pool
+from argosy.fleet.scaling.pool.recalled import last_change
 from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.status.bottleneck import remembered
+from argosy.fleet.status.findings.bottleneck import remembered
 from argosy.reconcile import Outcome
 
 Member = InferenceModel | Ensemble

@@ -11,8 +11,8 @@ from argosy.api import Ensemble, InferenceModel, ServingPool
 from argosy.fleet.facts import Node
 from argosy.local.manifests import read_manifests
 from argosy.reconcile import reconcile
-from argosy.render.ensemble_config import ensemble_config
-from argosy.render.model_config import Devices, model_config
+from argosy.render.config.ensemble_config import ensemble_config
+from argosy.render.config.model_config import Devices, model_config
 from argosy.snapshot import FleetSnapshot
 from argosy_runtime.modelconfig import check, check_steps, is_decoupled, normalize
 

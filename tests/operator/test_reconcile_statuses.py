@@ -12,7 +12,7 @@ from argosy.api import ConditionType, Problem, Resource
 from argosy.fleet.facts import Refusal, ServerReport
 from argosy.fleet.status.statuses import Status
 from argosy.reconcile import Outcome, reconcile
-from argosy.render.configrules import check_together
+from argosy.render.config.configrules import check_together
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 

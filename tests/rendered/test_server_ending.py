@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.running import PYTHON
 from tests.peers.server import Server
 
-from argosy.render.workloads.ending import until_quiet
+from argosy.render.workloads.pods.ending import until_quiet
 
 QUIET_S, PATIENCE_S = 3, 60
 CONFIG = """backend: "python"

@@ -7,9 +7,9 @@ from pydantic import Field, StringConstraints
 
 from argosy.api.model.configfields import ENSEMBLE_GOVERNED, check_config
 from argosy.api.model.rollout import Rollout
-from argosy.api.model.scale import Priority, fewest_of, most_of, replicas_in_order
-from argosy.api.model.scaling import Scaling, scheduled_bounds
-from argosy.api.model.slo import Slo
+from argosy.api.model.scaling.scale import Priority, fewest_of, most_of, replicas_in_order
+from argosy.api.model.scaling.scaling import Scaling, scheduled_bounds
+from argosy.api.model.scaling.slo import Slo
 from argosy.api.status import EnsembleStatus
 from argosy.api.values.base import ApiModel, Fault, Int, Rule
 from argosy.api.values.meta import ModelName, Name, PoolMember, PoolReference, RevisionHistoryLimit

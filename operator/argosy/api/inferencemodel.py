@@ -24,10 +24,10 @@ from argosy.api.model.gpurules import GPU_RULES
 from argosy.api.model.instancegroups import GroupKind, InstanceGroup, RateLimiter, on_cpu
 from argosy.api.model.modelformat import ModelFormat
 from argosy.api.model.rollout import Rollout, Strategy
-from argosy.api.model.scale import Priority, fewest_of, most_of, replicas_in_order
-from argosy.api.model.scaling import ModelScaling, scheduled_bounds
+from argosy.api.model.scaling.scale import Priority, fewest_of, most_of, replicas_in_order
+from argosy.api.model.scaling.scaling import ModelScaling, scheduled_bounds
+from argosy.api.model.scaling.slo import Slo
 from argosy.api.model.sequence import Sequence
-from argosy.api.model.slo import Slo
 from argosy.api.model.traffic import Traffic
 from argosy.api.status import InferenceModelStatus
 from argosy.api.values.base import ApiModel, Fault, Int, Rule

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from argosy.api.model.schedule import END, START
+from argosy.api.model.scaling.schedule import END, START
 from argosy.api.pool.podtemplate import LABEL_VALUE
 from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
 from argosy.api.servingpool import WEB

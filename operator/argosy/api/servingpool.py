@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, StringConstraints
 
-from argosy.api.model.scale import fewest_of, replicas_in_order
+from argosy.api.model.scaling.scale import fewest_of, replicas_in_order
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import ARGUMENTS_CEL, Arguments, RateLimit, ResponseCache, check_arguments
 from argosy.api.status import ServingPoolStatus

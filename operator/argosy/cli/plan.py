@@ -20,7 +20,7 @@ from argosy.fleet.topology.refusals import refusals
 from argosy.local.manifests import read_manifests
 from argosy.local.shapes import local_shapes
 from argosy.reconcile import Outcome
-from argosy.render.configrules import check_together
+from argosy.render.config.configrules import check_together
 from argosy.snapshot import FleetSnapshot
 
 UNPLACED = 2

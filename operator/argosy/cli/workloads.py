@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from argosy.api import InferenceModel
 from argosy.cli.curves import Curve
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.from_spec import policy_of
 from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.pool.from_spec import policy_of
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
 from argosy.simulation.autoscalers.keda import Keda, KedaSettings

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from argosy.api import Resource
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
-from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
-from argosy.controller.parsed_body import ParsedBody
+from argosy.controller.resources.parsed_body import ParsedBody
 from argosy.fleet.facts import Node
 from argosy.fleet.history import Revision
 from argosy.fleet.nodes.reservations import PodGpus

@@ -6,7 +6,7 @@ from typing import Protocol
 from argosy.api import Resource
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
-from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.fleet.facts import Node
 from argosy.fleet.history import Revision

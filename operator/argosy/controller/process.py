@@ -18,15 +18,15 @@ from argosy.cluster.client.discovery import crd_problems, offered
 from argosy.cluster.client.errors import ApiError
 from argosy.cluster.client.kinds import CONTROLLER_REVISION
 from argosy.cluster.leader.elector import Elector
-from argosy.controller.events import Announcer, Recorder
-from argosy.controller.feed import Feed, MakeFeed, UntoldError
-from argosy.controller.gatherer import Gatherer
+from argosy.controller.events.announcer import Announcer, Recorder
 from argosy.controller.health import Health
-from argosy.controller.logins import Logins
+from argosy.controller.measuring.gatherer import Gatherer
+from argosy.controller.measuring.logins import Logins
 from argosy.controller.metrics import Metrics
-from argosy.controller.parsed_body import ParsedBody, parsed_body
 from argosy.controller.reconciler import Reconciler, holding
-from argosy.controller.store import Store
+from argosy.controller.resources.feed import Feed, MakeFeed, UntoldError
+from argosy.controller.resources.parsed_body import ParsedBody, parsed_body
+from argosy.controller.resources.store import Store
 from argosy.controller.workqueue import Workqueue
 from argosy.render.workloads import Images, LatestForms, managed_selector
 from argosy.scaling import Scaling

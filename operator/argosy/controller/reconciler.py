@@ -13,18 +13,19 @@ from typing import Any
 
 from argosy.api import InferenceModel, Problem, Resource, ServingPool
 from argosy.api.values.identity import Identity, PoolKey
-from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
-from argosy.controller.activation import Activating, activating
-from argosy.controller.builds import BuildRenderer
 from argosy.controller.moved import elsewhere, services_elsewhere
 from argosy.controller.ports import Cache, StatusListener, Writer
+from argosy.controller.rendering.activation import Activating, activating
+from argosy.controller.rendering.addresses import grpc_addresses, selectors, urls
+from argosy.controller.rendering.builds import BuildRenderer
+from argosy.controller.rendering.revisions import FormNames, revisions
+from argosy.controller.rendering.upgrades import held_back
 from argosy.controller.reservations import Reservations
-from argosy.controller.revisions import FormNames, revisions
-from argosy.controller.store import Declared, Store
+from argosy.controller.resources.store import Declared, Store
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
-from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.validation.references import check_names
 from argosy.reconcile import Outcome, reconcile
@@ -34,17 +35,9 @@ from argosy.render.workloads import (
     Cluster,
     Images,
     KubernetesObject,
-    member_grpc_address,
-    member_selector,
-    member_url,
     object_identity,
     owners,
-    pod_template,
-    pool_grpc_address,
     pool_objects,
-    pool_selector,
-    pool_url,
-    template_hash,
 )
 from argosy.scaling import Decided, Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
@@ -210,9 +203,9 @@ class Reconciler:
             statuses={each.identity: each.status for each in declared.every if each.status is not None},
             valid=memory.valid if memory.valid is not None else declared.recalled,
             refusals=memory.refusals,
-            urls=_urls(declared),
-            grpc_addresses=_grpc_addresses(declared),
-            selectors=_selectors(declared),
+            urls=urls(declared),
+            grpc_addresses=grpc_addresses(declared),
+            selectors=selectors(declared),
             claimed=around.claimed,
             build_image=self._images.argosy,
             decisions=around.decided.decisions,
@@ -245,7 +238,7 @@ class Reconciler:
         builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
         pools = pool_objects(pool, steps, members, images, self._cluster)
         objects = (*history.written, *pools, *activator.objects, *builds.objects)
-        held = _held_back(pool, steps, images, view)
+        held = held_back(pool, steps, images, view)
         stay = frozenset(
             Identity.of(kind, pool.namespace, object_name(name))
             for name in held
@@ -301,38 +294,6 @@ def holding(cache: Cache, key: PoolKey) -> Holding:
     return Holding(view.held, view.activator_trouble)
 
 
-def _held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView) -> frozenset[str]:
-    """The servers that keep their former Pod template until it is their turn.
-
-    With it stays the ConfigMap: what a Pod is told to load is for the GPUs and volumes that it has.
-    """
-    hashes = {each.plan.name: template_hash(pod_template(pool, each.plan, each.repository, images)) for each in servers}
-    outdated = {name for name, wanted in hashes.items() if view.templates.get(name, wanted) != wanted}
-    draining = {name for each in servers if each.plan.name not in outdated for name in each.drain_since}
-    reports = {report.name: report for report in view.reports}
-    upgrades = [
-        ServerUpgrade(
-            name=each.plan.name,
-            outdated=each.plan.name in outdated,
-            ready=each.plan.name in reports and reports[each.plan.name].ready and _is_reached(each, view.pods),
-            settled=each.plan.name in reports and reports[each.plan.name].settled,
-            relied_on=not each.routes.isdisjoint(draining),
-        )
-        for each in servers
-    ]
-    allowed = may_upgrade(upgrades)
-    return frozenset(each.name for each in upgrades if each.outdated and each.name not in allowed)
-
-
-def _is_reached(server: RenderedServer, pods: Iterable[PodView]) -> bool:
-    """Whether requests find their way to all that it serves: Services follow a Pod that is ready, by its labels.
-
-    Until then no other server may go, even if this one could answer.
-    """
-    mine = (pod for pod in pods if pod.server == server.plan.name and pod.ready and not pod.terminating)
-    return any(server.routes <= pod.routes for pod in mine)
-
-
 async def _all(*works: Iterable[Coroutine[Any, Any, None]], failure: Exception | None = None) -> None:
     """Do all of each, one after another. Raises `failure`, or else the first that there is."""
     for work in works:
@@ -373,27 +334,6 @@ def _unchanged(key: PoolKey, rendered: Rendered, refusals: Iterable[Refusal]) ->
     namespace = key.namespace
     same = rendered.keep | {refusal.object for refusal in refusals}
     return lambda server: Identity.of("Deployment", namespace, object_name(server)) in same
-
-
-def _urls(declared: Declared) -> dict[str, str]:
-    urls: dict[str, str] = {member.identity: member_url(member) for member in declared.members}
-    if declared.pool is not None:
-        urls[declared.pool.identity] = pool_url(declared.pool)
-    return urls
-
-
-def _grpc_addresses(declared: Declared) -> dict[str, str]:
-    addresses: dict[str, str] = {member.identity: member_grpc_address(member) for member in declared.members}
-    if declared.pool is not None:
-        addresses[declared.pool.identity] = pool_grpc_address(declared.pool)
-    return addresses
-
-
-def _selectors(declared: Declared) -> dict[str, str]:
-    selectors: dict[str, str] = {member.identity: member_selector(member) for member in declared.members}
-    if declared.pool is not None:
-        selectors[declared.pool.identity] = pool_selector(declared.pool)
-    return selectors
 
 
 def _reachable(pod: PodView, routes: Mapping[str, frozenset[str]]) -> frozenset[str]:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from argosy.api.values.identity import Identity
-from argosy.cluster.cache.reflectors import Reflectors
+from argosy.cluster.cache.watches.reflectors import Reflectors
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import RESOURCES, Key, Kind, key_of
-from argosy.controller.feed import Listener, UntoldError
+from argosy.controller.resources.feed import Listener, UntoldError
 
 UNTOLD_S, UNTOLD_AGAIN_S = 60.0, 0.05
 """How long kopf may say nothing new while resources are missing, and how often that is looked at."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 import kopf
 
 from argosy.cluster.client.connection import Connection
-from argosy.controller.feed import Listener
+from argosy.controller.resources.feed import Listener
 
 from .deletions import Deletions
 from .resources import registry, settings

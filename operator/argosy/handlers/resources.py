@@ -14,8 +14,8 @@ from argosy.api import GROUP, VERSION
 from argosy.api.values.identity import Identity
 from argosy.cluster.client.access import Access
 from argosy.cluster.client.kinds import RESOURCES
-from argosy.controller.feed import Listener
-from argosy.controller.parsed_body import parsed_body
+from argosy.controller.resources.feed import Listener
+from argosy.controller.resources.parsed_body import parsed_body
 
 TOKEN_LIFE = timedelta(minutes=10)
 """How long kopf shows one token: a Pod's is replaced within the hour, and stays good for a while after."""

@@ -22,7 +22,7 @@ from argosy.fleet.scaling.decision import Decision
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.topology.refusals import refusals
 from argosy.reconcile import Outcome, reconcile
-from argosy.render.configrules import check_together
+from argosy.render.config.configrules import check_together
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract.builds import ModelShape

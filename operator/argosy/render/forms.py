@@ -11,12 +11,11 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.fleet.migration.forms import Form, FormKeys
 from argosy.fleet.plan import Placement, ServerPlan
+from argosy.render.alike import Alike
+from argosy.render.config.ensemble_config import ensemble_config
+from argosy.render.config.model_config import Devices, local_devices, model_config
 from argosy_agent.contract import RenderedModel, RenderedRepository
 from argosy_runtime.modelconfig.inplace import IN_PLACE
-
-from .alike import Alike
-from .ensemble_config import ensemble_config
-from .model_config import Devices, local_devices, model_config
 
 OF_ARGOSY = frozenset(IN_PLACE) - {"max_batch_size"}
 """What the bundled server changes in place. A batch limit it only lowers so, and which one it loaded with is not known

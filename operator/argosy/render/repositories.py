@@ -11,12 +11,11 @@ from argosy.fleet.demand.members import Members
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.migration.next_step import ServerStep
 from argosy.fleet.plan import ServerPlan
+from argosy.render.alike import Alike
+from argosy.render.config.configtext import config_text
+from argosy.render.config.ensemble_config import ensemble_config
+from argosy.render.config.model_config import Devices, local_devices, model_config
 from argosy_agent.contract import RenderedModel, RenderedRepository, in_load_order
-
-from .alike import Alike
-from .configtext import config_text
-from .ensemble_config import ensemble_config
-from .model_config import Devices, local_devices, model_config
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from argosy.api.model.schedule import Schedule
+from argosy.api.model.scaling.schedule import Schedule
 
 
 def schedule(**fields: object) -> Schedule:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from argosy.cluster.cache.indexer import Owned
-from argosy.cluster.cache.pod_cache import PodCache, PodView, pod_view
+from argosy.cluster.cache.pods.pod_cache import PodCache, PodView, pod_view
 from argosy.cluster.cache.pool_view import pool_view
 from argosy.cluster.cache.server_objects import Held, Running, of_configmap
 from argosy_agent.contract.activation import MEMBERS_KEY, HeldRequests, held_key, held_text

@@ -9,9 +9,9 @@ import pytest
 from e2e.cluster import Cluster
 from tests.operator.cluster.scene import IMAGES, Declared, Requests, Watched, named, objects_of, until, watching
 
-from argosy.cluster.cache.build_failure import image_failure, pod_end
-from argosy.cluster.cache.build_objects import BuildPod, Reported, of_build_pod, of_job, of_report
-from argosy.cluster.cache.build_view import build_views
+from argosy.cluster.cache.builds.build_failure import image_failure, pod_end
+from argosy.cluster.cache.builds.build_objects import BuildPod, Reported, of_build_pod, of_job, of_report
+from argosy.cluster.cache.builds.build_view import build_views
 from argosy.cluster.client.connection import Connection
 from argosy.fleet.builds.observed import JobState
 from argosy.fleet.builds.plan import PlannedBuild

@@ -7,10 +7,10 @@ import pytest
 
 from argosy.cluster.cache.indexer import Owned, PoolLabel
 from argosy.cluster.cache.ownership import Owner, why_not_ours
-from argosy.cluster.cache.pod_cache import PodCache, gpus_of, pod_view
-from argosy.cluster.cache.pod_trouble import deployment_trouble, pod_trouble
+from argosy.cluster.cache.pods.pod_cache import PodCache, gpus_of, pod_view
+from argosy.cluster.cache.pods.pod_trouble import deployment_trouble, pod_trouble
+from argosy.cluster.cache.pods.routing import routes_of, routes_patch
 from argosy.cluster.cache.pool_view import pool_view
-from argosy.cluster.cache.routing import routes_of, routes_patch
 from argosy.cluster.cache.server_objects import Desired, State
 from argosy_agent.contract.documents import AgentState
 

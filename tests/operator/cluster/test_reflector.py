@@ -11,7 +11,7 @@ from tests.operator.handlers.test_kopf_feed import until
 
 from argosy.cluster.cache import reflector as module
 from argosy.cluster.cache.fake import FakeSink
-from argosy.cluster.cache.reflectors import Reflectors
+from argosy.cluster.cache.watches.reflectors import Reflectors
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError
 from argosy.cluster.client.kinds import CONFIG_MAP

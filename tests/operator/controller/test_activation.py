@@ -10,13 +10,13 @@ from tests.operator.controller.test_store import model, pool
 
 from argosy.api import InferenceModel
 from argosy.api.documents import parse_body
-from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.controller.activation import LONGEST_REASON, may_be_zero
 from argosy.controller.fake import FakeWriter
-from argosy.controller.parsed_body import parsed_body
 from argosy.controller.reconciler import HELD_AGAIN_S
-from argosy.controller.store import Store
+from argosy.controller.rendering.activation import LONGEST_REASON, may_be_zero
+from argosy.controller.resources.parsed_body import parsed_body
+from argosy.controller.resources.store import Store
 from argosy.render.names import activator_name
 from argosy_agent.contract.activation import MEMBERS_KEY, Activation, Endpoint, parse_activation
 

@@ -7,7 +7,7 @@ from tests.operator.cluster.scene import Declared, Requests
 
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
-from argosy.controller.events import QUIET_S, Recorder
+from argosy.controller.events.announcer import QUIET_S, Recorder
 
 
 class Clock:

@@ -10,17 +10,17 @@ import pytest
 from tests.operator.controller.test_store import model, pool
 
 from argosy.api.values.identity import Identity, PoolKey
-from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError, ForbiddenError, NotFoundError, UnreachableError
 from argosy.cluster.client.kinds import Key, Kind
 from argosy.controller.fake import FakeCache
-from argosy.controller.gatherer import Asked, Gatherer, open_source
-from argosy.controller.logins import AGAIN_S, Logins
-from argosy.controller.measured import pool_targets
+from argosy.controller.measuring.gatherer import Asked, Gatherer, open_source
+from argosy.controller.measuring.logins import AGAIN_S, Logins
+from argosy.controller.measuring.measured import pool_targets
 from argosy.controller.metrics import Metrics
-from argosy.controller.parsed_body import parsed_body
-from argosy.controller.store import Store
+from argosy.controller.resources.parsed_body import parsed_body
+from argosy.controller.resources.store import Store
 from argosy.fleet.signals.signals import PoolSignals
 from argosy.fleet.signals.targets import PoolTargets, Query, Target
 from argosy.signals.login import Login

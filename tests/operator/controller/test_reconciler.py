@@ -12,14 +12,14 @@ from tests.operator.fleet.declared import gpu_node
 from argosy.api import Condition, ConditionType, InferenceModel
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
-from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ForbiddenError, UnreachableError
 from argosy.controller import reconciler as module
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
-from argosy.controller.parsed_body import parsed_body
 from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Reconciler
-from argosy.controller.store import Store
+from argosy.controller.resources.parsed_body import parsed_body
+from argosy.controller.resources.store import Store
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
 from argosy.fleet.migration.migrate import DRAIN_PERIOD
 from argosy.fleet.plan import Placement, ServerPlan

@@ -12,14 +12,14 @@ from tests.operator.fleet.declared import gpu_node
 from argosy.api import ConditionType, ServingPoolStatus
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
-from argosy.cluster.cache.build_objects import BuildJob
-from argosy.cluster.cache.build_view import BuildView
+from argosy.cluster.cache.builds.build_objects import BuildJob
+from argosy.cluster.cache.builds.build_view import BuildView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import UnreachableError
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
-from argosy.controller.parsed_body import parsed_body
 from argosy.controller.reconciler import Reconciler
-from argosy.controller.store import Store
+from argosy.controller.resources.parsed_body import parsed_body
+from argosy.controller.resources.store import Store
 from argosy.fleet.builds.observed import JobState
 from argosy.fleet.facts import CurrentServer, Refusal
 from argosy.render.workloads import Cluster, Images, KubernetesObject

@@ -10,9 +10,9 @@ from tests.operator.controller.test_store import ensemble, model, pool
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
-from argosy.controller.parsed_body import parsed_body
 from argosy.controller.reconciler import Reconciler
-from argosy.controller.store import Store
+from argosy.controller.resources.parsed_body import parsed_body
+from argosy.controller.resources.store import Store
 from argosy.fleet.history import Revision
 from argosy.render.workloads import Cluster, Images, KubernetesObject, object_identity
 

@@ -6,8 +6,8 @@ from tests.operator.fleet.declared import ensemble, model, pool
 from argosy.api import Condition, ConditionStatus, ConditionType, Ensemble, InferenceModel, Reason, Resource
 from argosy.api.status import BottleneckStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus
 from argosy.controller.metrics import Metrics
-from argosy.controller.parsed_body import ParsedBody
-from argosy.controller.store import Store
+from argosy.controller.resources.parsed_body import ParsedBody
+from argosy.controller.resources.store import Store
 
 WHO = {"namespace": "default", "pool": "p", "kind": "InferenceModel", "name": "bert", "model": "Bert_v2"}
 

@@ -15,8 +15,8 @@ from argosy.api import (
 )
 from argosy.api.documents import parse_body
 from argosy.api.values.identity import PoolKey
-from argosy.controller.parsed_body import parsed_body
-from argosy.controller.store import Store
+from argosy.controller.resources.parsed_body import parsed_body
+from argosy.controller.resources.store import Store
 from argosy.fleet.history import Revision
 from argosy.render.workloads import LatestForms, controller_revision
 

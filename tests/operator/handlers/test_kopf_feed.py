@@ -12,7 +12,7 @@ from tests.operator.controller.test_store import model, pool
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError
 from argosy.controller.fake import FakeListener
-from argosy.controller.feed import UntoldError
+from argosy.controller.resources.feed import UntoldError
 from argosy.handlers import deletions, kopf_feed
 from argosy.handlers.kopf_feed import KopfFeed
 

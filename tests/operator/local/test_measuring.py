@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from tests.operator.controller.test_store import model, pool
 
 from argosy.api.values.identity import PoolKey
-from argosy.controller.parsed_body import parsed_body
+from argosy.controller.resources.parsed_body import parsed_body
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.signals.signals import PoolSignals
 from argosy.fleet.signals.targets import PoolTargets, Target

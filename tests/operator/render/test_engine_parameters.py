@@ -5,7 +5,7 @@ from typing import Any
 import yaml
 
 from argosy.api import parse_documents
-from argosy.render.model_config import Devices, model_config
+from argosy.render.config.model_config import Devices, model_config
 
 BODY = """
 apiVersion: argosy.dev/v1alpha1

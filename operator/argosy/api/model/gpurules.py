@@ -5,7 +5,7 @@ from typing import Protocol
 
 from argosy.api.model.footprint import Device, Footprint, Parallelism
 from argosy.api.model.instancegroups import InstanceGroup, group_faults, on_cpu
-from argosy.api.model.scaling import ModelScaling
+from argosy.api.model.scaling.scaling import ModelScaling
 from argosy.api.values.base import Fault, Rule
 
 ON_ONE_GPU = frozenset({"onnxruntime", "tensorrt"})

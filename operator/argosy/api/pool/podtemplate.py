@@ -1,7 +1,7 @@
 """A pool's Pod template: what is laid over the Pods of its servers, and what of them is Argosy's alone.
 
-The overlay is merged by Kubernetes' own merge keys (render/workloads/overlay.py). What the plan, the agent and the way
-to a server depend on is refused here, by path, when the pool is declared; what else is wrong with it the API server
+The overlay is merged by Kubernetes' own merge keys (render/workloads/pods/overlay.py). What the plan, the agent and the
+way to a server depend on is refused here, by path, when the pool is declared; what else is wrong with it the API server
 says when the Pod is applied.
 """
 

@@ -18,9 +18,9 @@ from argosy.cluster.cache.cluster_cache import ClusterCache
 from argosy.cluster.cache.fingerprint import Shape, Shapes, digest
 from argosy.cluster.cache.indexer import Indexer, Owned
 from argosy.cluster.cache.ownership import owner_of, why_not_ours
-from argosy.cluster.cache.pod_cache import PodView
+from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pods.routing import routes_patch, settled_patch
 from argosy.cluster.cache.pool_view import pool_label
-from argosy.cluster.cache.routing import routes_patch, settled_patch
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ApiError, ConflictError, InvalidError, NotFoundError

@@ -8,6 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from argosy.api.values.identity import PoolKey
+from argosy.cluster.cache.builds.build_objects import BuildPod, of_build_pod, of_job, of_report
+from argosy.cluster.cache.indexer import Indexer, PoolLabel, Reduce
+from argosy.cluster.cache.node_cache import NodeCache
+from argosy.cluster.cache.ownership import is_managed
+from argosy.cluster.cache.pods.pod_cache import GpuHolders, PodCache
+from argosy.cluster.cache.pool_view import PoolView, pool_label, pool_name, pool_view
+from argosy.cluster.cache.server_objects import of_configmap, of_deployment, of_revision
+from argosy.cluster.cache.watches.reflectors import Reflectors
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import Kind
@@ -23,15 +31,6 @@ from argosy.render.workloads import (
     Cluster,
     managed_selector,
 )
-
-from .build_objects import BuildPod, of_build_pod, of_job, of_report
-from .indexer import Indexer, PoolLabel, Reduce
-from .node_cache import NodeCache
-from .ownership import is_managed
-from .pod_cache import GpuHolders, PodCache
-from .pool_view import PoolView, pool_label, pool_name, pool_view
-from .reflectors import Reflectors
-from .server_objects import of_configmap, of_deployment, of_revision
 
 Changed = Callable[[PoolKey | None], None]
 """Told which pool changed, by its key `namespace/name`; None: every pool."""

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from argosy.cluster.cache.fingerprint import Shape, fingerprint
+from argosy.cluster.cache.ownership import Owner, is_managed, owner_of
 from argosy.cluster.client.kinds import Key, Kind, key_of
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
-
-from .fingerprint import Shape, fingerprint
-from .ownership import Owner, is_managed, owner_of
 
 PoolLabel = tuple[str, str]
 """A namespace, and the value of the pool's label there."""

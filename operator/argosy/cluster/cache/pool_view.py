@@ -6,17 +6,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from argosy.api.values.identity import PoolKey
+from argosy.cluster.cache.builds.build_objects import BuildPod
+from argosy.cluster.cache.builds.build_view import BuildView, build_views
+from argosy.cluster.cache.indexer import Owned, PoolLabel
+from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.server_objects import Desired, Held, Running, State
 from argosy.fleet.facts import CurrentServer, ServerReport
 from argosy.fleet.migration.observed import Binding
 from argosy.render.names import label
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.documents import AgentState
-
-from .build_objects import BuildPod
-from .build_view import BuildView, build_views
-from .indexer import Owned, PoolLabel
-from .pod_cache import PodView
-from .server_objects import Desired, Held, Running, State
 
 _SHORTENED = re.compile(r".{52}-[0-9a-f]{10}")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from argosy.cluster.cache.pods.pod_trouble import deployment_trouble
 from argosy.fleet.facts import CurrentServer
 from argosy.fleet.history import Revision
 from argosy.render.names import label
@@ -25,8 +26,6 @@ from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.activation import HELD_SUFFIX, HeldRequests, parse_held
 from argosy_agent.contract.documents import DESIRED_KEY, STATE_KEY, AgentState, parse_repository, parse_state
 from argosy_agent.contract.fields import DocumentError
-
-from .pod_trouble import deployment_trouble
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from argosy.fleet.facts import Footprint, Group, PoolFacts
 from argosy.fleet.packing.bound_replicas import BoundReplica, bind, bound_replicas
 from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
-from argosy.fleet.packing.fit_errors import FitErrors
+from argosy.fleet.packing.fit.fit_errors import FitErrors
 from argosy.fleet.packing.layout import Layout, Replica, Topology
 from argosy.fleet.packing.lower_bound import gpus_one_per_model
 from argosy.fleet.packing.preemption import PreemptionBudget, preempt

@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Decision, Room, Scaled
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.needs import Need
 from argosy.fleet.scaling.pace import Paced
 from argosy.fleet.scaling.policy import Policy

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.case import Case, bounded, decided, sensible, unusable
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
-from argosy.fleet.scaling.learning import learn, missed
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.learn import learn, missed
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.outofmemory import Lowered, lowered
 from argosy.fleet.scaling.pace import Paced, paced, remembered, seen_whole
 from argosy.fleet.scaling.policy import Policy

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
 

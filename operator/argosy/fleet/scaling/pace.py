@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.memory import Asked, Memory
+from argosy.fleet.scaling.learning.memory import Asked, Memory
+from argosy.fleet.scaling.learning.returns import hold_s, watched
 from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.scaling.returns import hold_s, watched
 from argosy.fleet.scaling.wanted import Wanted
 
 _QUEUE_S = 15.0

@@ -1,8 +1,8 @@
 """What a replica is set to in place: instances and window. Cheap and quick, so up at once; down as replicas do."""
 
-from argosy.fleet.scaling.capacity import Setting
+from argosy.fleet.scaling.capacity.settings import Setting
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.needs import MARGIN
 from argosy.fleet.scaling.wanted import Wanted
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from argosy.fleet.amounts import counted
-from argosy.fleet.scaling.capacity import Limits, Setting, settings, strictest
+from argosy.fleet.scaling.capacity.settings import Limits, Setting, settings, strictest
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.learning import counted_s
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.learn import counted_s
+from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.overdriven import ALMOST, waiting_too_long
+from argosy.fleet.scaling.learning.variation import largest_batch
 from argosy.fleet.scaling.needs import FEW, MARGIN, Need, needs, seconds
-from argosy.fleet.scaling.overdriven import ALMOST, waiting_too_long
 from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.scaling.variation import largest_batch
 from argosy.fleet.signals.signals import Signals
 
 _DRAIN_S = 10.0

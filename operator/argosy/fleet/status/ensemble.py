@@ -7,11 +7,11 @@ from argosy.api import Condition, ConditionType, Ensemble, EnsembleStatus, Reaso
 from argosy.api.status import StepStatus
 from argosy.fleet.plan import ServerPlan
 from argosy.fleet.status.conditions import Finding, conditions
+from argosy.fleet.status.findings.placed import first_places, place, placed_finding
+from argosy.fleet.status.findings.scaling import ScaledMember, scaling, scaling_status
+from argosy.fleet.status.findings.unsupported import unused_ensemble_settings
 from argosy.fleet.status.kstatus import verdict
-from argosy.fleet.status.placed import first_places, place, placed_finding
 from argosy.fleet.status.progress import PoolProgress
-from argosy.fleet.status.scaling import ScaledMember, scaling, scaling_status
-from argosy.fleet.status.unsupported import unused_ensemble_settings
 
 
 def ensemble_status(

@@ -9,14 +9,14 @@ from argosy.api.model.footprint import Footprint
 from argosy.api.status import FootprintStatus, PlacementStatus
 from argosy.fleet.demand.footprint import footprint_of
 from argosy.fleet.status.conditions import Finding, conditions
-from argosy.fleet.status.engines import engine_findings, engine_statuses, first_engines, with_engines
+from argosy.fleet.status.findings.engines import engine_findings, engine_statuses, first_engines, with_engines
+from argosy.fleet.status.findings.loading import Loading
+from argosy.fleet.status.findings.placed import first_places, place, placed_finding, placement_on
+from argosy.fleet.status.findings.scaling import ScaledMember, scaling, scaling_status
+from argosy.fleet.status.findings.topology import topology_advice, unused_traffic
+from argosy.fleet.status.findings.unsupported import unused_model_settings
 from argosy.fleet.status.kstatus import verdict
-from argosy.fleet.status.loading import Loading
-from argosy.fleet.status.placed import first_places, place, placed_finding, placement_on
 from argosy.fleet.status.progress import PoolProgress
-from argosy.fleet.status.scaling import ScaledMember, scaling, scaling_status
-from argosy.fleet.status.topology import topology_advice, unused_traffic
-from argosy.fleet.status.unsupported import unused_model_settings
 from argosy_agent.contract.builds import ModelShape
 
 UNMEASURED = (

@@ -9,9 +9,9 @@ from argosy.fleet.amounts import counted, listed
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.plan import PoolPlan, ServerPlan
 from argosy.fleet.status.conditions import Finding, bounded, conditions
+from argosy.fleet.status.findings.scaling import pool_scaling
+from argosy.fleet.status.findings.unsupported import unused_pool_settings
 from argosy.fleet.status.progress import PoolProgress
-from argosy.fleet.status.scaling import pool_scaling
-from argosy.fleet.status.unsupported import unused_pool_settings
 
 _SERVERS, _UNPLACED, _HOLDERS = 100, 50, 10
 """How many servers, replicas without a place and holders of GPUs a status lists: it has to fit into one object."""

@@ -10,7 +10,7 @@ from argosy.fleet.demand.members import Members
 from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.migration.state import Note, Places, PoolState
 from argosy.fleet.plan import PoolPlan, ServerPlan, Unplaced
-from argosy.fleet.status.loading import Loading
+from argosy.fleet.status.findings.loading import Loading
 from argosy.fleet.topology.deployment import Machine
 
 

@@ -17,13 +17,13 @@ from argosy.fleet.facts import Refusal
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
 from argosy.fleet.scaling.decision import Allocation, Decision
-from argosy.fleet.status.bottleneck import bottleneck_status
 from argosy.fleet.status.ensemble import ensemble_status
+from argosy.fleet.status.findings.bottleneck import bottleneck_status
+from argosy.fleet.status.findings.scaling import ScaledMember
 from argosy.fleet.status.invalid import EMPTY, invalid_status
 from argosy.fleet.status.model import model_status
 from argosy.fleet.status.pool import pool_status
 from argosy.fleet.status.progress import PoolProgress
-from argosy.fleet.status.scaling import ScaledMember
 from argosy.fleet.status.stalled import Status, deleting, failed, refused
 
 __all__ = ["Situation", "Status", "failed_status", "statuses"]

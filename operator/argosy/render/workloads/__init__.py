@@ -4,9 +4,17 @@ What may live here: what depends on nothing but resources, the plan and the rele
 applied, and when, is decided elsewhere; no field is set that the API server or a controller writes.
 """
 
-from .activator import activator_objects
-from .builds import TTL_S, build_configmaps, build_job, build_rights, builds_network_policy, job_hash, parse_build_place
-from .configmaps import (
+from argosy.render.workloads.activator import activator_objects
+from argosy.render.workloads.builds import (
+    TTL_S,
+    build_configmaps,
+    build_job,
+    build_rights,
+    builds_network_policy,
+    job_hash,
+    parse_build_place,
+)
+from argosy.render.workloads.configmaps import (
     DRAIN_ANNOTATION,
     PLACEMENT_ANNOTATION,
     SERVED_ANNOTATION,
@@ -15,9 +23,7 @@ from .configmaps import (
     parse_served,
     placement_text,
 )
-from .deployment import TEMPLATE_ANNOTATION, pod_template, template_hash
-from .inputs import Cluster, Images, KubernetesObject
-from .metadata import (
+from argosy.render.workloads.metadata import (
     ACTIVATOR_LABEL,
     BUILD_LABEL,
     BUILDS_OF_LABEL,
@@ -33,9 +39,11 @@ from .metadata import (
     pool_selector,
     route_labels,
 )
-from .pool_objects import pool_objects
-from .revisions import REVISION, LatestForms, controller_revision, form_name, form_of
-from .services import METRICS_PORT, member_grpc_address, member_url, pool_grpc_address, pool_url
+from argosy.render.workloads.pods.deployment import TEMPLATE_ANNOTATION, pod_template, template_hash
+from argosy.render.workloads.pods.inputs import Cluster, Images, KubernetesObject
+from argosy.render.workloads.pool_objects import pool_objects
+from argosy.render.workloads.revisions import REVISION, LatestForms, controller_revision, form_name, form_of
+from argosy.render.workloads.services import METRICS_PORT, member_grpc_address, member_url, pool_grpc_address, pool_url
 
 __all__ = [
     "Cluster",

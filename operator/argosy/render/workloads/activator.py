@@ -7,20 +7,19 @@ same labels as theirs, so that a Service leads to it while no server has its mod
 
 from typing import Any
 
-from argosy.api.model.scaling import HOLD_MS
+from argosy.api.model.scaling.scaling import HOLD_MS
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import activator_name, state_name
+from argosy.render.workloads.metadata import activator_labels, activator_pod_labels, owned, pods_that_activate
+from argosy.render.workloads.pods.containers import HOME, POD_UID, container_security
+from argosy.render.workloads.pods.deployment import pod_security, tolerations
+from argosy.render.workloads.pods.ending import DRAIN_FLAGS, DRAIN_TIMEOUT_S
+from argosy.render.workloads.pods.inputs import Images, KubernetesObject
+from argosy.render.workloads.pods.overlay import overlay
+from argosy.render.workloads.pods.volumes import TEMPORARY, mount, token_mount, token_volume
+from argosy.render.workloads.rbac import ROLE_GROUP, ROLE_VERSION, configmap_rule
+from argosy.render.workloads.services import PORTS
 from argosy_agent.contract.activation import MEMBERS_KEY, Activation, activation_text
-
-from .containers import HOME, POD_UID, container_security
-from .deployment import pod_security, tolerations
-from .ending import DRAIN_FLAGS, DRAIN_TIMEOUT_S
-from .inputs import Images, KubernetesObject
-from .metadata import activator_labels, activator_pod_labels, owned, pods_that_activate
-from .overlay import overlay
-from .rbac import ROLE_GROUP, ROLE_VERSION, configmap_rule
-from .services import PORTS
-from .volumes import TEMPORARY, mount, token_mount, token_volume
 
 ACTIVATOR = "activator"
 """Its container."""

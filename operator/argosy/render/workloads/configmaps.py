@@ -15,10 +15,9 @@ from argosy.fleet.facts import CurrentServer
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name, state_name
 from argosy.render.repositories import RenderedServer
+from argosy.render.workloads.metadata import owned, server_labels
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.documents import DESIRED_KEY, repository_text
-
-from .metadata import owned, server_labels
 
 PLACEMENT_ANNOTATION = "argosy.dev/placement"
 SERVED_ANNOTATION = "argosy.dev/served"

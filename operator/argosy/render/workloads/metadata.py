@@ -9,8 +9,7 @@ from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import Identity
 from argosy.api.values.meta import API_VERSION
 from argosy.render.names import label
-
-from .inputs import KubernetesObject
+from argosy.render.workloads.pods.inputs import KubernetesObject
 
 Owner = ServingPool | InferenceModel | Ensemble
 

@@ -6,12 +6,11 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.render.repositories import RenderedServer
-
-from .configmaps import desired_configmap, state_configmap
-from .deployment import deployment, disruption_budget
-from .inputs import Cluster, Images, KubernetesObject
-from .rbac import role, role_binding, service_account
-from .services import member_service, network_policy, pool_service
+from argosy.render.workloads.configmaps import desired_configmap, state_configmap
+from argosy.render.workloads.pods.deployment import deployment, disruption_budget
+from argosy.render.workloads.pods.inputs import Cluster, Images, KubernetesObject
+from argosy.render.workloads.rbac import role, role_binding, service_account
+from argosy.render.workloads.services import member_service, network_policy, pool_service
 
 
 def pool_objects(

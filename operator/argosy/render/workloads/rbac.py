@@ -4,8 +4,7 @@ from typing import Any
 
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import object_name, state_name
-
-from .metadata import owned, server_labels
+from argosy.render.workloads.metadata import owned, server_labels
 
 ROLE_GROUP = "rbac.authorization.k8s.io"
 ROLE_VERSION = f"{ROLE_GROUP}/v1"

@@ -13,8 +13,7 @@ from argosy.api.servingpool import ServingPool
 from argosy.api.values.meta import API_VERSION
 from argosy.fleet.history import Revision
 from argosy.render.names import revision_name
-
-from .metadata import owned, revision_labels
+from argosy.render.workloads.metadata import owned, revision_labels
 
 REVISION = "ControllerRevision"
 """The kind."""

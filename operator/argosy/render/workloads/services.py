@@ -7,8 +7,7 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import pool_service_name, service_name
-
-from .metadata import member_labels, owned, pods_of_pool, pods_that_serve, pool_labels
+from argosy.render.workloads.metadata import member_labels, owned, pods_of_pool, pods_that_serve, pool_labels
 
 HTTP_PORT, GRPC_PORT, METRICS_PORT = 8000, 8001, 8002
 PORTS = {"http": HTTP_PORT, "grpc": GRPC_PORT, "metrics": METRICS_PORT}

@@ -2,7 +2,7 @@
 
 from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Policy
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.recorder import date

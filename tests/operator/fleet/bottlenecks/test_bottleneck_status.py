@@ -7,7 +7,7 @@ from tests.operator.fleet.declared import gpu_node, model, pool
 from argosy.api.status import BottleneckStatus, InferenceModelStatus
 from argosy.fleet.bottlenecks.bottleneck import Bottleneck, BottleneckKind
 from argosy.fleet.bottlenecks.diagnose import Memory, Told, diagnose
-from argosy.fleet.status.bottleneck import bottleneck_status, remembered
+from argosy.fleet.status.findings.bottleneck import bottleneck_status, remembered
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot
 

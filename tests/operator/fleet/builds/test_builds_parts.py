@@ -26,7 +26,7 @@ from argosy.fleet.builds.observed import JobState, ObservedBuild
 from argosy.fleet.builds.requests import requests
 from argosy.fleet.validation.accept import accept, hold_back
 from argosy.reconcile import reconcile
-from argosy.render.configrules import check_together
+from argosy.render.config.configrules import check_together
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract.builddocuments import parse_request, request_text
 from argosy_agent.contract.builds import (

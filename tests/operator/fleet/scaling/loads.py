@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Bounds, Pace, Policy, Targets
 from argosy.fleet.signals.signals import Distribution, Signals
 

@@ -7,7 +7,7 @@ from tests.operator.fleet.scaling.loads import POLICY, START, Member, measured
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Pace, QueryTarget, Targets
 from argosy.fleet.signals.signals import Distribution
 

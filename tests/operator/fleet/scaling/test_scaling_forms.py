@@ -7,7 +7,7 @@ from tests.operator.fleet.declared import model
 
 from argosy.api import InferenceModel
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.forms import scaled_form
+from argosy.fleet.scaling.pool.forms import scaled_form
 
 
 def form(allocation: Allocation, **spec: Any) -> Any:

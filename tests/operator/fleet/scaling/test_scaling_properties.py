@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.operator.fleet.scaling.loads import ANYWHERE, POLICY, START, Member, measured
 
 from argosy.api.conditions import Reason
+from argosy.fleet.scaling.capacity.service import Service
 from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Bounds, Pace, Policy, Targets
-from argosy.fleet.scaling.service import Service
 from argosy.fleet.signals.signals import Signals
 
 RATES = st.floats(0, 2500)

@@ -11,7 +11,7 @@ from tests.operator.render.workloads.cases import CASES, read_case
 
 from argosy.api.documents import parse_body
 from argosy.api.values.meta import API_VERSION
-from argosy.render.workloads.overlay import MERGE_KEYS, overlay
+from argosy.render.workloads.pods.overlay import MERGE_KEYS, overlay
 
 MERGES: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ("a value is replaced", {"a": 1, "b": 2}, {"a": 3}, {"a": 3, "b": 2}),

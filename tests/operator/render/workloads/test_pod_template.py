@@ -17,7 +17,7 @@ from argosy.api.servingpool import ModelCache, Runtime, Storage, Toleration
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import secret_volume_name
 from argosy.render.workloads import Images, pod_template, template_hash
-from argosy.render.workloads.ending import until_quiet
+from argosy.render.workloads.pods.ending import until_quiet
 from argosy_agent import flags as agent_flags
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.contract.documents import ConfigMapName

@@ -4,8 +4,8 @@ What may live here: what depends on nothing but a planned build, its pool and th
 are, and whether one runs now, is decided elsewhere.
 """
 
-from .job import TTL_S, build_job, deadline_s, job_hash, parse_build_place
-from .objects import build_configmaps, build_rights, builds_network_policy
+from argosy.render.workloads.builds.job import TTL_S, build_job, deadline_s, job_hash, parse_build_place
+from argosy.render.workloads.builds.objects import build_configmaps, build_rights, builds_network_policy
 
 __all__ = [
     "build_configmaps",

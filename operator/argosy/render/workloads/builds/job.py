@@ -11,13 +11,12 @@ from typing import Any
 from argosy.api.servingpool import ServingPool
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.render.names import build_name
+from argosy.render.workloads.builds.pod import BUILD_CONTAINER, build_pod
 from argosy.render.workloads.configmaps import PLACEMENT_ANNOTATION
-from argosy.render.workloads.deployment import TEMPLATE_ANNOTATION, template_hash
-from argosy.render.workloads.inputs import Cluster, Images
 from argosy.render.workloads.metadata import build_labels, owned
+from argosy.render.workloads.pods.deployment import TEMPLATE_ANNOTATION, template_hash
+from argosy.render.workloads.pods.inputs import Cluster, Images
 from argosy_agent.contract.builds import FINAL_EXIT_CODE
-
-from .pod import BUILD_CONTAINER, build_pod
 
 TTL_S = 3600
 """How long a Job that is over stays, for its logs; one that failed without saying why for good is tried again then."""

@@ -5,8 +5,8 @@ from typing import Any
 from argosy.api.servingpool import ServingPool
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.render.names import build_name, builds_policy_name, report_name
-from argosy.render.workloads.inputs import KubernetesObject
 from argosy.render.workloads.metadata import build_labels, owned, pods_that_build, pool_labels
+from argosy.render.workloads.pods.inputs import KubernetesObject
 from argosy.render.workloads.rbac import ROLE_GROUP, ROLE_VERSION, configmap_rule
 from argosy_agent.contract.builddocuments import REQUEST_KEY, request_text
 

@@ -11,12 +11,12 @@ from argosy.api.pool.podtemplate import AGENT
 from argosy.api.servingpool import ServingPool
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.render.names import build_name, report_name, secret_volume_name, volume_name
-from argosy.render.workloads import volumes
-from argosy.render.workloads.containers import GPU_RESOURCE, HOME, NO_GPUS, POD_UID, container_security
-from argosy.render.workloads.deployment import on_node, pod_security, tolerations
-from argosy.render.workloads.inputs import Cluster, Images
 from argosy.render.workloads.metadata import build_pod_labels
-from argosy.render.workloads.overlay import overlay
+from argosy.render.workloads.pods import volumes
+from argosy.render.workloads.pods.containers import GPU_RESOURCE, HOME, NO_GPUS, POD_UID, container_security
+from argosy.render.workloads.pods.deployment import on_node, pod_security, tolerations
+from argosy.render.workloads.pods.inputs import Cluster, Images
+from argosy.render.workloads.pods.overlay import overlay
 from argosy_agent.contract.builddocuments import REQUEST_KEY
 from argosy_agent.contract.builds import BuildRequest
 

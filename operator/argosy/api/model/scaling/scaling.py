@@ -1,0 +1,203 @@
+"""How replicas, instances and batching windows follow what is measured."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, ClassVar, Protocol
+
+from pydantic import Field, StringConstraints
+
+from argosy.api.model.rollout import unknown_variables
+from argosy.api.model.scaling.scale import replicas_in_order
+from argosy.api.model.scaling.schedule import MAX_SCHEDULES, Schedule
+from argosy.api.values.base import ApiModel, Fault, Int, Number, Rule
+from argosy.api.values.meta import LABEL
+from argosy.api.values.quantity import Duration, PositiveDuration, Share, format_percent
+from argosy.api.values.tensors import BY_NAME, unique_names
+
+VARIABLES = ("namespace", "pool", "model")
+"""What `$(name)` may stand for in a query."""
+IDLE_MS, HOLD_MS, STABILIZATION_MS = 900_000, 300_000, 300_000
+BUSY_MIN, BUSY_MAX = 700, 900
+MOST_INSTANCES = 8
+"""The default of `maxInstances`."""
+
+
+class Scaled(Protocol):
+    """A spec whose replicas follow what is measured."""
+
+    max_replicas: int | None
+
+    @property
+    def scaling(self) -> "Scaling | None":
+        """How they do."""
+
+
+def _a_range(busy: "BusyRange") -> Iterator[Fault]:
+    if busy.max <= busy.min:
+        yield Fault(
+            f"is {format_percent(busy.max)}, no more than min {format_percent(busy.min)}; raise it or lower min",
+            ("max",),
+        )
+
+
+class BusyRange(ApiModel):
+    """The share of their time that instances spend executing: above it more are added, below it some are taken."""
+
+    min: Share = Field(
+        default=BUSY_MIN,
+        description='Below this some are taken away, where latencies let them. Default: "70%".',
+        json_schema_extra={"default": "70%"},
+    )
+    max: Share = Field(
+        default=BUSY_MAX,
+        description='Above this more are added. Default: "90%".',
+        json_schema_extra={"default": "90%"},
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (Rule(("min", "max"), _a_range),)
+
+
+class QueryTargetType(StrEnum):
+    """How a query's value is held against its target, in a HorizontalPodAutoscaler's words."""
+
+    AVERAGE_VALUE = "AverageValue"
+    VALUE = "Value"
+
+
+class ScalingQuery(ApiModel):
+    """A query of the pool's Prometheus whose one value replicas follow."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=63, pattern=LABEL)] = Field(
+        description="What the status calls it."
+    )
+    query: str = Field(
+        min_length=1,
+        max_length=4096,
+        description="In PromQL, where $(namespace), $(pool) and $(model) stand for the resource's own.",
+    )
+    target: Number = Field(gt=0, description="What its value should be at most.")
+    type: QueryTargetType = Field(
+        default=QueryTargetType.AVERAGE_VALUE,
+        description="AverageValue: the target is for each replica; Value: for all together. Default: AverageValue.",
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (Rule(("query",), lambda query: unknown_variables(query.query, VARIABLES)),)
+
+
+class ScalingTargets(ApiModel):
+    """What is to be held beside the SLO. Where several are given, the one that asks for the most decides."""
+
+    queue_share: Share | None = Field(
+        default=None, description='The most of a request\'s time that it may wait, as "10%". Default: any.'
+    )
+    concurrency: Number | None = Field(
+        default=None, gt=0, description="Requests, waiting or executed, for each replica. Default: any."
+    )
+    tokens_per_second: Number | None = Field(
+        default=None, gt=0, description="Tokens that each replica generates in a second. Default: any."
+    )
+    busy: BusyRange = Field(
+        default_factory=BusyRange,
+        description="The share of their time that instances spend executing. Default: from 70% to 90%.",
+    )
+    queries: tuple[ScalingQuery, ...] = Field(
+        default=(),
+        max_length=16,
+        description="Values of the Prometheus of the pool's spec.monitoring. Default: none.",
+        json_schema_extra=BY_NAME,
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (unique_names("queries", "queries", "query"),)
+
+
+_STEP = "The most replicas that are {done} at once. Default: any number."
+_COOLDOWN = "How long after a change the next one {way} may come, such as 30s. Default: 0s."
+
+
+class ScaleUp(ApiModel):
+    """How fast replicas are added."""
+
+    max_step: Int | None = Field(default=None, ge=1, le=10000, description=_STEP.format(done="added"))
+    cooldown: Duration = Field(default=0, description=_COOLDOWN.format(way="up"), json_schema_extra={"default": "0s"})
+
+
+class ScaleDown(ApiModel):
+    """How fast replicas and instances are taken away."""
+
+    max_step: Int | None = Field(default=None, ge=1, le=10000, description=_STEP.format(done="taken away"))
+    cooldown: Duration = Field(default=0, description=_COOLDOWN.format(way="down"), json_schema_extra={"default": "0s"})
+    stabilization_window: Duration = Field(
+        default=STABILIZATION_MS,
+        description="For how long all that was measured must allow it, such as 5m. Default: 5m.",
+        json_schema_extra={"default": "5m"},
+    )
+
+
+class Scaling(ApiModel):
+    """How replicas follow what is measured."""
+
+    targets: ScalingTargets = Field(
+        default_factory=ScalingTargets, description="What is to be held beside slo. Default: instances' busy share."
+    )
+    scale_up: ScaleUp = Field(default_factory=ScaleUp, description="How fast it goes up. Default: at once.")
+    scale_down: ScaleDown = Field(
+        default_factory=ScaleDown, description="How fast it goes down. Default: after five minutes."
+    )
+    idle_timeout: PositiveDuration = Field(
+        default=IDLE_MS,
+        description="How long there must have been no request before replicas go to zero, where minReplicas is 0. "
+        "Default: 15m.",
+        json_schema_extra={"default": "15m"},
+    )
+    hold_timeout: PositiveDuration = Field(
+        default=HOLD_MS,
+        description="How long a request is held while there is no replica. Default: 5m.",
+        json_schema_extra={"default": "5m"},
+    )
+    schedules: tuple[Schedule, ...] = Field(
+        default=(),
+        max_length=MAX_SCHEDULES,
+        description="Other bounds at some hours; where several hold, the first does. Default: none.",
+        json_schema_extra=BY_NAME,
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (unique_names("schedules", "schedules", "schedule"),)
+
+
+class ModelScaling(Scaling):
+    """How replicas, instances and the batching window follow what is measured."""
+
+    min_instances: Int = Field(
+        default=1, ge=1, le=256, description="The fewest instances on each device of a replica. Default: 1."
+    )
+    max_instances: Int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="The most instances on each device of a replica. Default: 8, or minInstances where that is more; "
+        "1 where an instance takes whole GPUs.",
+    )
+    max_queue_delay: Duration | None = Field(
+        default=None,
+        description="The longest that Argosy may let a batch wait for more requests, where batching leaves that free; "
+        "0s: it never does. Default: a quarter of slo.latency's smallest percentile.",
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (*Scaling.rules, replicas_in_order("min_instances", "max_instances"))
+
+    @property
+    def most_instances(self) -> int:
+        """`maxInstances`, or its default for a model whose instances share GPUs."""
+        return max(MOST_INSTANCES, self.min_instances) if self.max_instances is None else self.max_instances
+
+
+def scheduled_bounds(spec: "Scaled") -> Iterator[Fault]:
+    """Schedules that ask for more than there may be, and say no bound of their own."""
+    for index, schedule in enumerate(spec.scaling.schedules if spec.scaling else ()):
+        limit = spec.max_replicas
+        if limit is not None and schedule.max_replicas is None and schedule.min_replicas > limit:
+            yield Fault(
+                f"is {schedule.min_replicas}, more than spec.maxReplicas {limit}; lower it, or give the schedule a "
+                "maxReplicas",
+                ("scaling", "schedules", index, "minReplicas"),
+            )

@@ -1,0 +1,1 @@
+"""What is known of builds by their Jobs and Pods."""

@@ -1,0 +1,107 @@
+"""What is kept of a build's Job, of its Pods and of its report, beside what is kept of every object. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from argosy.cluster.cache.builds.build_failure import Ended, image_failure, pod_end
+from argosy.cluster.cache.pods.pod_trouble import pod_trouble
+from argosy.fleet.builds.observed import JobState
+from argosy.render.workloads import BUILD_LABEL, PLACEMENT_ANNOTATION, TEMPLATE_ANNOTATION, parse_build_place
+from argosy_agent.contract.builddocuments import REPORT_KEY, parse_report
+from argosy_agent.contract.builds import BuildFailure, BuildReport
+from argosy_agent.contract.fields import DocumentError
+
+_STATES = {"Complete": JobState.COMPLETE, "Failed": JobState.FAILED}
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A build's report ConfigMap, by its request's name; None where it says nothing, or nothing that can be read."""
+
+    build: str
+    report: BuildReport | None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildJob:
+    """A build's Job: its name, the hash of its template, where its Pod goes, and once it is over since when and why."""
+
+    build: str
+    name: str
+    template: str
+    state: JobState
+    node: str = ""
+    gpus: tuple[int, ...] = ()
+    deadline_s: int = 0
+    since: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildPod:
+    """A Pod of a build; `stays`: it is not on its way out.
+
+    `trouble` says why it does not run, `image` that its image cannot be had, `ended` how it ended without success.
+    """
+
+    uid: str
+    build: str
+    node: str
+    created: datetime
+    stays: bool
+    runs: bool
+    trouble: str = ""
+    image: BuildFailure | None = None
+    ended: Ended | None = None
+
+
+def of_report(body: Mapping[str, Any]) -> Reported | None:
+    """What is kept of a ConfigMap of a build: None of the one that says what it is asked."""
+    metadata, data = body["metadata"], body.get("data") or {}
+    build = (metadata.get("labels") or {}).get(BUILD_LABEL, "")
+    text = data.get(REPORT_KEY, "")
+    if not build or not text:
+        return None
+    try:
+        return Reported(build, parse_report(text))
+    except DocumentError as error:
+        return Reported(build, None, f"what the build reports cannot be read: {error}")
+
+
+def of_job(body: Mapping[str, Any]) -> BuildJob:
+    """What is kept of a Job."""
+    metadata = body["metadata"]
+    build = (metadata.get("labels") or {}).get(BUILD_LABEL, "")
+    annotations = metadata.get("annotations") or {}
+    node, gpus = parse_build_place(annotations.get(PLACEMENT_ANNOTATION, ""))
+    deadline_s = int((body.get("spec") or {}).get("activeDeadlineSeconds") or 0)
+    template = annotations.get(TEMPLATE_ANNOTATION, "")
+    job = BuildJob(build, metadata["name"], template, JobState.ACTIVE, node, gpus, deadline_s)
+    for condition in (body.get("status") or {}).get("conditions") or ():
+        state = _STATES.get(condition.get("type", ""))
+        if state is not None and condition.get("status") == "True":
+            since = datetime.fromisoformat(condition["lastTransitionTime"])
+            reason, message = condition.get("reason") or "", condition.get("message") or ""
+            return replace(job, state=state, since=since, reason=reason, message=message)
+    return job
+
+
+def of_build_pod(body: Mapping[str, Any]) -> BuildPod:
+    """What is kept of a build's Pod."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    stays = "deletionTimestamp" not in metadata
+    return BuildPod(
+        uid=metadata["uid"],
+        build=(metadata.get("labels") or {}).get(BUILD_LABEL, ""),
+        node=(body.get("spec") or {}).get("nodeName") or "",
+        created=datetime.fromisoformat(metadata["creationTimestamp"]),
+        stays=stays,
+        runs=stays and status.get("phase") == "Running",
+        trouble=pod_trouble(status) if stays else "",
+        image=image_failure(status),
+        ended=pod_end(status),
+    )

@@ -1,0 +1,113 @@
+"""What is known of one build, put together from its Job, its Pods and its report. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from argosy.cluster.cache.builds.build_objects import BuildJob, BuildPod, Reported
+from argosy.fleet.builds.observed import JobState, ObservedBuild
+from argosy_agent.contract.builds import BuildFailure, BuildReport
+
+_DEADLINE = "DeadlineExceeded"
+"""Kubernetes' reason of a Job that took longer than it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildView:
+    """One build as it stands, by its request's name.
+
+    `runs`: one of its Pods does its work; `node`: where the newest is, empty before it has one. `last_code`: the exit
+    code of its newest Pod that failed; None without one. `by_others`: the report is of none of the Pods that stay.
+    """
+
+    name: str
+    report: BuildReport | None = None
+    job: BuildJob | None = None
+    runs: bool = False
+    last_code: int | None = None
+    by_others: bool = False
+    node: str = ""
+    trouble: str = ""
+    failure: BuildFailure | None = None
+
+    @property
+    def observed(self) -> ObservedBuild:
+        """What the plan is made from. A Job whose image cannot be had failed, as far as anyone can tell."""
+        if self.job is None:
+            return ObservedBuild(self.name, self.report)
+        failed = self.job.state is JobState.ACTIVE and self.failure is not None
+        state = JobState.FAILED if failed else self.job.state
+        return ObservedBuild(
+            name=self.name,
+            report=self.report,
+            job=state,
+            node=self.node or self.job.node,
+            gpus=self.job.gpus,
+            counted=bool(self.node),  # with all Pods that hold GPUs
+            trouble=self.trouble,
+            failure=self.failure,
+        )
+
+
+@dataclass(slots=True)
+class _Parts:
+    job: BuildJob | None = None
+    reported: Reported | None = None
+    pods: list[BuildPod] = field(default_factory=list)
+
+
+def build_views(details: Iterable[object], pods: Iterable[BuildPod]) -> Mapping[str, BuildView]:
+    """The builds of a pool, by name, from what is kept of its objects and of its builds' Pods."""
+    found: dict[str, _Parts] = {}
+    for detail in details:
+        match detail:
+            case Reported():
+                found.setdefault(detail.build, _Parts()).reported = detail
+            case BuildJob():
+                found.setdefault(detail.build, _Parts()).job = detail
+    for pod in pods:
+        found.setdefault(pod.build, _Parts()).pods.append(pod)
+    return {name: _view(name, parts) for name, parts in found.items() if name}
+
+
+def _view(name: str, parts: _Parts) -> BuildView:
+    pods = sorted(parts.pods, key=lambda pod: pod.created)
+    ended = [pod.ended for pod in pods if pod.ended is not None]
+    newest = next((pod for pod in reversed(pods) if pod.stays), None)
+    report = parts.reported.report if parts.reported else None
+    failure, trouble = _failure(parts.job, newest, pods, report)
+    return BuildView(
+        name,
+        report=report,
+        job=parts.job,
+        runs=any(pod.runs for pod in pods),
+        last_code=ended[-1].code if ended else None,
+        by_others=report is not None and report.pod not in {pod.uid for pod in pods if pod.stays},
+        node=newest.node if newest else "",
+        trouble=trouble or (parts.reported.trouble if parts.reported else ""),
+        failure=failure,
+    )
+
+
+def _failure(
+    job: BuildJob | None, newest: BuildPod | None, pods: list[BuildPod], report: BuildReport | None
+) -> tuple[BuildFailure | None, str]:
+    """Why the build fails, as far as its Job and its Pods tell, and what is wrong in words."""
+    trouble = newest.trouble if newest else ""
+    if job is not None and job.state is JobState.FAILED:
+        return _job_failure(job, pods, report)
+    if newest is not None and newest.image is not None:
+        return newest.image, trouble
+    if report is not None and report.failure is not None and not (newest is not None and newest.runs):
+        return None, f"{report.failure}: {report.message}; it is tried again"
+    return None, trouble
+
+
+def _job_failure(job: BuildJob, pods: list[BuildPod], report: BuildReport | None) -> tuple[BuildFailure, str]:
+    if job.reason == _DEADLINE:
+        return BuildFailure.DEADLINE_EXCEEDED, "it took longer than spec.engine.timeout allows; allow more"
+    if report is not None and report.failure is not None:
+        return report.failure, report.message
+    ended = next((pod.ended for pod in reversed(pods) if pod.ended is not None), None)
+    if ended is not None:
+        return ended.failure, ended.words
+    return BuildFailure.BUILD_FAILED, ": ".join(filter(None, (f"Job {job.name} failed", job.reason, job.message)))

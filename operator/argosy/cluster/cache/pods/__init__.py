@@ -1,0 +1,1 @@
+"""Pods as they are watched: their servers, routes, GPUs, and what keeps them from running."""

@@ -1,0 +1,1 @@
+"""Lists and watches of one kind each, begun again when they break."""

@@ -1,0 +1,1 @@
+"""Kubernetes Events: what is told of a resource, when, and how often."""

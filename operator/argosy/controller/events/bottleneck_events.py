@@ -1,0 +1,38 @@
+"""What people should notice of what holds requests up: that it is so, that it is something else now, that it is over.
+
+Pure. Nothing is said where only its numbers change.
+"""
+
+from collections.abc import Iterator
+
+from argosy.api.status import BottleneckStatus, EnsembleStatus, InferenceModelStatus, ResourceStatus
+from argosy.controller.events.build_events import NORMAL, WARNING, Announcement
+from argosy.fleet.bottlenecks.bottleneck import BottleneckKind
+
+ENDED = "BottleneckEnded"
+_HARMLESS = frozenset({BottleneckKind.IDLE_GPU, BottleneckKind.LOW_CACHE_HIT_RATE})
+"""What costs money, and holds no request up."""
+
+
+def bottleneck_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
+    """What became of the bottleneck of a model or an ensemble whose status `now` was written in place of `before`."""
+    former, found = _of(before), _of(now)
+    if found is not None and (former is None or _key(former) != _key(found)):
+        yield Announcement(NORMAL if found.kind in _HARMLESS else WARNING, found.kind, _message(found), found.stage)
+    if found is None and former is not None:
+        lasted = f" since {former.since}" if former.since else ""
+        yield Announcement(
+            NORMAL, ENDED, f"{former.kind} of {former.stage}, which was so{lasted}, is over", former.stage
+        )
+
+
+def _of(status: ResourceStatus | None) -> BottleneckStatus | None:
+    return status.bottleneck if isinstance(status, InferenceModelStatus | EnsembleStatus) else None
+
+
+def _key(found: BottleneckStatus) -> tuple[str, str]:
+    return found.kind, found.stage
+
+
+def _message(found: BottleneckStatus) -> str:
+    return f"{found.stage}: {found.evidence}. {found.advice[:1].upper()}{found.advice[1:]}"

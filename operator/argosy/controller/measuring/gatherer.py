@@ -1,0 +1,134 @@
+"""Every pool is measured every few seconds, each by itself, for as long as there is one."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol
+
+from argosy.api import ServingPool
+from argosy.api.values.identity import PoolKey
+from argosy.controller.measuring.logins import Logins
+from argosy.controller.measuring.measured import pool_targets
+from argosy.controller.ports import Cache
+from argosy.controller.resources.store import Store
+from argosy.fleet.signals.signals import PoolSignals
+from argosy.signals.login import Login
+from argosy.signals.scraping import Scraper
+from argosy.signals.source import SignalSource
+
+log = logging.getLogger(__name__)
+
+INTERVAL_S = 5.0
+MOST_S = 60.0
+SHARE = 20
+"""A reading of many servers may take no more than this part of the time, up to `MOST_S` between two."""
+
+Told = Callable[[PoolKey, PoolSignals], Awaitable[None]]
+"""What is told of each reading of a pool."""
+
+
+class Meter(Protocol):
+    """What is told of readings; `metrics.Metrics` counts them."""
+
+    def measured(self, took_s: float, failed: bool) -> None:
+        """A pool was measured; `failed`: not all of it could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who is asked about a pool: a Prometheus and what it is asked with, or (empty) its servers."""
+
+    url: str = ""
+    login: Login = field(default_factory=Login)
+
+
+def open_source(asked: Asked) -> SignalSource:
+    """A source that remembers nothing yet."""
+    if not asked.url:
+        return Scraper()
+    from argosy.signals.prometheus import PrometheusSource  # requests is loaded only where a pool needs it
+
+    return PrometheusSource(asked.url, asked.login)
+
+
+class Gatherer:
+    """One task a pool. `told` hears of each reading, in time order for each pool."""
+
+    def __init__(
+        self,
+        store: Store,
+        cache: Cache,
+        logins: Logins,
+        told: Told,
+        meter: Meter,
+        interval_s: float = INTERVAL_S,
+        open_: Callable[[Asked], SignalSource] = open_source,
+    ) -> None:
+        self._store, self._cache, self._logins, self._told, self._meter = store, cache, logins, told, meter
+        self._interval_s, self._open = interval_s, open_
+        self._tasks: dict[PoolKey, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        """Measure until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                for key in self._declared() - self._tasks.keys():
+                    self._tasks[key] = tasks.create_task(self._measure(key))
+                await asyncio.sleep(self._interval_s)
+
+    def _declared(self) -> set[PoolKey]:
+        return {key for key in self._store.pools if self._store.pool(key) is not None}
+
+    async def _measure(self, key: PoolKey) -> None:
+        """Until the pool is declared no more."""
+        current = _Current(self._open)
+        try:
+            while (pool := self._store.pool(key)) is not None:
+                began = time.monotonic()
+                signals = await self._read(pool, current)
+                took = time.monotonic() - began
+                self._meter.measured(took, bool(signals.trouble))
+                await self._told(key, signals)
+                await asyncio.sleep(max(self._interval_s, min(SHARE * took, MOST_S)) - took)
+        finally:
+            await current.close()
+            del self._tasks[key]
+
+    async def _read(self, pool: ServingPool, current: "_Current") -> PoolSignals:
+        """A fault of ours ends no pool's measuring, and is told as what it is."""
+        try:
+            source = await current.of(await self._asked(pool))
+            targets = pool_targets(pool.key, self._store.members_of(pool.key), self._cache.pool(pool.key).pods)
+            return await source.read(targets, datetime.now(UTC))
+        except Exception as error:
+            log.exception("pool %s cannot be measured", pool.key)
+            return PoolSignals(trouble=f"a fault of Argosy's own, please report it: {type(error).__name__}: {error}")
+
+    async def _asked(self, pool: ServingPool) -> Asked:
+        prometheus = pool.spec.monitoring.prometheus
+        if prometheus is None:
+            return Asked()
+        return Asked(prometheus.url, await self._logins.of(pool.namespace, prometheus.secret_name))
+
+
+class _Current:
+    """The source that a pool has now; another one where somebody else is to be asked."""
+
+    def __init__(self, open_: Callable[[Asked], SignalSource]) -> None:
+        self._open = open_
+        self._asked: Asked | None = None
+        self._source: SignalSource | None = None
+
+    async def of(self, asked: Asked) -> SignalSource:
+        if self._source is None or asked != self._asked:
+            await self.close()
+            self._source, self._asked = self._open(asked), asked
+        return self._source
+
+    async def close(self) -> None:
+        if self._source is not None:
+            await self._source.close()
+            self._source = None

@@ -1,0 +1,41 @@
+"""What of a pool is to be measured: its servers, by its Pods, and the queries that its members name. Pure."""
+
+from collections.abc import Iterable
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.api.values.identity import PoolKey
+from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.fleet.signals.targets import PoolTargets, Target, measured_pool
+from argosy.render.workloads import METRICS_PORT
+
+Member = InferenceModel | Ensemble
+
+
+def pool_targets(key: PoolKey, members: Iterable[Member], pods: Iterable[PodView]) -> PoolTargets:
+    """Of a pool's Pods those that run or are routed to.
+
+    A server that is routed to and does not answer is one more that nothing is known of: it is not left out.
+    """
+    every = list(members)
+    return measured_pool(key, every, (_target(pod, every) for pod in _newest(pods)))
+
+
+def _newest(pods: Iterable[PodView]) -> list[PodView]:
+    """One for each server: while one Pod takes another's place, the newer."""
+    found: dict[str, PodView] = {}
+    for pod in sorted(pods, key=lambda pod: pod.created):
+        if not pod.terminating and (pod.server_ready or pod.routes):
+            found[pod.server] = pod
+    return [found[server] for server in sorted(found)]
+
+
+def _target(pod: PodView, members: Iterable[Member]) -> Target:
+    serves = {member.served_name: member.name for member in members if member.name in pod.routes}
+    return Target(pod.server, _url(pod.address), pod.name, serves)
+
+
+def _url(address: str) -> str:
+    if not address:
+        return ""
+    host = f"[{address}]" if ":" in address else address
+    return f"http://{host}:{METRICS_PORT}/metrics"

@@ -1,0 +1,121 @@
+"""What a pool's activator is told, and which of its models and ensembles are reached there. Pure.
+
+Requests are led to it for what may go to zero and is reached on no server: because it is at zero, or because the
+server that had it is gone and another one is not ready yet.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.api.conditions import ConditionType
+from argosy.api.model.scaling.scaling import HOLD_MS
+from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.fleet.status.statuses import Status
+from argosy.render.repositories import RenderedServer
+from argosy.render.workloads import Images, KubernetesObject, activator_objects
+from argosy.render.workloads.services import GRPC_PORT, HTTP_PORT
+from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
+
+Member = InferenceModel | Ensemble
+LONGEST_REASON = 300
+"""Characters of why a model is nowhere: what the activator is told of all of them has to fit into a ConfigMap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activating:
+    """The activator's objects; none where nothing may go to zero. `routes`: what each of its Pods is to be asked for.
+
+    `again`: labels that were written just now lead to servers: whether they do is to be looked at soon.
+    """
+
+    objects: tuple[KubernetesObject, ...] = ()
+    routes: tuple[tuple[PodView, frozenset[str]], ...] = ()
+    again: bool = False
+
+
+def activating(
+    pool: ServingPool | None,
+    valid: Iterable[Resource],
+    steps: Sequence[RenderedServer],
+    view: PoolView,
+    statuses: Mapping[str, Status],
+    images: Images,
+) -> Activating:
+    """What follows of a round: `valid` are the pool's resources in the form that is acted upon, `steps` its servers'
+    next steps.
+    """
+    members = [] if pool is None or pool.spec.suspend else _activated(pool, valid, view.activators)
+    if pool is None or not members:
+        return Activating(routes=tuple((pod, frozenset[str]()) for pod in view.activators if pod.routes))
+    wanted = {step.plan.name: step.routes for step in steps}
+    activation = Activation(tuple(_told(each, wanted, view.pods, statuses) for each in members))
+    led, due = _reached(wanted, view.pods)
+    routes = frozenset(each.name for each in members) - led
+    return Activating(
+        objects=activator_objects(pool, activation, images),
+        routes=tuple((pod, routes) for pod in view.activators if not pod.terminating),
+        again=bool(routes & due),
+    )
+
+
+def may_be_zero(member: Member) -> bool:
+    """Whether it may have no replica at some time, so that somebody has to hold its requests."""
+    scaling = member.spec.scaling
+    schedules = scaling.schedules if scaling is not None else ()
+    return not member.spec.min_replicas or any(not each.min_replicas for each in schedules)
+
+
+def _activated(pool: ServingPool, valid: Iterable[Resource], pods: Iterable[PodView]) -> list[Member]:
+    """By name: what may go to zero, and what no longer may and is still led to the activator. Two that clients know by
+    one name are refused before; that of them which was there first stands here."""
+    there = {name for pod in pods for name in pod.routes}
+    found: dict[str, Member] = {}
+    for each in sorted(valid, key=lambda each: each.name):
+        if isinstance(each, ServingPool) or each.pool_key != pool.key or each.metadata.deletion_timestamp:
+            continue
+        if may_be_zero(each) or each.name in there:
+            found.setdefault(each.served_name, each)
+    return list(found.values())
+
+
+def _told(
+    member: Member, wanted: Mapping[str, frozenset[str]], pods: Iterable[PodView], statuses: Mapping[str, Status]
+) -> ActivatedMember:
+    scaling = member.spec.scaling
+    endpoints = tuple(
+        Endpoint(pod.address, HTTP_PORT, GRPC_PORT)
+        for pod in sorted(pods, key=lambda pod: pod.address)
+        if pod.address and _answers(pod) and member.name in wanted.get(pod.server, ())
+    )
+    timeout_ms = scaling.hold_timeout if scaling is not None else HOLD_MS
+    return ActivatedMember(
+        member.name,
+        member.served_name,
+        timeout_ms / 1000,
+        endpoints,
+        "" if endpoints else _reason(statuses.get(member.identity)),
+    )
+
+
+def _reached(wanted: Mapping[str, frozenset[str]], pods: Iterable[PodView]) -> tuple[set[str], set[str]]:
+    """What a Service leads to a server for by now, and what it will once the labels of this round are seen."""
+    led: set[str] = set()
+    due: set[str] = set()
+    for pod in pods:
+        if pod.ready and _answers(pod):
+            names = wanted.get(pod.server, frozenset())
+            led |= names & pod.routes
+            due |= names
+    return led, due
+
+
+def _answers(pod: PodView) -> bool:
+    return pod.server_ready and not pod.terminating
+
+
+def _reason(status: Status | None) -> str:
+    ready = status.condition(ConditionType.READY) if status is not None else None
+    words = ready.message if ready is not None else ""
+    return words if len(words) <= LONGEST_REASON else words[: LONGEST_REASON - 1] + "…"

@@ -1,0 +1,129 @@
+"""Which objects of a pool's builds are to stand now, and which stay as they are. Pure.
+
+A Job stands while its build is to run. Once it is over it is left to its time to live, for its logs, and is not
+applied again. One that stands with another template than it would have now is made anew, unless a Pod of it does its
+work: hours of work are worth more than a changed toleration.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum
+
+from argosy.api.servingpool import ServingPool
+from argosy.api.values.identity import Identity
+from argosy.cluster.cache.builds.build_objects import BuildJob
+from argosy.cluster.cache.builds.build_view import BuildView
+from argosy.fleet.builds.observed import JobState
+from argosy.fleet.builds.plan import PlannedBuild
+from argosy.render.names import build_name
+from argosy.render.workloads import (
+    TTL_S,
+    Cluster,
+    Images,
+    KubernetesObject,
+    build_configmaps,
+    build_job,
+    build_rights,
+    builds_network_policy,
+    job_hash,
+    object_identity,
+)
+from argosy.render.workloads.builds import deadline_s
+from argosy_agent.contract.builds import FINAL_EXIT_CODE
+
+UNREPORTED_S = 15.0
+"""How long a Job that succeeded is waited for to have reported: its report and its end are heard of in any order."""
+
+
+class _Fate(Enum):
+    """What becomes of a Job: it is applied, stays as it is, or goes (to be made anew, if it is to run)."""
+
+    APPLY = "apply"
+    STAY = "stay"
+    GO = "go"
+
+
+@dataclass(frozen=True, slots=True)
+class Builds:
+    """Those to apply, the identities of those that stay as they are, and when this is to be looked at again.
+
+    `owners`: by object identity, the model whose status tells when the object cannot be applied.
+    """
+
+    objects: tuple[KubernetesObject, ...] = ()
+    keep: frozenset[Identity] = frozenset()
+    wake: datetime | None = None
+    owners: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRenderer:
+    """Makes the objects of a pool's builds."""
+
+    pool: ServingPool
+    images: Images
+    cluster: Cluster
+    now: datetime
+
+    def builds(self, planned: Sequence[PlannedBuild], views: Mapping[str, BuildView]) -> Builds:
+        """What is to stand of the builds that the pool's models ask for; what stands of any other goes."""
+        every = [self._build(build, views.get(build.name, BuildView(build.name))) for build in planned]
+        policy = (builds_network_policy(self.pool),) if planned else ()
+        return Builds(
+            objects=(*policy, *(each for one in every for each in one.objects)),
+            keep=frozenset().union(*(one.keep for one in every)),
+            wake=min((one.wake for one in every if one.wake is not None), default=None),
+            owners={identity: owner for one in every for identity, owner in one.owners.items()},
+        )
+
+    def _build(self, build: PlannedBuild, view: BuildView) -> Builds:
+        fate, until = self._fate(build, view)
+        runs = fate is _Fate.APPLY or (fate is _Fate.STAY and not _is_over(view.job))
+        objects = [*build_configmaps(self.pool, build), *(build_rights(self.pool, build) if runs else ())]
+        if fate is _Fate.APPLY:
+            objects.append(build_job(self.pool, build, self.images, self.cluster))
+        job = Identity.of("Job", self.pool.namespace, build_name(self.pool.name, build.name))
+        keep = frozenset({job}) if fate is _Fate.STAY else frozenset()
+        owners = {str(object_identity(each)): build.owners[0] for each in objects} if build.owners else {}
+        return Builds(tuple(objects), keep, until, owners)
+
+    def _fate(self, build: PlannedBuild, view: BuildView) -> tuple[_Fate, datetime | None]:
+        """What becomes of the build's Job, and until when that holds though nothing changes."""
+        if view.job is None:
+            return (_Fate.APPLY if build.start else _Fate.GO), None
+        if not _is_over(view.job):
+            return self._fate_of_active(build, view, view.job), None
+        until = self._stays_until(build, view, view.job)
+        return (_Fate.STAY, until) if until is not None and self.now < until else (_Fate.GO, None)
+
+    def _fate_of_active(self, build: PlannedBuild, view: BuildView, job: BuildJob) -> _Fate:
+        if not build.start and not build.is_over:
+            return _Fate.GO
+        if view.last_code == FINAL_EXIT_CODE and not self.cluster.judges_failures:
+            return _Fate.GO  # Kubernetes would try again what cannot go well
+        reported = view.report is not None and view.report.is_final
+        if reported and view.by_others:
+            return _Fate.GO  # a Pod of an earlier Job ended the build: this one's would only begin anew
+        if self._is_as_made(build, job):
+            return _Fate.APPLY if build.start else _Fate.STAY
+        return _Fate.STAY if view.runs or reported else _Fate.GO
+
+    def _stays_until(self, build: PlannedBuild, view: BuildView, job: BuildJob) -> datetime | None:
+        """How long a Job that is over stays; None where it does not."""
+        since = job.since or self.now
+        if view.report is None or not view.report.is_final:
+            if job.state is JobState.COMPLETE:
+                return since + timedelta(seconds=UNREPORTED_S)
+            if not self._is_as_made(build, job) or job.deadline_s != deadline_s(build):
+                return None  # what it failed of may be put right
+        return since + timedelta(seconds=TTL_S)
+
+    def _is_as_made(self, build: PlannedBuild, job: BuildJob) -> bool:
+        """Whether the Job's template is the one that it would have now. One that is over has no place in the plan."""
+        placed = build if build.start else replace(build, node=job.node, gpus=job.gpus)
+        return job_hash(self.pool, placed, self.images, self.cluster) == job.template
+
+
+def _is_over(job: BuildJob | None) -> bool:
+    return job is not None and job.state in (JobState.COMPLETE, JobState.FAILED)

@@ -1,0 +1,59 @@
+"""A pool's and its members' histories, as ControllerRevisions: which are written this round, and which stay. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from argosy.api import Resource
+from argosy.api.values.identity import Identity
+from argosy.controller.resources.store import Declared
+from argosy.fleet.history import Revision, revised
+from argosy.reconcile import Outcome
+from argosy.render.workloads import REVISION, KubernetesObject, controller_revision, form_name
+
+Known = Mapping[str, Sequence[Revision]]
+"""The revisions that stand in the cluster, by the uid of what they belong to."""
+
+
+@dataclass(slots=True)
+class FormNames:
+    """The names of forms, of which each is told by its content once."""
+
+    _names: dict[str, tuple[object, str]] = field(default_factory=dict)
+
+    def of(self, form: Resource) -> str:
+        """The name of this form's revision."""
+        spec, name = self._names.get(form.metadata.uid, (None, ""))
+        if spec is not form.spec:
+            name = form_name(form)
+            self._names[form.metadata.uid] = form.spec, name
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Revisions:
+    """Those to write, and the identities of those that stay as they are; any other of the pool's goes."""
+
+    written: tuple[KubernetesObject, ...]
+    kept: frozenset[Identity]
+
+
+def revisions(declared: Declared, outcome: Outcome, known: Known, names: FormNames) -> Revisions:
+    """A form is written once it is acted upon, by the pool that does.
+
+    Where the newest form of a resource is wrong, or another pool is to act on it, its history stays as it is.
+    """
+    wrong = {problem.resource for problem in outcome.problems}
+    written: list[KubernetesObject] = []
+    kept: set[Identity] = set()
+    for resource in (*declared.every, *declared.elsewhere):
+        existing = known.get(resource.metadata.uid, ())
+        stay = {each.name for each in existing}
+        form = outcome.valid.get(resource.identity)
+        if form is not None and resource.identity not in wrong and declared.pool is not None:
+            history = revised(existing, names.of(form), form.spec.revision_history_limit)
+            stay -= history.outdated
+            if history.current not in existing:
+                stay.discard(history.current.name)
+                written.append(controller_revision(declared.pool, form, history.current))
+        kept |= {Identity.of(REVISION, resource.namespace, name) for name in stay}
+    return Revisions(tuple(written), frozenset(kept))

@@ -1,0 +1,42 @@
+"""Which servers keep their former Pod template for now: they are changed one after the other. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from argosy.api import ServingPool
+from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
+from argosy.render.repositories import RenderedServer
+from argosy.render.workloads import Images, pod_template, template_hash
+
+
+def held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView) -> frozenset[str]:
+    """The servers that keep their former Pod template until it is their turn.
+
+    With it stays the ConfigMap: what a Pod is told to load is for the GPUs and volumes that it has.
+    """
+    hashes = {each.plan.name: template_hash(pod_template(pool, each.plan, each.repository, images)) for each in servers}
+    outdated = {name for name, wanted in hashes.items() if view.templates.get(name, wanted) != wanted}
+    draining = {name for each in servers if each.plan.name not in outdated for name in each.drain_since}
+    reports = {report.name: report for report in view.reports}
+    upgrades = [
+        ServerUpgrade(
+            name=each.plan.name,
+            outdated=each.plan.name in outdated,
+            ready=each.plan.name in reports and reports[each.plan.name].ready and _is_reached(each, view.pods),
+            settled=each.plan.name in reports and reports[each.plan.name].settled,
+            relied_on=not each.routes.isdisjoint(draining),
+        )
+        for each in servers
+    ]
+    allowed = may_upgrade(upgrades)
+    return frozenset(each.name for each in upgrades if each.outdated and each.name not in allowed)
+
+
+def _is_reached(server: RenderedServer, pods: Iterable[PodView]) -> bool:
+    """Whether requests find their way to all that it serves: Services follow a Pod that is ready, by its labels.
+
+    Until then no other server may go, even if this one could answer.
+    """
+    mine = (pod for pod in pods if pod.server == server.plan.name and pod.ready and not pod.terminating)
+    return any(server.routes <= pod.routes for pod in mine)

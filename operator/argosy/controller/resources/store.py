@@ -1,0 +1,226 @@
+"""What people declared, as it was last read, with its problems and its last valid form. Pure."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.api.values.identity import Identity, PoolKey
+from argosy.controller.resources.parsed_body import ParsedBody
+from argosy.fleet.status.statuses import Status
+from argosy.render.workloads import form_of
+
+KEPT = 2000
+"""How many resources that are gone are remembered: of two that tell of resources, one is later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One pool and what asks for it.
+
+    `resources` are valid, or in their last valid form; `problems` are of the newest forms; `faulty` are those that
+    never were valid. `recalled`, by identity, are other forms that an earlier process acted upon. `elsewhere` are the
+    namespace's other models and ensembles, but for those that are being deleted.
+    """
+
+    resources: tuple[Resource, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    faulty: tuple[Resource, ...] = ()
+    recalled: Mapping[str, Resource] = field(default_factory=dict)
+    elsewhere: tuple[InferenceModel | Ensemble, ...] = ()
+
+    @property
+    def pool(self) -> ServingPool | None:
+        """The pool itself, if it exists and ever was valid."""
+        return next((each for each in self.resources if isinstance(each, ServingPool)), None)
+
+    @property
+    def members(self) -> tuple[InferenceModel | Ensemble, ...]:
+        """The models and ensembles that take part."""
+        return tuple(each for each in self.resources if not isinstance(each, ServingPool))
+
+    @property
+    def every(self) -> tuple[Resource, ...]:
+        """All that a status is written for."""
+        return (*self.resources, *self.faulty)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One resource. `form` is valid or was, with the newest metadata; `newest` may be no more than its metadata.
+
+    `pool` is the key of the pool that acts on it; empty where it names none.
+    """
+
+    newest: Resource
+    form: Resource | None
+    problems: tuple[Problem, ...]
+    pool: PoolKey
+
+
+@dataclass(slots=True)
+class Store:
+    """Every resource by its identity (`Kind namespace/name`)."""
+
+    _entries: dict[Identity, _Entry] = field(default_factory=dict)
+    _of_pool: dict[PoolKey, dict[Identity, None]] = field(default_factory=dict)
+    _recalled: dict[Identity, _Entry] = field(default_factory=dict)
+    _ended: dict[str, None] = field(default_factory=dict)
+
+    def put(self, parsed: ParsedBody) -> frozenset[PoolKey]:
+        """Take in what the API server has.
+
+        The keys of the pools that this concerns: none where only our own status changed, or where it is gone already.
+        """
+        if parsed.newest.metadata.uid in self._ended:
+            return frozenset()
+        identity = parsed.newest.identity
+        before = self._entries.get(identity)
+        entry = _entry(parsed, before or self._recalled_once(parsed))
+        self._entries[identity] = entry
+        if before is not None and _same(before, entry):
+            return frozenset()
+        former = before.pool if before is not None else entry.pool
+        if former != entry.pool:
+            self._unlink(identity, former)
+        if entry.pool:
+            self._of_pool.setdefault(entry.pool, {})[identity] = None
+        return frozenset({former, entry.pool} - {""})
+
+    def end(self, identity: Identity, uid: str) -> frozenset[PoolKey]:
+        """The resource of this uid is gone, whatever is still said of it. The pools' keys that this concerns."""
+        self._ended[uid] = None
+        while len(self._ended) > KEPT:
+            del self._ended[next(iter(self._ended))]
+        entry = self._entries.get(identity)
+        if entry is None or entry.newest.metadata.uid != uid:
+            return frozenset()
+        del self._entries[identity]
+        self._recalled.pop(identity, None)
+        self._unlink(identity, entry.pool)
+        return frozenset({entry.pool} - {""})
+
+    def _unlink(self, identity: Identity, pool: PoolKey) -> None:
+        known = self._of_pool.get(pool, {})
+        known.pop(identity, None)
+        if not known:
+            self._of_pool.pop(pool, None)
+
+    def recall(self, parsed: ParsedBody) -> None:
+        """The form that an earlier process acted upon; call before anything is put.
+
+        It counts only for the resource with the same uid.
+        """
+        entry = _entry(parsed, None)
+        if entry.form is not None:
+            self._recalled[entry.newest.identity] = entry
+
+    def _recalled_once(self, parsed: ParsedBody) -> _Entry | None:
+        """What was recalled of a resource that is put for the first time. It is forgotten where it says the same."""
+        recalled = self._recalled.get(parsed.newest.identity)
+        if recalled is not None and parsed.valid and form_of(recalled.newest) == form_of(parsed.newest):
+            del self._recalled[parsed.newest.identity]
+        return recalled
+
+    def wrote(self, identity: Identity, status: Status) -> None:
+        """A status was written: what the API server says of it next is no news."""
+        entry = self._entries.get(identity)
+        if entry is not None:
+            form = _with_status(entry.form, status) if entry.form else None
+            self._entries[identity] = replace(entry, newest=_with_status(entry.newest, status), form=form)
+
+    def of_pool(self, key: PoolKey) -> Declared:
+        """What is declared of a pool."""
+        entries = [self._entries[identity] for identity in self._of_pool.get(key, ())]
+        return Declared(
+            tuple(entry.form for entry in entries if entry.form is not None),
+            tuple(problem for entry in entries for problem in entry.problems),
+            tuple(entry.newest for entry in entries if entry.form is None),
+            {entry.newest.identity: form for entry in entries if (form := self._recalled_form(entry)) is not None},
+            tuple(self._elsewhere(key)),
+        )
+
+    def pool(self, key: PoolKey) -> ServingPool | None:
+        """The pool itself, if it exists and ever was valid."""
+        entry = self._entries.get(Identity.of("ServingPool", key.namespace, key.name))
+        return entry.form if entry is not None and isinstance(entry.form, ServingPool) else None
+
+    def members_of(self, key: PoolKey) -> list[InferenceModel | Ensemble]:
+        """A pool's models and ensembles that ever were valid."""
+        forms = (self._entries[identity].form for identity in self._of_pool.get(key, ()))
+        return [form for form in forms if form is not None and not isinstance(form, ServingPool)]
+
+    def _elsewhere(self, key: PoolKey) -> Iterator[InferenceModel | Ensemble]:
+        others = (entry.newest for entry in self._entries.values() if key != entry.pool)
+        for each in others:
+            stays = each.namespace == key.namespace and not each.metadata.deletion_timestamp
+            if stays and not isinstance(each, ServingPool):
+                yield each
+
+    def _recalled_form(self, entry: _Entry) -> Resource | None:
+        before = self._recalled.get(entry.newest.identity)
+        return before.form if before is not None and _same_uid(before.newest, entry.newest) else None
+
+    def namesakes(self, key: PoolKey) -> Iterator[Resource]:
+        """Models and ensembles of other pools that are named like one of this pool's in the same namespace."""
+        for identity in self._of_pool.get(key, ()):
+            other = {"InferenceModel": "Ensemble", "Ensemble": "InferenceModel"}.get(identity.kind)
+            found = self._entries.get(Identity.of(other, identity.namespace, identity.name)) if other else None
+            if found is not None and found.form is not None and key != found.pool:
+                yield found.form
+
+    def status(self, identity: Identity) -> Status | None:
+        """The status that the API server has, as far as is known."""
+        entry = self._entries.get(identity)
+        return entry.newest.status if entry else None
+
+    def has(self, identity: Identity, uid: str) -> bool:
+        """Whether the resource of this uid is known."""
+        entry = self._entries.get(identity)
+        return entry is not None and entry.newest.metadata.uid == uid
+
+    def members(self) -> list[InferenceModel | Ensemble]:
+        """All models and ensembles that were ever valid, with the statuses that the API server has."""
+        forms = [entry.form for entry in list(self._entries.values())]  # in one go: another thread may ask
+        return [form for form in forms if form is not None and not isinstance(form, ServingPool)]
+
+    @property
+    def pools(self) -> frozenset[PoolKey]:
+        """The keys of all pools that are declared or asked for."""
+        return frozenset(self._of_pool)
+
+    @property
+    def count(self) -> int:
+        """How many resources there are."""
+        return len(self._entries)
+
+
+def _entry(parsed: ParsedBody, before: _Entry | None) -> _Entry:
+    newest = parsed.newest
+    form = newest if parsed.valid else None
+    if form is None and before is not None and before.form is not None and _same_uid(before.newest, newest):
+        form = before.form.model_copy(update={"metadata": newest.metadata, "status": newest.status})
+    return _Entry(newest, form, parsed.problems, _pool_key(form if form is not None else newest))
+
+
+def _with_status(resource: Resource, status: Status | None) -> Resource:
+    return resource.model_copy(update={"status": status})
+
+
+def _pool_key(resource: Resource) -> PoolKey:
+    if isinstance(resource, ServingPool):
+        return resource.key
+    return resource.pool_key if resource.spec.pool_ref is not None else PoolKey("")
+
+
+def _same_uid(one: Resource, other: Resource) -> bool:
+    return one.metadata.uid == other.metadata.uid
+
+
+def _same(before: _Entry, now: _Entry) -> bool:
+    """Whether nothing changed that a reconcile would see."""
+    one, other = before.newest.metadata, now.newest.metadata
+    return (
+        (one.uid, one.generation, one.deletion_timestamp) == (other.uid, other.generation, other.deletion_timestamp)
+        and before.newest.status == now.newest.status
+        and before.problems == now.problems
+    )

@@ -1,0 +1,1 @@
+"""Why something fits nowhere, with the numbers and the way out."""

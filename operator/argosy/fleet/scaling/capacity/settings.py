@@ -1,0 +1,87 @@
+"""What one replica holds within its targets, and the cheapest setting of it that is enough."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from argosy.fleet.scaling.capacity.queueing import Replica
+from argosy.fleet.scaling.capacity.service import Service
+from argosy.fleet.scaling.policy import Bounds, Targets
+
+_WINDOWS = (0.0, 0.25, 0.5, 1.0)
+"""Of the longest window: what is tried, shortest first."""
+SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+_MEAN = 0.5
+_WORTH_IT = 1.1
+"""How many times as much a setting must hold to be preferred to a cheaper one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is to be held, in the form that a replica's rate follows from: (percentile, seconds), of latency and of
+    waiting; `busy`: the most of its capacity with full batches that may be in use.
+    """
+
+    latency: tuple[tuple[str, float], ...]
+    waiting: tuple[tuple[str, float], ...]
+    queue_share: float | None
+    busy: float
+
+    @staticmethod
+    def of(targets: Targets, service: Service) -> "Limits":
+        """Of the targets, those that the model can reach at all: one below its own time for a row limits nothing."""
+        alone = service.seconds(1.0)
+        reachable = tuple(sorted((name, limit) for name, limit in targets.latency.items() if limit > alone))
+        waiting = tuple(sorted(targets.queue_delay.items()))
+        return Limits(reachable, waiting, targets.queue_share, targets.busy_high)
+
+
+def strictest(targets: Targets, service: Service | None) -> str:
+    """The highest percentile of latency that the model can hold at all; none without such a target."""
+    alone = service.seconds(1.0) if service is not None else 0.0
+    reachable = [name for name, limit in targets.latency.items() if limit > alone]
+    return max(reachable, key=lambda name: SHARES[name], default="")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a replica may be set to in place, and the rows a second that it then holds."""
+
+    instances: int
+    window_s: float | None
+    rate: float
+
+
+@lru_cache(maxsize=100_000)
+def held(replica: Replica, limits: Limits) -> float:
+    """The most rows a second that a replica holds within all limits."""
+    rates = [limits.busy * replica.most]
+    rates += [replica.rate_within(longest, SHARES[name]) for name, longest in limits.latency]
+    rates += [replica.rate_within(longest, SHARES[name], waiting=True) for name, longest in limits.waiting]
+    if limits.queue_share is not None and limits.queue_share < 1:
+        alone = replica.service.seconds(1.0, replica.instances)
+        rates.append(replica.rate_within(alone * limits.queue_share / (1 - limits.queue_share), _MEAN, waiting=True))
+    return min(rates)
+
+
+@lru_cache(maxsize=100_000)
+def settings(
+    service: Service, limits: Limits, bounds: Bounds, most_instances: int, max_batch: int, variation: float
+) -> tuple[Setting, ...]:
+    """Every setting that holds more than all before it, the cheapest first: few instances, a short window."""
+    better: list[Setting] = []
+    for instances, window_s in _tried(bounds, most_instances):
+        replica = Replica(service, instances, bounds.devices, max_batch, window_s or 0.0, variation)
+        rate = held(replica, limits)
+        if not better or rate > better[-1].rate * _WORTH_IT:
+            better.append(Setting(instances, window_s, rate))
+    return tuple(better)
+
+
+def _tried(bounds: Bounds, most_instances: int) -> Iterator[tuple[int, float | None]]:
+    longest = bounds.max_window_s
+    for instances in range(bounds.min_instances, max(bounds.min_instances, most_instances) + 1):
+        if longest is None:
+            yield instances, None
+        else:
+            yield from ((instances, share * longest) for share in _WINDOWS)

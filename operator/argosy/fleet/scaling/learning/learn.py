@@ -1,0 +1,123 @@
+"""What a decision learns of new signals, before it decides anything."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from argosy.fleet.scaling.capacity.service import Batches, Service
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.learning.demand import Demand
+from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.overdriven import overdriven, waiting_too_long
+from argosy.fleet.scaling.learning.variation import felt
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.signals.signals import Signals
+
+GAP_S = 60.0
+"""Without anything new for longer, nobody knows what was meanwhile."""
+_SAME = 0.05
+"""Service times that differ by less are the same: what follows from them stays, too."""
+_ENOUGH = 8.0
+"""Executions of each instance in a window: of fewer those that were cut off at its ends tell too much."""
+_ROWS_FOLLOW = 0.2
+
+
+def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
+    """The memory after usable signals; those that it had already teach nothing."""
+    before = memory.measured_at
+    if before is not None and signals.at <= before:
+        return replace(memory, seen_from=memory.seen_from or now)
+    elapsed = (signals.at - before).total_seconds() if before is not None else 0.0
+    gap = before is None or elapsed > GAP_S
+    memory = replace(
+        memory,
+        measured_at=signals.at,
+        seen_from=now if gap or memory.seen_from is None else memory.seen_from,
+        demand=_demand(None if gap else memory.demand, signals, elapsed),
+        active_at=now if memory.active_at is None or _active(signals) else memory.active_at,
+    )
+    if memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0:
+        memory = replace(memory, queued_at=now)
+    memory = _served(policy, signals, memory, signals.window_s if gap else elapsed, now)
+    if settled(policy, memory, signals.window_s, now):
+        memory = felt(policy, allocation, signals, memory)
+    return overdriven(policy, allocation, signals, memory, now)
+
+
+def missed(memory: Memory, now: datetime) -> Memory:
+    """Without usable signals: what is known of what was asked for has a hole, once that lasts."""
+    last = memory.at or now
+    measured = memory.measured_at or last
+    if max(now - last, now - measured) > timedelta(seconds=GAP_S):
+        return replace(memory, seen_from=None, over_since=None)
+    return memory
+
+
+def settled(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
+    """Whether what is measured is of the present allocation, and no queue of before is left in it."""
+    started = memory.scaled is None or now - memory.scaled.at >= timedelta(seconds=policy.startup_s + window_s)
+    return started and (memory.queued_at is None or now - memory.queued_at > timedelta(seconds=window_s))
+
+
+def _demand(before: Demand | None, signals: Signals, elapsed: float) -> Demand | None:
+    if signals.arrivals is None:
+        return before
+    if before is None:
+        return Demand.of(signals.arrivals)
+    newest = signals.arrivals if signals.recent is None else signals.recent
+    return before.after(newest, elapsed, counted_s(signals))
+
+
+def counted_s(signals: Signals) -> float:
+    """The seconds over which the newest arrivals were counted."""
+    return max(1.0, signals.window_s if signals.recent is None else signals.recent_s)
+
+
+def _active(signals: Signals) -> bool:
+    """What nobody measured may have been a request."""
+    return signals.arrivals is None or signals.arrivals > 0 or bool(signals.pending) or bool(signals.running)
+
+
+def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Memory:
+    """Service times, and the rows of a request."""
+    batches = _batches(policy, signals, memory, elapsed, now)
+    if batches is not None:
+        as_foreseen = memory.experience.as_foreseen(batches, memory.service)
+        experience = memory.experience.learnt(batches)
+        another = len(experience.batches) < len(memory.experience.batches)
+        memory = replace(memory, experience=experience, overdriven=None if another else memory.overdriven)
+        if not as_foreseen:
+            memory = replace(memory, service=_in_use(policy, memory.service, experience.service()))
+    if policy.bounds.max_batch > 0 and settled(policy, memory, signals.window_s, now):
+        memory = replace(memory, rows=memory.rows + _ROWS_FOLLOW * (_rows(signals, memory) - memory.rows))
+    return memory
+
+
+def _batches(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Batches | None:
+    """What was executed; nothing while some of it was so with other instances."""
+    if not (signals.execution and signals.busy and signals.instances and signals.servers):
+        return None
+    on_device = signals.instances / (signals.servers * policy.bounds.devices)
+    last = memory.scaled
+    mixed = last is not None and (now - last.at).total_seconds() < signals.window_s
+    if mixed and (policy.bounds.max_instances > 1 or on_device > 1):
+        return None
+    rate = signals.busy * signals.instances / signals.execution
+    if memory.service is not None and rate * signals.window_s < _ENOUGH * signals.instances:
+        return None
+    busy = 1 + max(0.0, on_device - 1) * signals.busy
+    return Batches(signals.batch or 1.0, busy, signals.execution, rate * elapsed)
+
+
+def _rows(signals: Signals, memory: Memory) -> float:
+    """Of a request: rows that were executed, over requests that were answered."""
+    if not (signals.completions and signals.execution and signals.busy and signals.instances and signals.batch):
+        return memory.rows
+    return max(1.0, signals.batch * signals.busy * signals.instances / signals.execution / signals.completions)
+
+
+def _in_use(policy: Policy, used: Service | None, learnt: Service | None) -> Service | None:
+    if used is None or learnt is None:
+        return learnt or used
+    bounds = policy.bounds
+    full = max(1, bounds.max_batch)
+    return used if learnt.near(used, full, bounds.max_instances, _SAME) else learnt

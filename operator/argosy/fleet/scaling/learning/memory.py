@@ -1,0 +1,105 @@
+"""What has to be known of earlier decisions. All but the last change is learnt anew within one stabilisation window."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from argosy.fleet.scaling.capacity.service import Experience, Service
+from argosy.fleet.scaling.decision import Scaled
+from argosy.fleet.scaling.learning.demand import Demand
+
+_INEXPERIENCED = Experience()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was asked for from `at` on, at most: replicas with the margin that going down takes, and the rate."""
+
+    at: datetime
+    replicas: int
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overdriven:
+    """Requests a second of one replica with so many instances of a device at which a target was missed, when, and how
+    many times before.
+    """
+
+    at: datetime
+    rate: float
+    instances: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The most rows a second of late, and when there were last about as many."""
+
+    at: datetime
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is known, and what is reckoned with because of it.
+
+    `at`: the last decision, `measured_at` the newest signals it had, `seen_from`: since when these had no gap; nothing
+    goes down before that is a whole stabilisation window. `active_at`: when there was last a request, `queued_at`: when
+    more waited than may wait with every target held.
+    `service`: the service times in use, which follow `experience` once that tells something else. `rows`: of a request.
+    `variation`: of arrivals at one replica, as is reckoned with; `varies`: as was last found.
+    `over_since`: since when a latency has been over its target without a pause. `overdriven`: what a
+    replica does not hold, whatever the model of the queue says.
+    `out_of_memory_at`: the last lowering for want of memory; `most_instances`: the most that memory allows, as was
+    found then. `scaled`: the newest change. `catching_up`: replicas that a queue asked for, and when. `peak`: of
+    late; `returns`: the seconds after which load came back that had left, the latest ones.
+    """
+
+    at: datetime | None = None
+    seen_from: datetime | None = None
+    measured_at: datetime | None = None
+    active_at: datetime | None = None
+    queued_at: datetime | None = None
+    asked: tuple[Asked, ...] = ()
+    demand: Demand | None = None
+    experience: Experience = _INEXPERIENCED
+    service: Service | None = None
+    rows: float = 1.0
+    variation: float = 1.0
+    varies: float = 1.0
+    over_since: datetime | None = None
+    overdriven: Overdriven | None = None
+    out_of_memory_at: datetime | None = None
+    most_instances: int | None = None
+    scaled: Scaled | None = None
+    catching_up: Asked | None = None
+    peak: Peak | None = None
+    returns: tuple[float, ...] = ()
+
+    @staticmethod
+    def rebuilt(scaled: Scaled | None) -> "Memory":
+        """After a restart, from the newest change that the status tells of."""
+        return Memory(scaled=scaled)
+
+    def since(self, now: datetime) -> "Memory":
+        """With no time that is still to come, where a clock was set back: what happened then happened now."""
+        if self.at is None or self.at <= now:
+            return self
+        return replace(
+            self,
+            at=now,
+            seen_from=_past(self.seen_from, now),
+            measured_at=_past(self.measured_at, now),
+            active_at=_past(self.active_at, now),
+            queued_at=_past(self.queued_at, now),
+            asked=tuple(replace(each, at=min(each.at, now)) for each in self.asked),
+            over_since=_past(self.over_since, now),
+            out_of_memory_at=_past(self.out_of_memory_at, now),
+            catching_up=None,
+            peak=None,
+            scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
+        )
+
+
+def _past(at: datetime | None, now: datetime) -> datetime | None:
+    return None if at is None else min(at, now)

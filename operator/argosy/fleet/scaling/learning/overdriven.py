@@ -1,0 +1,109 @@
+"""What the model of the queue is wrong about: replicas that were found not to hold what it says they hold.
+
+That is so where latencies are over their target, queues grow, or what is known of executions says anew that more
+replicas are needed, while no more requests come than there were replicas for. Such a rate is not asked of a replica
+again for a while, and for twice as long each time that it was so again: so a load that stays is not answered by
+replicas that go and come.
+"""
+
+from dataclasses import replace
+from datetime import datetime
+from math import inf
+
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.learning.memory import Memory, Overdriven
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.signals.signals import Signals
+
+ALMOST = 0.9
+"""Of a rate that was found to be too fast: a replica is not given more."""
+_WAITS = 0.1
+"""The share of a latency below which waiting is not what makes it long."""
+_QUEUE_S = 10.0
+_KEEPS_UP = 0.95
+"""The share of arrivals that are answered, from which on a queue is not growing: it is one server's, of before."""
+_FORGET_S = 1800.0
+_OVER_S = 120.0
+"""A latency over its target for shorter may be chance, or the end of a queue that one server alone had."""
+
+
+def overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
+    """At which rate a target is missed though the model of the queue says that it is held."""
+    demand, known = memory.demand, memory.overdriven
+    if demand is None:
+        return memory
+    if known is not None and (now - known.at).total_seconds() > _FORGET_S * 2**known.times:
+        memory = replace(memory, overdriven=replace(known, rate=inf))
+    queue = memory.queued_at == now
+    if not queue and not over(policy, signals):
+        return replace(memory, over_since=None)
+    memory = replace(memory, over_since=memory.over_since or now)
+    if not _unexpected(policy, signals, memory, queue=queue, now=now):
+        return memory
+    return _found(allocation, demand.level, memory, now)
+
+
+def _unexpected(policy: Policy, signals: Signals, memory: Memory, *, queue: bool, now: datetime) -> bool:
+    """It lasts, the present allocation is not new, and it was made for as many requests as come now."""
+    since, demand = memory.over_since, memory.demand
+    if since is None or demand is None:
+        return False
+    calm_from = since if queue or memory.queued_at is None else max(since, memory.queued_at)
+    if (now - calm_from).total_seconds() < (_QUEUE_S if queue else _OVER_S):
+        return False
+    if not _stood(memory, policy.startup_s + signals.window_s, now):
+        return False
+    foreseen = max((each.rate for each in memory.asked if each.at < since), default=0.0)
+    if queue:
+        grows = (signals.completions or 0.0) < _KEEPS_UP * (signals.arrivals or 0.0)
+        return grows and foreseen >= demand.level * memory.rows > 0
+    return True
+
+
+def reconsidered(
+    policy: Policy, allocation: Allocation, expected: float, wanted: int, window_s: float, memory: Memory, now: datetime
+) -> Memory:
+    """More replicas are `wanted`, for no more rows a second than these were there for: they do not hold them."""
+    demand, seen = memory.demand, memory.seen_from
+    if wanted <= allocation.replicas or demand is None or demand.level <= 0 or seen is None:
+        return memory
+    new_s = policy.startup_s + window_s
+    queued = memory.queued_at is not None and (now - memory.queued_at).total_seconds() < new_s
+    if queued or (now - seen).total_seconds() < new_s or not _stood(memory, new_s, now):
+        return memory
+    foreseen = max((each.rate for each in memory.asked if (now - each.at).total_seconds() > window_s), default=0.0)
+    return _found(allocation, demand.level, memory, now) if foreseen >= expected else memory
+
+
+def _found(allocation: Allocation, level: float, memory: Memory, now: datetime) -> Memory:
+    known = memory.overdriven
+    rate = level / max(1, allocation.replicas)
+    if known is not None and known.instances == allocation.instances:
+        rate = min(rate, known.rate)
+    times = 0 if known is None else known.times + (known.rate == inf)
+    return replace(memory, overdriven=Overdriven(now, rate, allocation.instances, times))
+
+
+def _stood(memory: Memory, seconds: float, now: datetime) -> bool:
+    """Whether there is the same allocation for so long."""
+    return memory.scaled is None or (now - memory.scaled.at).total_seconds() >= seconds
+
+
+def waiting_too_long(policy: Policy, signals: Signals, rate: float) -> float:
+    """Requests in queues beyond those that may be there with every target held."""
+    longest = min((*policy.targets.latency.values(), *policy.targets.queue_delay.values()), default=1.0)
+    return max(0.0, (signals.pending or 0.0) - rate * longest)
+
+
+def over(policy: Policy, signals: Signals) -> str:
+    """The latency percentile that is over its target; none if all are held, or more replicas would not help: requests
+    hardly wait.
+    """
+    alone, queue, latency = signals.execution or 0.0, signals.queue.mean, signals.latency.mean
+    if queue is not None and latency is not None and queue < _WAITS * latency:
+        return ""
+    for name, target in policy.targets.latency.items():
+        observed = signals.latency.percentile(name)
+        if observed is not None and observed > target > alone:
+            return name
+    return ""

@@ -1,0 +1,133 @@
+"""What a resource says of scaling, as a policy."""
+
+from datetime import datetime
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.api.model.instancegroups import per_gpu
+from argosy.api.model.scaling.scaling import ModelScaling, QueryTargetType, Scaling
+from argosy.api.model.scaling.schedule import Schedule
+from argosy.api.model.scaling.slo import Percentiles, Slo
+from argosy.fleet.demand.footprint import instances_of
+from argosy.fleet.scaling.policy import Bounds, Pace, Policy, QueryTarget, Targets
+
+Member = InferenceModel | Ensemble
+ONE_ENGINE = frozenset({"vllm", "tensorrtllm"})
+"""Backends of which one instance joins whatever comes into its running batch: a second one would only take memory."""
+_MS, _THOUSANDTHS, _MILLIONTHS = 1e3, 1e3, 1e6
+_WINDOW_SHARE = 4
+"""A batch waits for more no longer than this part of the smallest latency that is asked for."""
+
+
+def scales(member: Member) -> bool:
+    """Whether anything of it follows what is measured, but for replicas that it has none of while nobody asks."""
+    spec = member.spec
+    asked = spec.slo is not None or spec.scaling is not None
+    return asked or (spec.replicas is None and spec.most_replicas > spec.fewest_replicas)
+
+
+def policy_of(member: Member, now: datetime, *, windows: bool = True, in_ensemble: bool = False) -> Policy:
+    """The policy of a valid member. `now` has a time zone, for schedules. `windows`: whether its servers change a
+    batching window without loading the model anew; `in_ensemble`: whether an ensemble that scales runs it.
+    """
+    scaling = member.spec.scaling or Scaling()
+    bounds = _bounds(member, now, windows, in_ensemble or scales(member))
+    return Policy(bounds, _targets(member.spec.slo or Slo(), scaling), _pace(scaling))
+
+
+def schedule_of(member: Member, now: datetime) -> Schedule | None:
+    """The first of its schedules that holds now."""
+    schedules = member.spec.scaling.schedules if member.spec.scaling else ()
+    return next((each for each in schedules if each.holds(now)), None)
+
+
+def _bounds(member: Member, now: datetime, windows: bool, follows: bool) -> Bounds:
+    least, most, fixed_by = _replicas(member, now)
+    if isinstance(member, Ensemble):
+        return Bounds(least, most, fixed_by=fixed_by)
+    fewest, limit = _instances(member, follows)
+    spec = member.spec
+    return Bounds(
+        min_replicas=least,
+        max_replicas=most,
+        min_instances=fewest,
+        max_instances=limit,
+        devices=_devices(member),
+        max_window_s=_longest_window(member) if windows else None,
+        max_batch=spec.batch_size or 0,
+        fixed_by=fixed_by,
+    )
+
+
+def _replicas(member: Member, now: datetime) -> tuple[int, int, str]:
+    spec, schedule = member.spec, schedule_of(member, now)
+    if spec.replicas is not None:
+        return spec.replicas, spec.replicas, "spec.replicas"
+    if schedule is None:
+        return spec.fewest_replicas, spec.most_replicas, ""
+    most = schedule.max_replicas
+    return schedule.min_replicas, max(spec.most_replicas, schedule.min_replicas) if most is None else most, ""
+
+
+def _instances(model: InferenceModel, follows: bool) -> tuple[int, int]:
+    spec, here = model.spec, instances_of(model)
+    if spec.instances is not None or spec.instance_groups or spec.gpus > 1 or not follows:
+        return here, here
+    scaling = spec.scaling or ModelScaling()
+    if scaling.max_instances is None and spec.backend in ONE_ENGINE:
+        return scaling.min_instances, scaling.min_instances
+    return scaling.min_instances, scaling.most_instances
+
+
+def _devices(model: InferenceModel) -> int:
+    """How many devices of a replica have its instances."""
+    groups = model.spec.instance_groups
+    if not groups:
+        return 1
+    each = max(1, per_gpu(groups, model.spec.gpus or 1))
+    return max(1, sum(group.count for group in groups) // each)
+
+
+def _longest_window(model: InferenceModel) -> float | None:
+    """The longest batching window that may be decided, in seconds; None where the spec decides."""
+    spec = model.spec
+    if spec.batching is None or spec.batching.max_queue_delay_microseconds:
+        return None
+    if spec.scaling is not None and spec.scaling.max_queue_delay is not None:
+        return spec.scaling.max_queue_delay / _MS or None
+    latencies = seconds_of(spec.slo.latency).values() if spec.slo is not None else ()
+    return min(latencies) / _WINDOW_SHARE if latencies else None
+
+
+def _targets(slo: Slo, scaling: Scaling) -> Targets:
+    targets = scaling.targets
+    return Targets(
+        latency=seconds_of(slo.latency),
+        queue_delay=seconds_of(slo.queue_delay),
+        first_token=seconds_of(slo.time_to_first_token),
+        error_rate=None if slo.error_rate is None else slo.error_rate / _MILLIONTHS,
+        queue_share=None if targets.queue_share is None else targets.queue_share / _THOUSANDTHS,
+        concurrency=targets.concurrency,
+        tokens=targets.tokens_per_second,
+        busy_low=targets.busy.min / _THOUSANDTHS,
+        busy_high=targets.busy.max / _THOUSANDTHS,
+        queries=tuple(
+            QueryTarget(each.name, each.target, each.type is QueryTargetType.AVERAGE_VALUE) for each in targets.queries
+        ),
+    )
+
+
+def seconds_of(percentiles: Percentiles | None) -> dict[str, float]:
+    """By name, those that are given, in seconds."""
+    return {name: value / _MS for name, value in percentiles or () if value is not None}
+
+
+def _pace(scaling: Scaling) -> Pace:
+    up, down = scaling.scale_up, scaling.scale_down
+    return Pace(
+        step_up=up.max_step,
+        step_down=down.max_step,
+        cooldown_up_s=up.cooldown / _MS,
+        cooldown_down_s=down.cooldown / _MS,
+        stabilization_s=down.stabilization_window / _MS,
+        idle_s=scaling.idle_timeout / _MS,
+    )

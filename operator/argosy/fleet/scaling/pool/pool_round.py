@@ -1,0 +1,261 @@
+"""One round of a pool: its signals become decisions on each member that scales, and what is told to hold each up."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.api.conditions import Reason
+from argosy.fleet.bottlenecks import diagnose as diagnosis
+from argosy.fleet.bottlenecks.subject import Lever
+from argosy.fleet.bottlenecks.subjects import subjects
+from argosy.fleet.demand.grouping import runs_of
+from argosy.fleet.facts import CurrentServer
+from argosy.fleet.scaling.decide import decide
+from argosy.fleet.scaling.decision import Allocation, Decision, Room
+from argosy.fleet.scaling.ensemble import EnsembleMemory, Stage, decide_ensemble
+from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.pool.forms import scaled_form
+from argosy.fleet.scaling.pool.from_spec import Member, scales
+from argosy.fleet.scaling.pool.room import Grant
+from argosy.fleet.signals.signals import PoolSignals
+
+TOLD_AGAIN_AFTER = timedelta(minutes=1)
+"""After how long numbers are told anew where nothing else changed."""
+_NOTEWORTHY = 0.1
+"""The share by which what was measured must have changed for that."""
+_NEW, _NEW_ENSEMBLE, _ANYWHERE = Memory(), EnsembleMemory(), Room()
+
+
+@dataclass(frozen=True, slots=True)
+class PoolScene:
+    """What a pool's decisions are made from, beside its signals. The mappings are by identity.
+
+    `members`: its models and ensembles in the forms that are acted upon, as they are declared; `policies` of those that
+    follow signals; `allocations` and `grants`: what each has, and what the last plan gave it. `servers`: where they
+    sit. `unheld`: why requests for what has no replica would not be held, so that nothing goes to zero; empty where
+    they would.
+    """
+
+    members: tuple[Member, ...] = ()
+    policies: Mapping[str, Policy] = field(default_factory=dict)
+    allocations: Mapping[str, Allocation] = field(default_factory=dict)
+    grants: Mapping[str, Grant] = field(default_factory=dict)
+    servers: tuple[CurrentServer, ...] = ()
+    unheld: str = "nothing holds requests here"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A decision as it was told last, and when."""
+
+    decision: Decision
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMemory:
+    """What the next round has to know, by identity: `told` has the last decisions."""
+
+    models: Mapping[str, Memory] = field(default_factory=dict)
+    ensembles: Mapping[str, EnsembleMemory] = field(default_factory=dict)
+    bottlenecks: Mapping[str, diagnosis.Memory] = field(default_factory=dict)
+    told: Mapping[str, Told] = field(default_factory=dict)
+
+    @property
+    def decisions(self) -> dict[str, Decision]:
+        """The last decisions."""
+        return {name: told.decision for name, told in self.told.items()}
+
+    @property
+    def holding_up(self) -> dict[str, diagnosis.Told]:
+        """What is told to hold each member up, where something does."""
+        return {name: each.told for name, each in self.bottlenecks.items() if each.told is not None}
+
+
+def decide_pool(scene: PoolScene, signals: PoolSignals, memory: PoolMemory, now: datetime) -> PoolMemory:
+    """All decisions of one pool, and what is known after them. Those of which nothing material changed are told as they
+    were. What is no longer there is forgotten.
+    """
+    pool_round = _Round(scene, signals, memory, now)
+    models, ensembles, decisions = pool_round.decided()
+    told = {name: _told(memory.told.get(name), each, now) for name, each in decisions.items()}
+    names = {member.identity for member in scene.members}
+    kept = {name: each for name, each in memory.bottlenecks.items() if name in names}
+    return PoolMemory(models, ensembles, kept | pool_round.diagnosed(decisions), told)
+
+
+def _told(before: Told | None, decision: Decision, now: datetime) -> Told:
+    """The decision as it was told, where it is the same but for its numbers of the moment."""
+    if before is None or _key(before.decision) != _key(decision):
+        return Told(decision, now)
+    again = now - before.at >= TOLD_AGAIN_AFTER and _differs(before.decision, decision)
+    return Told(decision, now) if again else before
+
+
+def _key(decision: Decision) -> tuple[object, ...]:
+    return decision.allocation, decision.reason, decision.scaled
+
+
+def _differs(before: Decision, now: Decision) -> bool:
+    if before.desired != now.desired or before.metric != now.metric or before.limited_by != now.limited_by:
+        return True
+    one, other = before.observed, now.observed
+    if one is None or other is None:
+        return before.message != now.message
+    return abs(one - other) > _NOTEWORTHY * max(abs(one), abs(other))
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    scene: PoolScene
+    signals: PoolSignals
+    memory: PoolMemory
+    now: datetime
+
+    def decided(self) -> tuple[dict[str, Memory], dict[str, EnsembleMemory], dict[str, Decision]]:
+        """What is remembered of models and of ensembles, and the decisions."""
+        models: dict[str, Memory] = {}
+        ensembles: dict[str, EnsembleMemory] = {}
+        decisions: dict[str, Decision] = {}
+        for ensemble, stages in self._ensembles():
+            found, remembered = self._ensemble(ensemble, stages)
+            ensembles[ensemble.identity] = remembered
+            decisions |= _larger(decisions, found)
+        for member in self.scene.members:
+            policy = self.scene.policies.get(member.identity)
+            if policy is not None and member.identity not in decisions:
+                decisions[member.identity], models[member.identity] = self._member(member, policy)
+        return models, ensembles, {name: self._said(name, each) for name, each in decisions.items()}
+
+    def _ensembles(self) -> Iterator[tuple[Ensemble, tuple[InferenceModel, ...]]]:
+        """The ensembles that scale, with their models."""
+        models = {each.name: each for each in self.scene.members if isinstance(each, InferenceModel)}
+        every = [each for each in self.scene.members if isinstance(each, Ensemble)]
+        runs = runs_of(every)
+        for ensemble in sorted(every, key=lambda each: each.name):
+            names = runs[ensemble.name]
+            if scales(ensemble) and ensemble.identity in self.scene.policies and models.keys() >= set(names):
+                yield ensemble, tuple(models[name] for name in names)
+
+    def _ensemble(
+        self, ensemble: Ensemble, models: tuple[InferenceModel, ...]
+    ) -> tuple[dict[str, Decision], EnsembleMemory]:
+        name = ensemble.identity
+        known = self.memory.ensembles.get(name, _NEW_ENSEMBLE)
+        found, remembered = decide_ensemble(
+            self._policy(ensemble, self.scene.policies[name]),
+            self._allocation(name),
+            self.signals.members.get(ensemble.name),
+            {each.name: self._stage(each) for each in models},
+            self._room(name),
+            known,
+            self.now,
+            queries=self._queries(ensemble),
+            held=sum(self.signals.held.get(each.name, 0) for each in (ensemble, *models)),
+        )
+        decisions: dict[str, Decision] = {name: found.whole}
+        decisions |= {each.identity: found.stages[each.name] for each in models if each.identity in self.scene.policies}
+        return decisions, remembered
+
+    def _stage(self, model: InferenceModel) -> Stage:
+        policy = self.scene.policies.get(model.identity) or Policy()
+        signals = self.signals.members.get(model.name)
+        return Stage(policy, self._allocation(model.identity), signals, self._room(model.identity))
+
+    def _member(self, member: Member, policy: Policy) -> tuple[Decision, Memory]:
+        return decide(
+            self._policy(member, policy),
+            self._allocation(member.identity),
+            self.signals.members.get(member.name),
+            self._room(member.identity),
+            self.memory.models.get(member.identity, _NEW),
+            self.now,
+            queries=self._queries(member),
+            held=self.signals.held.get(member.name, 0),
+        )
+
+    def _policy(self, member: Member, policy: Policy) -> Policy:
+        """With a replica that stays where nobody would hold its requests."""
+        bounds = policy.bounds
+        if not self.scene.unheld or not self._allocation(member.identity).replicas or not bounds.max_replicas:
+            return policy
+        return replace(policy, bounds=replace(bounds, min_replicas=max(1, bounds.min_replicas)))
+
+    def _allocation(self, name: str) -> Allocation:
+        """What it has: what was decided last, without the replicas that the plan found no place for."""
+        told = self.memory.told.get(name)
+        given = self.scene.allocations.get(name, Allocation())
+        allocation = told.decision.allocation if told is not None else given
+        grant = self.scene.grants.get(name)
+        if grant is None or not grant.room.missing or allocation.replicas != grant.asked:
+            return allocation
+        return replace(allocation, replicas=min(allocation.replicas, grant.placed))
+
+    def _room(self, name: str) -> Room:
+        grant = self.scene.grants.get(name)
+        return grant.room if grant is not None else _ANYWHERE
+
+    def _queries(self, member: Member) -> dict[str, float]:
+        return {name: value for (asked, name), value in self.signals.queries.items() if asked == member.name}
+
+    def _said(self, name: str, decision: Decision) -> Decision:
+        """With what could not be had of what it is to follow."""
+        own = name.rpartition("/")[2]
+        troubles = [
+            f"query {query} cannot be used: {why}"
+            for (asked, query), why in sorted(self.signals.query_troubles.items())
+            if asked == own
+        ]
+        if decision.reason is Reason.NO_SIGNALS and self.signals.trouble:
+            troubles.insert(0, self.signals.trouble)
+        if self._is_kept(name, decision):
+            troubles.append(f"it does not go to zero: {self.scene.unheld}")
+        return replace(decision, message="; ".join([decision.message, *troubles])) if troubles else decision
+
+    def _is_kept(self, name: str, decision: Decision) -> bool:
+        """Whether it would keep a replica however idle it were, since nobody would hold its requests."""
+        policy = self.scene.policies.get(name)
+        may_be_zero = policy is not None and not policy.bounds.min_replicas
+        return may_be_zero and decision.allocation.replicas == 1 and bool(self.scene.unheld)
+
+    def diagnosed(self, decisions: Mapping[str, Decision]) -> dict[str, diagnosis.Memory]:
+        """What is known of what holds each member up."""
+        scene = self.scene
+        served = [scaled_form(each, self._decided(each, decisions), 0) for each in scene.members]
+        levers = {each.name: _levers(scene.policies.get(each.identity)) for each in scene.members}
+        found = subjects(served, self.signals, scene.servers, levers)
+        return {
+            each.identity: diagnosis.diagnose(
+                found.get(each.name), self.memory.bottlenecks.get(each.identity, diagnosis.Memory()), self.now
+            )
+            for each in scene.members
+        }
+
+    def _decided(self, member: Member, decisions: Mapping[str, Decision]) -> Allocation | None:
+        decision = decisions.get(member.identity)
+        return decision.allocation if decision is not None else None
+
+
+def _larger(known: Mapping[str, Decision], found: Mapping[str, Decision]) -> dict[str, Decision]:
+    """Of two decisions on a model that several ensembles run, the one that gives it more."""
+
+    def size(decision: Decision) -> tuple[int, int]:
+        return decision.allocation.instances, decision.allocation.replicas
+
+    return {name: max(known.get(name, each), each, key=size) for name, each in found.items()}
+
+
+def _levers(policy: Policy | None) -> frozenset[Lever]:
+    """What is decided of a member by itself."""
+    if policy is None:
+        return frozenset()
+    bounds = policy.bounds
+    levers = {
+        Lever.WINDOW: bounds.max_window_s is not None,
+        Lever.INSTANCES: bounds.max_instances > bounds.min_instances,
+        Lever.REPLICAS: bounds.max_replicas > bounds.min_replicas,
+        Lever.BATCH: bounds.max_batch > 1,
+    }
+    return frozenset(lever for lever, ours in levers.items() if ours)

@@ -1,0 +1,1 @@
+"""What stands in a `config.pbtxt`, and the rules by which resources are checked against it."""

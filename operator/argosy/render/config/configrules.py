@@ -1,0 +1,126 @@
+"""Rendered configurations against the rules of a server, so that a resource says what a load would fail of."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from pydantic.alias_generators import to_camel
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy.api.documents import Resource
+from argosy.api.ensemble import Ensemble
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.problems import Problem
+from argosy.fleet.validation.references import check_set
+from argosy.render.alike import Alike
+from argosy.render.config.ensemble_config import ensemble_config
+from argosy.render.config.model_config import Devices, model_config
+from argosy_runtime.modelconfig import ConfigError, Violation, check, check_steps, check_structure, normalize
+
+_FIELDS = {
+    "input": "inputs",
+    "output": "outputs",
+    "max_batch_size": "maxBatchSize",
+    "dynamic_batching": "batching",
+    "sequence_batching": "sequence",
+    "version_policy": "versionPolicy",
+    "instance_group": "instanceGroups",
+    "backend": "modelFormat",
+    "platform": "modelFormat",
+}
+"""Where the fields of a configuration come from, unless `spec.config` gives them."""
+_ANY_BATCH = 2**31 - 1
+_STEP = re.compile(r"ensemble_scheduling\.step\[(\d+)\](?:\.(input_map|output_map)\[\"(.*)\"\])?")
+
+
+def check_together(resources: Sequence[Resource], sources: Mapping[str, str] | None = None) -> list[Problem]:
+    """What is wrong between resources, and what a server would not load of those that are right so far.
+
+    `sources` gives a resource's file by its identity.
+    """
+    found = check_set(resources, sources)
+    wrong = {problem.resource for problem in found}
+    unloadable = check_rendered(each for each in resources if each.identity not in wrong)
+    return [*found, *(replace(each, file=(sources or {}).get(each.resource, "")) for each in unloadable)]
+
+
+def check_rendered(resources: Iterable[Resource]) -> list[Problem]:
+    """What a server would not load of these models and ensembles, each valid by itself. Paths are the resource's."""
+    known = list(resources)
+    models = {each.key: each for each in known if isinstance(each, InferenceModel)}
+    found = [
+        Problem("", model.identity, _model_path(model, each), each.message)
+        for model in models.values()
+        for each in _checked(Alike(model)).violations
+    ]
+    for ensemble in known:
+        if isinstance(ensemble, Ensemble):
+            steps = {step.model: models.get(f"{ensemble.namespace}/{step.model}") for step in ensemble.spec.steps}
+            known_steps = tuple(Alike(model) for model in steps.values() if model is not None)
+            found += [
+                Problem("", ensemble.identity, _ensemble_path(ensemble, each), each.message)
+                for each in _ensemble_violations(Alike(ensemble), known_steps)
+            ]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    config: ModelConfig
+    violations: tuple[Violation, ...]
+
+
+@lru_cache(maxsize=4096)
+def _checked(model: Alike[InferenceModel]) -> _Checked:
+    """A model's complete configuration as it is on a CPU, and what is wrong with it.
+
+    Tensors that a manifest leaves to the model's files are not known here, and not checked; of a batch size that it
+    leaves to them only what is wrong with every one.
+    """
+    resource = model.resource
+    config = model_config(resource, Devices(), resource.spec.declared_versions)
+    try:
+        full = normalize(config, resource.served_name)
+    except ConfigError as error:
+        return _Checked(config, (Violation("", str(error)),))
+    complete = bool(full.input) and bool(full.output)
+    rules = check if complete else check_structure
+    violations = rules(full)
+    if resource.spec.batch_size is None:
+        batched = ModelConfig()
+        batched.CopyFrom(full)
+        batched.max_batch_size = _ANY_BATCH
+        either_way = {each.path for each in rules(batched)}
+        violations = [each for each in violations if each.path in either_way]
+    return _Checked(full, tuple(violations))
+
+
+@lru_cache(maxsize=4096)
+def _ensemble_violations(ensemble: Alike[Ensemble], steps: tuple[Alike[InferenceModel], ...]) -> tuple[Violation, ...]:
+    """What is wrong with an ensemble by itself, and with its steps where all of their tensors are declared."""
+    resource = ensemble.resource
+    pins = {step.model: step.version or 1 for step in resource.spec.steps}
+    config = normalize(ensemble_config(resource, pins), resource.served_name)
+    configs = {step.resource.name: _checked(step).config for step in steps}
+    unknown = {step.resource.name for step in steps if step.resource.spec.batch_size is None}
+    complete = {name for name, each in configs.items() if each.input and each.output} - unknown
+    return (*check(config), *(check_steps(config, configs) if complete >= pins.keys() else ()))
+
+
+def _model_path(model: InferenceModel, violation: Violation) -> str:
+    head = re.split(r"[.\[]", violation.path, maxsplit=1)[0]
+    if head in model.spec.config or head not in _FIELDS:
+        return f"spec.config.{violation.path}" if violation.path else "spec"
+    rest = re.sub(r"\w+", lambda word: to_camel(word[0]), violation.path[len(head) :])
+    return f"spec.{_FIELDS[head]}{rest}"
+
+
+def _ensemble_path(ensemble: Ensemble, violation: Violation) -> str:
+    if re.split(r"[.\[]", violation.path, maxsplit=1)[0] in ensemble.spec.config:
+        return f"spec.config.{violation.path}"
+    step = _STEP.match(violation.path)
+    if step:
+        index, side, name = step.groups()
+        return f"spec.steps[{index}]" + (f".{side.removesuffix('_map')}s.{name}" if side else "")
+    return "spec." + re.sub(r"^(in|out)put\b", r"\1puts", violation.path)

@@ -1,0 +1,95 @@
+"""An InferenceModel and its place become a ModelConfig: what `config.pbtxt` says."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from google.protobuf import json_format
+from tritonclient.grpc import model_config_pb2 as pb
+
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.batching import Batching, QueuePolicy
+from argosy.fleet.plan import Placement, ServerPlan
+from argosy.render.config.engine_config import name_engine
+from argosy.render.config.engine_parameters import engine_parameters
+from argosy.render.config.instance_groups import place
+from argosy.render.config.sequence import sequence_batching
+from argosy.render.config.tensors import tensor_input, tensor_output
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Where a model sits in its server. `gpus` count from 0 among the server's own; empty means its CPU."""
+
+    gpus: tuple[int, ...] = ()
+    instances: int = 1
+
+
+def local_devices(placement: Placement, server: ServerPlan) -> Devices:
+    """The placement's GPUs as the server counts them: CUDA_VISIBLE_DEVICES leaves it its own, from 0."""
+    return Devices(tuple(server.gpus.index(gpu) for gpu in placement.gpus), placement.instances)
+
+
+def model_config(model: InferenceModel, devices: Devices, versions: Collection[int]) -> pb.ModelConfig:
+    """The whole config of one model that serves `versions`.
+
+    `spec.config` has the last word, field by field, but on what an engine's files are called.
+    """
+    spec = model.spec
+    config = pb.ModelConfig(
+        name=model.served_name,
+        backend=spec.backend,
+        max_batch_size=spec.max_batch_size or 0,  # absent: the backend completes it
+        version_policy=specific(versions),
+        input=[tensor_input(tensor) for tensor in spec.inputs],
+        output=[tensor_output(tensor) for tensor in spec.outputs],
+    )
+    if spec.batching is not None:
+        config.dynamic_batching.CopyFrom(_batching(spec.batching))
+    if spec.sequence is not None:
+        config.sequence_batching.CopyFrom(sequence_batching(spec.sequence))
+    place(config, spec, devices.gpus, devices.instances)
+    if spec.engine is not None:
+        for name, value in engine_parameters(spec.engine, model.served_name, versions).items():
+            config.parameters[name].string_value = value
+    overlay(config, json_format.ParseDict(spec.config, pb.ModelConfig()))
+    name_engine(config, model, versions)
+    return config
+
+
+def specific(versions: Collection[int]) -> pb.ModelVersionPolicy:
+    """The policy that serves exactly these versions."""
+    return pb.ModelVersionPolicy(specific=pb.ModelVersionPolicy.Specific(versions=sorted(versions)))
+
+
+def overlay(config: pb.ModelConfig, more: pb.ModelConfig) -> None:
+    """Lay what `more` sets over `config`: lists are replaced, messages and maps merged, the rest set."""
+    for field, _ in more.ListFields():
+        is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+        if field.is_repeated and not is_map:
+            config.ClearField(field.name)
+    config.MergeFrom(more)
+
+
+def _batching(batching: Batching) -> pb.ModelDynamicBatching:
+    rendered = pb.ModelDynamicBatching(
+        preferred_batch_size=batching.preferred_batch_sizes,
+        max_queue_delay_microseconds=batching.max_queue_delay_microseconds,
+        preserve_ordering=batching.preserve_ordering,
+        priority_levels=batching.priority_levels,
+        default_priority_level=batching.default_priority_level,
+        priority_queue_policy={
+            level: _queue_policy(policy) for level, policy in batching.priority_queue_policies.items()
+        },
+    )
+    if batching.queue_policy is not None:
+        rendered.default_queue_policy.CopyFrom(_queue_policy(batching.queue_policy))
+    return rendered
+
+
+def _queue_policy(policy: QueuePolicy) -> pb.ModelQueuePolicy:
+    return pb.ModelQueuePolicy(
+        timeout_action=pb.ModelQueuePolicy.TimeoutAction.Value(policy.timeout_action),
+        default_timeout_microseconds=policy.default_timeout_microseconds,
+        allow_timeout_override=policy.allow_timeout_override,
+        max_queue_size=policy.max_queue_size,
+    )

@@ -1,0 +1,148 @@
+"""The containers of a server's Pod: the inference server, bundled or NVIDIA's, and the agent that brings it models."""
+
+from typing import Any
+
+from argosy.api.pool.podtemplate import AGENT, SERVER
+from argosy.api.pool.serverflags import setting_flags
+from argosy.api.servingpool import RuntimeName, ServingPool
+from argosy.fleet.plan import ServerPlan
+from argosy.render.names import object_name, state_name
+from argosy.render.workloads.pods import volumes
+from argosy.render.workloads.pods.ending import DRAIN_FLAGS, ending_flags, lifecycle
+from argosy.render.workloads.pods.inputs import Images
+from argosy.render.workloads.pods.volumes import agent_mounts, server_mounts
+from argosy.render.workloads.services import HTTP_PORT, PORTS
+from argosy_agent.contract import RenderedRepository
+
+GPU_RESOURCE = "nvidia.com/gpu"
+_COMMANDS = {
+    RuntimeName.ARGOSY: ["python", "-m", "argosy_runtime.server"],
+    RuntimeName.TRITON: ["tritonserver"],
+}
+_AGENT_REQUESTS = {"cpu": "50m", "memory": "128Mi"}
+"""What it takes while nothing is fetched. No limit: a fetch may use what the node has left."""
+HOME = {"name": "HOME", "value": volumes.TEMPORARY}
+"""The only folder that may be written: caches of libraries go there."""
+POD_UID = {"name": "POD_UID", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.uid"}}}
+"""The Pod's own UID, in a variable."""
+NO_GPUS = (
+    # For the container runtime, which gives an image that asks for all GPUs all of them.
+    {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},
+    # For CUDA. Without a value it is set and empty; an empty value would be left out by the API server, and the object
+    # never be as it was applied.
+    {"name": "CUDA_VISIBLE_DEVICES"},
+)
+"""For a container that has none of the node's GPUs."""
+
+
+def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dict[str, Any]:
+    """The container for one server of the plan."""
+    runtime = pool.spec.runtime
+    release = images.triton if runtime.name is RuntimeName.TRITON else images.argosy
+    container: dict[str, Any] = {
+        "name": SERVER,
+        "image": runtime.image or release,
+        "imagePullPolicy": images.pull_policy,
+        "command": list(_COMMANDS[runtime.name]),
+        "args": [
+            *_server_arguments(runtime.name),
+            *setting_flags(pool.spec.rate_limit, pool.spec.cache),
+            *runtime.args,
+        ],
+        "env": _server_environment(on_cpu=not plan.gpus),
+        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in PORTS.items()],
+        **_probes(),
+        **lifecycle(runtime.name),
+        "volumeMounts": server_mounts(),
+        "securityContext": container_security(),
+    }
+    gpus = {"resources": {"limits": {GPU_RESOURCE: str(len(plan.gpus))}}} if plan.gpus else {}
+    return {**container, **gpus}
+
+
+def _server_arguments(runtime: RuntimeName) -> list[str]:
+    """Ready means that the server answers, whatever becomes of a model: one that loads or fails stops no other.
+
+    Which models may be asked for is said by the Pod's labels.
+    """
+    return [
+        f"--model-repository={volumes.REPOSITORY}",
+        "--model-control-mode=explicit",
+        "--strict-readiness=false",
+        *ending_flags(runtime),
+        *(f"--{name}-port={port}" for name, port in PORTS.items()),
+    ]
+
+
+def _probes() -> dict[str, Any]:
+    """Ten minutes to start, for images that import much; one minute of silence, for one that is busy."""
+    return {
+        "startupProbe": _probe("live", period=2, timeout=5, failures=300),
+        "livenessProbe": _probe("live", period=10, timeout=10, failures=6),
+        "readinessProbe": _probe("ready", period=5, timeout=5, failures=3),
+    }
+
+
+def _probe(path: str, *, period: int, timeout: int, failures: int) -> dict[str, Any]:
+    return {
+        "httpGet": {"path": f"/v2/health/{path}", "port": "http"},
+        "periodSeconds": period,
+        "timeoutSeconds": timeout,
+        "failureThreshold": failures,
+    }
+
+
+def agent_container(
+    pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, images: Images
+) -> dict[str, Any]:
+    """The container for one server of the plan."""
+    container: dict[str, Any] = {
+        "name": AGENT,
+        "image": images.agent,
+        "imagePullPolicy": images.pull_policy,
+        "command": ["python", "-m", "argosy_agent"],
+        "args": _agent_arguments(pool, plan),
+        "env": _agent_environment(),
+        "resources": {"requests": dict(_AGENT_REQUESTS)},
+        "volumeMounts": agent_mounts(pool, repository),
+        "securityContext": container_security(),
+    }
+    secret = pool.spec.storage.secret_name
+    return {**container, "envFrom": [{"secretRef": {"name": secret}}]} if secret else container
+
+
+def _agent_arguments(pool: ServingPool, plan: ServerPlan) -> list[str]:
+    cache = pool.spec.storage.model_cache
+    arguments = [
+        f"--server=http://127.0.0.1:{HTTP_PORT}",
+        f"--folder={volumes.MODELS}",
+        f"--cache={volumes.CLAIMED_CACHE if cache.claim_name else volumes.CACHE}",
+        f"--configmap={pool.namespace}/{object_name(plan.name)}",
+        f"--state={pool.namespace}/{state_name(plan.name)}",
+        "--pod=$(POD_UID)",
+        f"--pvc-root={volumes.CLAIMS}",
+        f"--secrets-root={volumes.NAMED_SECRETS}",
+        *DRAIN_FLAGS,
+    ]
+    if cache.size_limit is not None:
+        arguments.append(f"--cache-size={cache.size_limit}")
+    return arguments
+
+
+def _server_environment(*, on_cpu: bool) -> list[dict[str, Any]]:
+    """The server's variables. One without GPUs of its own sees none: they are other servers'."""
+    return [dict(HOME), *(dict(each) for each in NO_GPUS if on_cpu)]
+
+
+def _agent_environment() -> list[dict[str, Any]]:
+    """The agent's variables; the storage's come from its Secret as a whole."""
+    return [dict(HOME), dict(POD_UID)]
+
+
+def container_security() -> dict[str, Any]:
+    """The security context of each container."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
