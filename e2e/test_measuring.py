@@ -1,58 +1,66 @@
-"""Where the operator's measurements come from: the servers themselves, or a Prometheus; what is wrong there is told."""
+"""Where the operator's measurements come from: the servers themselves, or a Prometheus; what is wrong there is told.
+
+A Prometheus that answers is in `test_autoscaling.py`.
+"""
 
 import pytest
 
-from e2e import prometheus
-from e2e.builds import Images
 from e2e.client import Client
 from e2e.namespace import Namespace
 from e2e.resources import Body, pool, version_model
 
 pytestmark = pytest.mark.timeout(600)
 
-MODEL = "inferencemodel/seen"
+ASKED, DEAF, LOCKED = ("asked", "deaf", "locked")
+"""Pools, each with a model of its name."""
+NOWHERE = "http://127.0.0.1:9"
 
 
-def monitored(url: str, **login: str) -> Body:
-    return pool("measured", monitoring={"prometheus": {"url": url, **login}})
+def monitored(name: str, **login: str) -> Body:
+    return pool(name, monitoring={"prometheus": {"url": NOWHERE, **login}})
 
 
-def measured(namespace: Namespace) -> None:
+def model(name: str) -> str:
+    return f"inferencemodel/{name}"
+
+
+def measured(namespace: Namespace, name: str) -> None:
     """Until a decision was made on numbers."""
-    unknown = ("", "NoSignals")
-    namespace.until("signals", lambda: namespace.status(MODEL).get("scaling", {}).get("reason", "") not in unknown, 120)
+    known = ("Steady", "AtMinimum")
+    namespace.until("signals", lambda: namespace.condition(model(name), "Scaling").get("reason") in known)
 
 
-def unmeasured(namespace: Namespace) -> str:
-    """Until it is told that nothing is known, and why."""
-    return namespace.says(MODEL, "Scaling", "Unknown", "NoSignals", 180)
+def told(namespace: Namespace, name: str, words: str) -> None:
+    """Until it is said why nothing is known."""
+
+    def so() -> bool:
+        found = namespace.condition(model(name), "Scaling")
+        return found.get("reason") == "NoSignals" and words in found.get("message", "")
+
+    namespace.until(words, so)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def served(namespace: Namespace, client: Client, storage: str) -> None:
-    namespace.apply(pool("measured"), version_model("seen", "measured", storage, maxReplicas=2))
+def served(namespace: Namespace, storage: str) -> None:
+    namespace("create", "secret", "generic", "login", "--from-literal=token=x")
+    models = (version_model(name, name, storage, maxReplicas=2) for name in (ASKED, DEAF, LOCKED))
+    namespace.apply(pool(ASKED), monitored(DEAF), monitored(LOCKED, secretName="login"), *models)
     namespace.ready()
 
 
 def test_without_a_prometheus_servers_are_asked_themselves(namespace: Namespace, client: Client) -> None:
-    assert client.version(MODEL) == [1]
-    measured(namespace)
+    assert client.version(model(ASKED)) == [1]
+    measured(namespace, ASKED)
 
 
-def test_a_prometheus_is_asked_where_one_is_named_and_what_it_lacks_is_told(
-    namespace: Namespace, images: Images
-) -> None:
-    namespace.apply(monitored("http://127.0.0.1:9"))
-    assert "http://127.0.0.1:9 cannot be reached" in unmeasured(namespace)
-    url = prometheus.start(namespace, images.runtime)
-    namespace.apply(monitored(url))
-    measured(namespace)
+def test_where_a_prometheus_is_named_nobody_else_is_asked(namespace: Namespace) -> None:
+    told(namespace, DEAF, f"Prometheus {NOWHERE} cannot be reached: Connection refused")
 
 
 def test_a_secret_that_the_operator_may_not_read_is_told_with_the_way_out(namespace: Namespace) -> None:
-    namespace("create", "secret", "generic", "login", "--from-literal=token=x")
-    url = namespace.json("get", "servingpool", "measured")["spec"]["monitoring"]["prometheus"]["url"]
-    namespace.apply(monitored(url, secretName="login"))
-    assert "add 'login' to the chart's value rbac.secretNames" in unmeasured(namespace)
-    namespace.apply(monitored(url))
-    measured(namespace)
+    told(namespace, LOCKED, "add 'login' to the chart's value rbac.secretNames")
+
+
+def test_from_when_no_prometheus_is_named_any_more_servers_are_asked(namespace: Namespace) -> None:
+    namespace("patch", "servingpool", DEAF, "--type=merge", "-p", '{"spec": {"monitoring": null}}')
+    measured(namespace, DEAF)

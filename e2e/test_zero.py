@@ -40,7 +40,8 @@ def declared(namespace: Namespace, client: Client, storage: str) -> None:
 
 def addresses(namespace: Namespace) -> list[str]:
     """The Pods that the model's Service leads to, by name."""
-    subsets = namespace.json("get", "endpoints", "sleeper").get("subsets") or ()
+    found = namespace.json("get", "endpoints", "--field-selector=metadata.name=sleeper")["items"]
+    subsets = [subset for each in found for subset in each.get("subsets") or ()]
     return sorted(each["targetRef"]["name"] for subset in subsets for each in subset.get("addresses") or ())
 
 

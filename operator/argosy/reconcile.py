@@ -295,6 +295,7 @@ def _situation(
         previous=snapshot.statuses,
         refusals=snapshot.refusals,
         urls=snapshot.urls,
+        holding=frozenset(key for key, each in snapshot.pools.items() if each.holds),
         grpc_addresses=snapshot.grpc_addresses,
         selectors=snapshot.selectors,
         engines=engines,

@@ -33,6 +33,7 @@ def of(outcome: Outcome, identity: str = "InferenceModel default/m") -> Status:
 
 def decide(
     *resources: Resource,
+    holds: bool = False,
     reports: tuple[ServerReport, ...] = (READY,),
     previous: Outcome | None = None,
     refusals: tuple[Refusal, ...] = (),
@@ -43,7 +44,7 @@ def decide(
     snapshot = FleetSnapshot(
         resources,
         NODES,
-        {POOL: PoolSnapshot(servers, reports, held)},
+        {POOL: PoolSnapshot(servers, reports, held, holds=holds)},
         statuses=previous.statuses if previous else {},
         valid=previous.valid if previous else {},
         refusals=refusals,
@@ -70,6 +71,22 @@ def test_an_object_that_was_refused_stalls_its_resource_until_it_is_not() -> Non
     )
     assert again.statuses == outcome.statuses
     assert said(of(decide(pool(), model("m"))))[0] == "True"
+
+
+@pytest.mark.parametrize(
+    ("spec", "holds", "url"),
+    [
+        ({"minReplicas": 0}, True, "http://m.default.svc:8000/v2/models/m"),
+        ({"minReplicas": 0}, False, ""),
+        ({"minReplicas": 1}, True, ""),
+    ],
+    ids=["held", "nothing holds", "never at zero"],
+)
+def test_the_url_stands_where_requests_are_held_before_there_was_any_server(
+    spec: dict[str, Any], holds: bool, url: str
+) -> None:
+    status = of(decide(pool(), model("m", **spec, replicas=0), reports=(), holds=holds))
+    assert (status.url, bool(status.grpc_address)) == (url, bool(url))
 
 
 @pytest.mark.parametrize("own_url", ["http://10.0.0.1:8000", ""], ids=["a server with a URL", "one without"])

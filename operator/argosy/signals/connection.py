@@ -55,7 +55,7 @@ class PrometheusConnection:
         except requests.exceptions.InvalidJSONError as error:
             raise PrometheusError(f"{self._url} answers no JSON, as a Prometheus does; is the URL right?") from error
         except requests.RequestException as error:
-            raise PrometheusError(f"{self._url} cannot be reached: {_shortened(str(error))}") from error
+            raise PrometheusError(f"Prometheus {self._url} cannot be reached: {_deepest(error)}") from error
         except (KeyError, TypeError, AttributeError) as error:
             raise PrometheusError(f"{self._url} answers JSON that no Prometheus does; is the URL right?") from error
         except ValueError as error:
@@ -96,6 +96,16 @@ def _reason(body: str) -> str:
         return _shortened(str(json.loads(ast.literal_eval(body))["error"]))
     except (ValueError, SyntaxError, KeyError, TypeError):
         return "it does not say why"
+
+
+def _deepest(error: BaseException) -> str:
+    """What the system said, such as `Connection refused`; around it stand the question's whole URL and addresses in
+    memory.
+    """
+    said, cause = "", error
+    while (cause := cause.__cause__ or cause.__context__) is not None:  # type: ignore[assignment]
+        said = getattr(cause, "strerror", None) or said
+    return _shortened(said or str(error))
 
 
 def _shortened(text: str) -> str:

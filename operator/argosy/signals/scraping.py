@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import httpx
 
@@ -47,7 +47,7 @@ class Scraper:
 
     async def read(self, pool: PoolTargets, now: datetime) -> PoolSignals:
         """See `SignalSource`."""
-        places = asyncio.Semaphore(AT_ONCE)
+        places, began = asyncio.Semaphore(AT_ONCE), self._clock()
         found = await asyncio.gather(*(self._measured(target, places) for target in pool.targets))
         self._windows = {
             target.server: window
@@ -58,6 +58,7 @@ class Scraper:
             target.server: result for target, result in zip(pool.targets, found, strict=True) if isinstance(result, str)
         }
         windows, clock = self._windows, self._clock()
+        now += timedelta(seconds=clock - began)  # both clocks of one moment: what is not new is told with its old time
         # In a thread: of a thousand models it takes half a second.
         known = await asyncio.to_thread(pool_signals, pool, windows, clock, now, "the servers' own metrics")
         unanswerable = {(query.member, query.name): NO_PROMETHEUS for query in pool.queries}

@@ -212,7 +212,7 @@ async def test_it_dies_and_comes_back(server: Server, tmp_path: Path) -> None:
             await until(source, pool(), lambda found: "scaler" in found.members)
             mortal.stop(kill=True)
             dead = await source.read(pool(("q", "vector(1)")), now())
-            assert "cannot be reached" in dead.trouble
+            assert dead.trouble == f"Prometheus {mortal.url} cannot be reached: Connection refused"
             assert dead.query_troubles["scaler", "q"] == dead.trouble
             assert dead.members["scaler"].at <= now()
             assert (await source.read(pool(), now() + timedelta(minutes=5))).members == {}

@@ -7,18 +7,18 @@ server that had it is gone and another one is not ready yet.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.api import Resource, ServingPool
 from argosy.api.conditions import ConditionType
 from argosy.api.model.scaling.scaling import HOLD_MS
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
+from argosy.fleet.scaling.pool.from_spec import Member, may_be_zero
 from argosy.fleet.status.statuses import Status
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import Images, KubernetesObject, activator_objects
 from argosy.render.workloads.services import GRPC_PORT, HTTP_PORT
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
 
-Member = InferenceModel | Ensemble
 LONGEST_REASON = 300
 """Characters of why a model is nowhere: what the activator is told of all of them has to fit into a ConfigMap."""
 
@@ -58,13 +58,6 @@ def activating(
         routes=tuple((pod, routes) for pod in view.activators if not pod.terminating),
         again=bool(routes & due),
     )
-
-
-def may_be_zero(member: Member) -> bool:
-    """Whether it may have no replica at some time, so that somebody has to hold its requests."""
-    scaling = member.spec.scaling
-    schedules = scaling.schedules if scaling is not None else ()
-    return not member.spec.min_replicas or any(not each.min_replicas for each in schedules)
 
 
 def _activated(pool: ServingPool, valid: Iterable[Resource], pods: Iterable[PodView]) -> list[Member]:

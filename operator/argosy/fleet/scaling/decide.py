@@ -44,7 +44,7 @@ def decide(
     memory = memory.since(now)
     usable = None if why_not or signals is None else sensible(signals)
     memory = missed(memory, now) if usable is None else learn(policy, allocation, usable, memory, now)
-    zero = to_or_from_zero(policy, allocation.replicas, memory, held, now)
+    zero = to_or_from_zero(policy, allocation.replicas, memory, held)
     present = bounded(policy, allocation)
     if zero is not None:
         pace = Paced(zero.replicas, zero.replicas, zero.reason)
@@ -70,7 +70,7 @@ def _by_load(case: Case, present: Allocation, signals: Signals, memory: Memory) 
     memory = remembered(policy, memory, found, now)
     pace = paced(policy, present, case.room, memory, found, now)
     serving = min(signals.servers or present.replicas, present.replicas)
-    down = pace.replicas <= max(found.up, found.down) and seen_whole(policy, memory, now)
+    down = pace.replicas <= max(found.up, found.down) and not signals.unmeasured and seen_whole(policy, memory, now)
     setting = in_place(present, pace.replicas, serving, found, memory, down=down)
     after = replace(present, replicas=pace.replicas, instances=setting.instances, window_s=setting.window_s)
     why = f"{less.why}; {found.need.because}" if less.why else found.need.because

@@ -116,6 +116,7 @@ class _Part:
             return decided(own, after, pace, self.less.why or self.why or _UNKNOWN, None, memory)
         memory = remembered(self.policy, memory, asked, case.now)
         serving = min(self.signals.servers or present.replicas, present.replicas)
+        down = down and memory.anew and not self.signals.unmeasured
         setting = in_place(present, replicas, serving, asked, memory, down=down)
         after = replace(after, instances=setting.instances, window_s=setting.window_s)
         why = f"{self.less.why}; {asked.need.because}" if self.less.why else asked.need.because
@@ -175,7 +176,7 @@ def _whole(
     """The replicas: of what its own targets ask for and what each model does, the most."""
     policy, now = case.policy, case.now
     present = bounded(policy, case.before)
-    zero = to_or_from_zero(policy, case.before.replicas, memory, case.held, now)
+    zero = to_or_from_zero(policy, case.before.replicas, memory, case.held)
     if zero is not None:
         pace = Paced(zero.replicas, zero.replicas, zero.reason)
         return *decided(case, replace(present, replicas=zero.replicas), pace, zero.why, None, memory), ""

@@ -20,9 +20,15 @@ class Lowered:
 
 
 def lowered(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Lowered:
-    """One step down for each window in which memory ran out: what failed before a step still counts within it."""
+    """One step down for each window in which memory ran out: what failed before a step still counts within it. What was
+    measured before says nothing of the step.
+    """
     last = memory.out_of_memory_at
-    if not signals.out_of_memory or (last is not None and (now - last).total_seconds() <= signals.window_s):
+    if (
+        not signals.out_of_memory
+        or not memory.anew
+        or (last is not None and (now - last).total_seconds() <= signals.window_s)
+    ):
         return Lowered(allocation, memory)
     memory = replace(memory, out_of_memory_at=now)
     failed = f"{counted(max(1, round(signals.out_of_memory * signals.window_s)), 'execution')} ran out of memory"

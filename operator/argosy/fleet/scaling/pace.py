@@ -102,6 +102,8 @@ def _down(policy: Policy, now_are: int, memory: Memory, desired: int, lowest: in
     if unseen > 0:
         why = f"down at {clock(now, unseen)} at the earliest"
         return Paced(now_are, desired, limited_by="spec.scaling.stabilizationWindow", why=why)
+    if not memory.anew:
+        return Paced(now_are, desired, limited_by="signals", why="nothing new was measured")
     left = pace.cooldown_down_s - (now - memory.scaled.at).total_seconds() if memory.scaled is not None else 0.0
     if left > 0:
         return Paced(now_are, desired, limited_by="spec.scaling.cooldown", why=f"not before {clock(now, left)}")
@@ -111,8 +113,8 @@ def _down(policy: Policy, now_are: int, memory: Memory, desired: int, lowest: in
 
 
 def seen_whole(policy: Policy, memory: Memory, now: datetime) -> bool:
-    """Whether what was asked for is known of a whole stabilisation window."""
-    return _unseen(policy, memory, now) <= 0
+    """Whether what was asked for is known of a whole stabilisation window, up to now."""
+    return memory.anew and _unseen(policy, memory, now) <= 0
 
 
 def _unseen(policy: Policy, memory: Memory, now: datetime) -> float:

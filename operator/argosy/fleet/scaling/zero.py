@@ -1,7 +1,6 @@
 """To zero after idle, and back at the first request."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from argosy.api.conditions import Reason
 from argosy.fleet.amounts import counted
@@ -18,14 +17,14 @@ class Zero:
     why: str
 
 
-def to_or_from_zero(policy: Policy, replicas: int, memory: Memory, held: int, now: datetime) -> Zero | None:
+def to_or_from_zero(policy: Policy, replicas: int, memory: Memory, held: int) -> Zero | None:
     """None where there are replicas that the load decides about. `replicas` are those there are."""
     bounds = policy.bounds
     if bounds.max_replicas == 0:
         return Zero(0, Reason.AT_MAXIMUM, "maxReplicas is 0")
     if replicas == 0:
         return _wake(max(1, bounds.min_replicas), held) if held or bounds.min_replicas else _SLEEPS
-    if bounds.min_replicas > 0 or held or not _idle(policy, memory, now):
+    if bounds.min_replicas > 0 or held or not _idle(policy, memory):
         return None
     return Zero(0, Reason.SCALED_DOWN, f"no request came for {policy.pace.idle_s:g} s")
 
@@ -38,11 +37,11 @@ def _wake(replicas: int, held: int) -> Zero:
     return Zero(replicas, Reason.SCALED_UP, why)
 
 
-def _idle(policy: Policy, memory: Memory, now: datetime) -> bool:
-    """Nothing came for as long as that takes, and somebody watched all the time."""
-    if memory.active_at is None or memory.seen_from is None:
+def _idle(policy: Policy, memory: Memory) -> bool:
+    """Nothing came for as long as that takes, and somebody watched all the time, up to what was just measured."""
+    if memory.active_at is None or memory.seen_from is None or memory.measured_at is None or not memory.anew:
         return False
     quiet_from = max(memory.active_at, memory.seen_from)
     if memory.scaled is not None:
         quiet_from = max(quiet_from, memory.scaled.at)
-    return (now - quiet_from).total_seconds() >= policy.pace.idle_s
+    return (memory.measured_at - quiet_from).total_seconds() >= policy.pace.idle_s

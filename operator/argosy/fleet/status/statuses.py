@@ -17,6 +17,7 @@ from argosy.fleet.facts import Refusal
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
 from argosy.fleet.scaling.decision import Allocation, Decision
+from argosy.fleet.scaling.pool.from_spec import may_be_zero
 from argosy.fleet.status.ensemble import ensemble_status
 from argosy.fleet.status.findings.bottleneck import bottleneck_status
 from argosy.fleet.status.findings.scaling import ScaledMember
@@ -37,7 +38,8 @@ class Situation:
     `still` are served all the same. `states` maps the key of a valid pool to its plan and what stands there, `notes` to
     why a model or ensemble waits on a server; `previous` maps a resource's identity to the status written last, `urls`
     and `selectors` to what its status gives, `bottlenecks` to what is told to hold its requests up. `engines` and
-    `builds` are those of each pool, the latter by name. By identity too: `allocations` of what scales, and the
+    `builds` are those of each pool, the latter by name; `holding`: the pools where requests wait for what has no
+    replica. By identity too: `allocations` of what scales, and the
     `decisions` that they are from.
     """
 
@@ -48,6 +50,7 @@ class Situation:
     still: frozenset[str] = frozenset()
     refusals: Sequence[Refusal] = ()
     urls: Mapping[str, str] = field(default_factory=dict)
+    holding: frozenset[PoolKey] = frozenset()
     grpc_addresses: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[PoolKey, Mapping[Binding, Note]] = field(default_factory=dict)
@@ -108,7 +111,7 @@ class _Writer:
             faults = [_without_pool(resource)]
         if faults and identity not in self._situation.still:
             return invalid_status(resource, faults, previous, before, now)
-        status = self._addressed(self._found(resource, before), identity, previous)
+        status = self._addressed(self._found(resource, before), resource, previous)
         if faults:
             return invalid_status(resource, faults, status, before, now, serves=True)
         if identity in self._refusals:
@@ -133,20 +136,29 @@ class _Writer:
         before = None if previous is None or isinstance(previous, ServingPoolStatus) else previous.scaling
         return ScaledMember(member, known.allocations.get(name), known.decisions.get(name), before)
 
-    def _addressed(self, status: Status, identity: str, previous: Status | None) -> Status:
+    def _addressed(self, status: Status, resource: Resource, previous: Status | None) -> Status:
         """The status with the URL, the gRPC address and the selector that the shell gives.
 
-        URL and address stand once something answers there, and stay: clients hold on to them.
+        URL and address stand once something answers there, be it by holding requests, and stay: clients hold on to
+        them.
         """
+        identity = resource.identity
         url, selector = self._situation.urls.get(identity), self._situation.selectors.get(identity)
         given: dict[str, str] = {}
         if url is not None:
-            answers = status.available_replicas > 0 or (previous is not None and previous.url == url)
+            answered = previous is not None and previous.url == url
+            answers = status.available_replicas > 0 or answered or self._is_held(resource)
             given["url"] = url if answers else ""
             given["grpc_address"] = self._situation.grpc_addresses.get(identity, "") if answers else ""
         if selector is not None:
             given["selector"] = selector
         return status.model_copy(update=given) if given else status
+
+    def _is_held(self, resource: Resource) -> bool:
+        """Whether requests for it wait somewhere while it has no replica."""
+        if isinstance(resource, ServingPool):
+            return False
+        return resource.pool_key in self._situation.holding and may_be_zero(resource)
 
 
 def _without_pool(member: InferenceModel | Ensemble) -> Problem:

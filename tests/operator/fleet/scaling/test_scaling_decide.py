@@ -55,6 +55,30 @@ def test_signals_that_are_missing_or_old_take_nothing_away() -> None:
     assert "s old" in decision.message
 
 
+def test_what_was_measured_before_takes_nothing_away_however_often_it_is_told() -> None:
+    member = bounded(max_instances=4, min_replicas=0)
+    member.policy = replace(member.policy, pace=Pace(stabilization_s=20, idle_s=20))
+    member.under(2000, 60)
+    before = member.allocation
+    member.under(0, 15, running=0.0, pending=0.0)
+    last = measured(0, member.allocation, member.now - timedelta(seconds=5))
+    for _ in range(10):
+        decision = member.step(replace(last, running=0.0, out_of_memory=1.0))
+        assert decision.allocation == before
+        assert decision.reason is not Reason.NO_SIGNALS
+    member.under(0, 30, running=0.0, pending=0.0)
+    assert member.allocation.replicas == 0
+
+
+def test_a_server_that_nobody_measures_takes_no_instances_away_and_keeps_from_zero() -> None:
+    member = bounded(max_instances=4, min_replicas=0)
+    member.policy = replace(member.policy, pace=Pace(stabilization_s=20, idle_s=20))
+    member.under(2000, 60)
+    before = member.allocation
+    member.under(0, 60, running=0.0, pending=0.0, unmeasured=1)
+    assert member.allocation == before
+
+
 def test_what_is_measured_seldom_is_not_old_before_it_could_be_measured_again() -> None:
     member = Member()
     signals = replace(measured(50, Allocation(), START), at=START - timedelta(seconds=150), recent_s=60.0)

@@ -14,6 +14,8 @@ from argosy.fleet.signals.signals import Signals
 
 GAP_S = 60.0
 """Without anything new for longer, nobody knows what was meanwhile."""
+_NEWER = timedelta(seconds=0.1)
+"""By how much more what is measured anew is younger than what was: of one reading two clocks may tell two times."""
 _SAME = 0.05
 """Service times that differ by less are the same: what follows from them stays, too."""
 _ENOUGH = 8.0
@@ -24,13 +26,14 @@ _ROWS_FOLLOW = 0.2
 def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
     """The memory after usable signals; those that it had already teach nothing."""
     before = memory.measured_at
-    if before is not None and signals.at <= before:
-        return replace(memory, seen_from=memory.seen_from or now)
+    if before is not None and signals.at - before < _NEWER:
+        return replace(memory, anew=False, seen_from=memory.seen_from or now)
     elapsed = (signals.at - before).total_seconds() if before is not None else 0.0
     gap = before is None or elapsed > GAP_S
     memory = replace(
         memory,
         measured_at=signals.at,
+        anew=True,
         seen_from=now if gap or memory.seen_from is None else memory.seen_from,
         demand=_demand(None if gap else memory.demand, signals, elapsed),
         active_at=now if memory.active_at is None or _active(signals) else memory.active_at,
@@ -45,7 +48,7 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
 
 def missed(memory: Memory, now: datetime) -> Memory:
     """Without usable signals: what is known of what was asked for has a hole, once that lasts."""
-    last = memory.at or now
+    memory, last = replace(memory, anew=False), memory.at or now
     measured = memory.measured_at or last
     if max(now - last, now - measured) > timedelta(seconds=GAP_S):
         return replace(memory, seen_from=None, over_since=None)
@@ -74,7 +77,8 @@ def counted_s(signals: Signals) -> float:
 
 def _active(signals: Signals) -> bool:
     """What nobody measured may have been a request."""
-    return signals.arrivals is None or signals.arrivals > 0 or bool(signals.pending) or bool(signals.running)
+    unknown = signals.arrivals is None or signals.unmeasured > 0
+    return unknown or bool(signals.arrivals) or bool(signals.pending) or bool(signals.running)
 
 
 def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Memory:

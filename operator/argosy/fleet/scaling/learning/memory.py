@@ -43,8 +43,9 @@ class Peak:
 class Memory:
     """What is known, and what is reckoned with because of it.
 
-    `at`: the last decision, `measured_at` the newest signals it had, `seen_from`: since when these had no gap; nothing
-    goes down before that is a whole stabilisation window. `active_at`: when there was last a request, `queued_at`: when
+    `at`: the last decision, `measured_at` the newest signals it had, `anew`: whether they were new to it, without which
+    nothing goes down; `seen_from`: since when these had no gap; nothing goes down before that is a whole stabilisation
+    window. `active_at`: when there was last a request, `queued_at`: when
     more waited than may wait with every target held.
     `service`: the service times in use, which follow `experience` once that tells something else. `rows`: of a request.
     `variation`: of arrivals at one replica, as is reckoned with; `varies`: as was last found.
@@ -58,6 +59,7 @@ class Memory:
     at: datetime | None = None
     seen_from: datetime | None = None
     measured_at: datetime | None = None
+    anew: bool = False
     active_at: datetime | None = None
     queued_at: datetime | None = None
     asked: tuple[Asked, ...] = ()

@@ -25,6 +25,13 @@ def scales(member: Member) -> bool:
     return asked or (spec.replicas is None and spec.most_replicas > spec.fewest_replicas)
 
 
+def may_be_zero(member: Member) -> bool:
+    """Whether it may have no replica at some time, so that somebody has to hold its requests."""
+    scaling = member.spec.scaling
+    schedules = scaling.schedules if scaling is not None else ()
+    return not member.spec.min_replicas or any(not each.min_replicas for each in schedules)
+
+
 def policy_of(member: Member, now: datetime, *, windows: bool = True, in_ensemble: bool = False) -> Policy:
     """The policy of a valid member. `now` has a time zone, for schedules. `windows`: whether its servers change a
     batching window without loading the model anew; `in_ensemble`: whether an ensemble that scales runs it.

@@ -212,7 +212,9 @@ class _Round:
             troubles.insert(0, self.signals.trouble)
         if self._is_kept(name, decision):
             troubles.append(f"it does not go to zero: {self.scene.unheld}")
-        return replace(decision, message="; ".join([decision.message, *troubles])) if troubles else decision
+        if not troubles:
+            return decision
+        return replace(decision, message="; ".join([decision.message.removesuffix("."), *troubles]) + ".")
 
     def _is_kept(self, name: str, decision: Decision) -> bool:
         """Whether it would keep a replica however idle it were, since nobody would hold its requests."""
