@@ -14,7 +14,7 @@ from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.execution.process import worker
 from argosy_runtime.execution.process.control import Load, SpecBody, Stop, control_frame
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
-from argosy_runtime.repository.serving import served
+from argosy_runtime.repository.serving import copies
 
 from .clients import Clients, Loop, clients
 from .seams import Execute, LocalInstance, TracedPlane
@@ -116,7 +116,7 @@ async def serving(trace: Trace) -> tuple[DataPlane, LocalInstance]:
         return made[-1]
 
     plane = DataPlane(RepositoryOptions((MODELS,), ControlMode.EXPLICIT, ("identity",)), {})
-    with patch.object(served, "ProcessInstance", instance):
+    with patch.object(copies, "ProcessInstance", instance):
         failures = await plane.start()
     if failures:
         raise RuntimeError(str(failures))
