@@ -50,8 +50,7 @@ def operator(
         raise typer.Exit(1) from None
     from argosy.render.workloads import Images
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("kopf.objects").setLevel(logging.WARNING)  # else a line for each event of each resource
+    log_to_stderr()
     space, _, name = lease.partition("/")
     if not name:
         raise typer.BadParameter(f"{lease!r} must be NAMESPACE/NAME", param_hint="--lease")
@@ -66,3 +65,10 @@ def operator(
         typer.echo(str(error), err=True)
         code = 1
     raise typer.Exit(code)
+
+
+def log_to_stderr() -> None:
+    """From INFO on; of libraries with a line for every event of a resource or reading of a server, only troubles."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for chatty in ("kopf.objects", "httpx"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -153,6 +153,18 @@ def test_what_cannot_be_measured_takes_nothing_away_and_says_so() -> None:
     assert "answers 503" in operator.status("m").message
 
 
+def test_why_nothing_is_known_is_told_at_once_but_for_its_numbers() -> None:
+    operator = Operator((model("m", maxReplicas=4),))
+    marked = []
+    for trouble in ("", "", "values are 61 s old", "values are 66 s old", "Prometheus http://x answers 503"):
+        operator.now += timedelta(seconds=5)
+        operator.scaling.measured(KEY, PoolSignals(trouble=trouble))
+        marked.append(bool(operator.marked))
+        operator.reconciled()
+    assert marked == [True, False, True, False, True]
+    assert "answers 503" in operator.status("m").message
+
+
 def test_a_query_that_cannot_be_had_is_told() -> None:
     query = {"name": "backlog", "query": "nobody_exports_this", "target": 5}
     operator = Operator((model("m", maxReplicas=4, scaling={"targets": {"queries": [query]}}),))

@@ -1,5 +1,6 @@
 """One round of a pool: its signals become decisions on each member that scales, and what is told to hold each up."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -25,6 +26,7 @@ TOLD_AGAIN_AFTER = timedelta(minutes=1)
 """After how long numbers are told anew where nothing else changed."""
 _NOTEWORTHY = 0.1
 """The share by which what was measured must have changed for that."""
+_DIGITS = re.compile(r"\d+")
 _NEW, _NEW_ENSEMBLE, _ANYWHERE = Memory(), EnsembleMemory(), Room()
 
 
@@ -95,7 +97,12 @@ def _told(before: Told | None, decision: Decision, now: datetime) -> Told:
 
 
 def _key(decision: Decision) -> tuple[object, ...]:
-    return decision.allocation, decision.reason, decision.scaled
+    return decision.allocation, decision.reason, decision.scaled, _why_nothing(decision)
+
+
+def _why_nothing(decision: Decision) -> str:
+    """Why nothing is known, without its numbers, which are others each time."""
+    return _DIGITS.sub("", decision.message) if decision.reason is Reason.NO_SIGNALS else ""
 
 
 def _differs(before: Decision, now: Decision) -> bool:
