@@ -24,8 +24,9 @@ def date(seconds: float) -> datetime:
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """A piece of the trace, from the one before it until `at`: what arrived, was answered (`latency`, `queue` and
-    `first` of these requests) and executed. `inside` is the integral over time of the requests in the system; the rest
-    is as it was at its end.
+    `first` of these requests) and executed: `executions` are those that ended, and `executed_s` their seconds; `busy_s`
+    is what passed of any. `inside` is the integral over time of the requests in the system; the rest is as it was at
+    its end.
     """
 
     at: float
@@ -36,6 +37,7 @@ class Sample:
     first: Floats
     inside: float
     executions: int
+    executed_s: float
     busy_s: float
     instance_s: float
     pending: int
@@ -55,18 +57,19 @@ class Recorder:
         self._max_batch, self._max_running = max_batch, max_running
         self._samples: deque[Sample] = deque()
         self._flying = np.zeros((4, 0))
+        self._executing = np.zeros((2, 0))
         self._inside = 0
 
     def add(self, begun: float, at: float, arrivals: Floats, work: list[Served], state: "State") -> Sample:
         """What came in, and what servers did, between the two moments."""
         arrived, started, first, ended = self._settled(work, at)
-        executions, busy = sum(each.executions for each in work), sum(each.busy_s for each in work)
+        executed, busy = self._executed(work, at), sum(each.busy_s for each in work)
         seconds = at - begun
         inside = self._inside * seconds + float((at - arrivals).sum()) - float((at - ended).sum())
         self._inside += len(arrivals) - len(ended)
         sample = Sample(
-            at, seconds, len(arrivals), ended - arrived, started - arrived, first - arrived, inside, executions,
-            max(0.0, busy - state.unfinished_s), state.instances * seconds, state.pending,
+            at, seconds, len(arrivals), ended - arrived, started - arrived, first - arrived, inside, len(executed),
+            float(executed.sum()), max(0.0, busy - state.unfinished_s), state.instances * seconds, state.pending,
             self._flying.shape[1] + state.running, state.servers, state.instances, state.held,
             sum(each.tokens for each in work),
         )  # fmt: skip
@@ -82,6 +85,14 @@ class Recorder:
         over = every[3] <= at
         self._flying = every[:, ~over]
         return every[:, over]
+
+    def _executed(self, work: list[Served], at: float) -> Floats:
+        """The seconds of each execution that ended by now, as servers count them: with the rows of its batch."""
+        every = np.concatenate([self._executing, *(np.array((each.over, each.lasting)) for each in work)], axis=1)
+        over = every[0] <= at
+        self._executing = every[:, ~over]
+        seconds: Floats = every[1, over]
+        return seconds
 
     def window(self, until: float, seconds: float) -> list[Sample]:
         """The samples of so many seconds up to then."""
@@ -142,7 +153,7 @@ class Recorder:
             return replace(whole, max_batch=self._max_batch if self._max_batch > 1 else 0)
         return replace(
             whole,
-            execution=sum(each.busy_s for each in found) / executions,
+            execution=sum(each.executed_s for each in found) / executions,
             batch=rows / executions,
             max_batch=self._max_batch if self._max_batch > 1 else 0,
         )

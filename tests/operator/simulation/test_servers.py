@@ -26,7 +26,7 @@ def test_what_waits_while_an_instance_executes_is_its_next_batch():
     server = served([0.0, 0.1, 0.2, 0.3], steady([1.0, 1.5, 2.0, 2.5]))
     assert server.served.started == [0.0, 1.0, 1.0, 1.0]
     assert server.served.ended == [1.0, 3.0, 3.0, 3.0]
-    assert server.served.executions == 2
+    assert len(server.served.over) == 2
 
 
 def test_a_window_is_waited_for_until_the_batch_is_full():

@@ -110,11 +110,12 @@ def test_no_request_is_lost_or_answered_twice(seed, rate, steps):
 
 def test_what_is_measured_is_what_happened():
     recorder = Recorder(max_batch=8)
-    work = Served([1.0, 2.0, 3.0], [1.0, 4.0, 4.0], [], [4.0, 12.0, 12.0], executions=2, busy_s=11.0)
+    work = Served([1.0, 2.0, 3.0], [1.0, 4.0, 4.0], [], [4.0, 12.0, 12.0], [4.0, 12.0], [3.0, 8.0], busy_s=11.0)
     recorder.add(0.0, 10.0, np.array([1.0, 2.0, 3.0]), [work], State(2.0, 0, 0, 1, 1, 0))
     recorder.add(10.0, 20.0, np.zeros(0), [], State(-2.0, 0, 0, 1, 1, 0))
     first, both = recorder.signals(10.0, 10.0), recorder.signals(20.0, 20.0)
     assert (first.arrivals, first.completions, first.busy, first.running) == (0.3, 0.1, 0.9, 2)
+    assert (first.execution, first.batch, both.execution) == (3.0, 1.0, 5.5)
     assert (both.arrivals, both.latency.mean, both.batch) == (0.15, (3 + 10 + 9) / 3, 1.5)
     assert recorder.concurrency(20.0, 20.0) == pytest.approx((3 + 10 + 9) / 20)
     assert both.busy == pytest.approx(11 / 20)

@@ -11,6 +11,7 @@ from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.learning.learn import learn, missed
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.learning.overdriven import reconsidered
+from argosy.fleet.scaling.needs import whole
 from argosy.fleet.scaling.outofmemory import lowered
 from argosy.fleet.scaling.pace import Paced, paced, remembered, seen_whole
 from argosy.fleet.scaling.policy import Policy
@@ -70,7 +71,8 @@ def _by_load(case: Case, present: Allocation, signals: Signals, memory: Memory) 
     memory = remembered(policy, memory, found, now)
     pace = paced(policy, present, case.room, memory, found, now)
     serving = min(signals.servers or present.replicas, present.replicas)
-    down = pace.replicas <= max(found.up, found.down) and not signals.unmeasured and seen_whole(policy, memory, now)
+    lowest = max(found.up, whole(found.down))
+    down = pace.replicas <= lowest and not signals.unmeasured and seen_whole(policy, memory, now)
     setting = in_place(present, pace.replicas, serving, found, memory, down=down)
     after = replace(present, replicas=pace.replicas, instances=setting.instances, window_s=setting.window_s)
     why = f"{less.why}; {found.need.because}" if less.why else found.need.because

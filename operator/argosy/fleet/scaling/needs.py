@@ -13,31 +13,34 @@ MARGIN = 1.15
 _MOST_KV_CACHE = 0.9
 _MOST_FACTOR = 4.0
 """A latency says that there are too few replicas, hardly how many: it adds at most this many times what there is."""
-FEW = 1e-9
+_ONE_LESS = 0.9
+_FEW = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a target asks for. `up`: the fewest replicas that hold it; `down`: the fewest to go down to, never below
-    `up`. `because`: the numbers, in words. `limited_by`: the field of a target that no replicas reach.
+    """What a target asks for. `up`: the fewest replicas that hold it; `down`: the fewest to go down to, not rounded and
+    never below what `up` is rounded from. `because`: the numbers, in words. `limited_by`: the field of a target that no
+    replicas reach.
     """
 
     metric: str
     observed: float
     target: float
     up: int
-    down: int
+    down: float
     because: str
     limited_by: str = ""
 
 
 def per_replica(metric: str, total: float, target: float, because: str) -> Need:
     """So that each replica has at most `target` of `total`."""
-    return Need(metric, total, target, _count(total / target), _count(MARGIN * total / target), because)
+    return Need(metric, total, target, whole(total / target), MARGIN * total / target, because)
 
 
-def _count(replicas: float) -> int:
-    return ceil(replicas - FEW)
+def whole(replicas: float) -> int:
+    """The fewest replicas that are as many."""
+    return ceil(replicas - _FEW)
 
 
 def needs(policy: Policy, allocation: Allocation, signals: Signals, queries: Mapping[str, float]) -> Iterator[Need]:
@@ -94,17 +97,17 @@ def _unexplained(policy: Policy, allocation: Allocation, signals: Signals) -> It
 
 
 def _over(targets: Mapping[str, float], measured: Distribution, what: str, allocation: Allocation) -> Iterator[Need]:
-    """In proportion to how far it is over; down by one where it is below half."""
+    """In proportion to how far it is over; down by one, or a tenth, where it is below half."""
     replicas = max(1, allocation.replicas)
     for name, target in targets.items():
         observed = measured.percentile(name)
         if observed is None:
             continue
         factor = observed / target
-        up = _count(replicas * min(factor, _MOST_FACTOR)) if factor > 1 else replicas
-        low = max(1, replicas - 1) if factor < 1 / 2 else up
+        up = whole(replicas * min(factor, _MOST_FACTOR)) if factor > 1 else replicas
+        low = max(1.0, min(replicas - 1.0, _ONE_LESS * replicas)) if factor < 1 / 2 else float(up)
         because = f"{what} {name} is {seconds(observed)}, target {seconds(target)}"
-        yield Need(f"{what} {name}", observed, target, min(up, low), low, because)
+        yield Need(f"{what} {name}", observed, target, min(up, whole(low)), low, because)
 
 
 def _error_free(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
@@ -116,7 +119,7 @@ def _error_free(policy: Policy, allocation: Allocation, signals: Signals) -> Ite
     replicas = max(1, allocation.replicas)
     share = min(turned_away / signals.arrivals, 1 - 1 / _MOST_FACTOR)
     because = f"{100 * share:.3g} % of requests were rejected or timed out, limit {100 * limit:.3g} %"
-    up = _count(replicas / (1 - share))
+    up = whole(replicas / (1 - share))
     yield Need("error rate", share, limit, up, up, because)
 
 

@@ -5,14 +5,19 @@ from datetime import datetime, timedelta
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.learning.memory import Asked, Memory
+from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory
 from argosy.fleet.scaling.learning.returns import hold_s, watched
+from argosy.fleet.scaling.needs import whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.wanted import Wanted
 
 _QUEUE_S = 15.0
 _KEPT = 12
 """Parts of a stabilisation window of which the most that was asked for is kept."""
+_FALLEN = 0.88
+"""The share of what replicas are kept for, below which less is asked for, and not the same with other noise. So a load
+that stays as it is takes nothing away once a window went by, however high its highest moments are later.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +45,30 @@ def remembered(policy: Policy, memory: Memory, wanted: Wanted, now: datetime) ->
     queue = memory.catching_up
     if wanted.load.waiting > 0:
         queue = Asked(now, max(wanted.up, _asked_for_queue(memory, now)), wanted.load.rate)
-    return replace(memory, asked=(*kept, new), catching_up=queue)
+    asked = (*kept, new)
+    holds = wanted.ladder[-1].rate if wanted.ladder else 0.0
+    kept_for = _kept_for(memory, asked, holds, window * (1 + 1 / _KEPT), now)
+    return replace(memory, asked=asked, catching_up=queue, kept_for=kept_for)
+
+
+def _kept_for(memory: Memory, asked: tuple[Asked, ...], holds: float, window: timedelta, now: datetime) -> KeptFor:
+    """The most that was asked for; once it was that of a whole window with the same replicas, less noise."""
+    most = KeptFor(now, max(each.replicas for each in asked), max(each.rate for each in asked), holds)
+    before = memory.kept_for
+    if before is None or before.holds != holds or (memory.scaled is not None and memory.scaled.at > before.since):
+        return most
+    if now - before.since <= window:
+        return replace(most, since=before.since)
+    if most.replicas < _FALLEN * before.replicas or most.rate < _FALLEN * before.rate:
+        return most
+    most = replace(most, replicas=max(most.replicas, before.replicas), rate=max(most.rate, before.rate))
+    return replace(most, since=before.since)
 
 
 def _asked_for_queue(memory: Memory, now: datetime) -> int:
     """The replicas that a queue asked for a moment ago: it is not over because one look finds it short."""
     queue = memory.catching_up
-    return queue.replicas if queue is not None and (now - queue.at).total_seconds() <= _QUEUE_S else 0
+    return whole(queue.replicas) if queue is not None and (now - queue.at).total_seconds() <= _QUEUE_S else 0
 
 
 def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wanted: Wanted, now: datetime) -> Paced:
@@ -54,12 +76,13 @@ def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wa
     now_are = allocation.replicas
     if wanted.up > now_are:
         return _up(policy, now_are, room, memory, wanted, now)
-    lowest = max(wanted.up, wanted.down, _asked_for_queue(memory, now), *(each.replicas for each in memory.asked))
+    kept = memory.kept_for
+    lowest = max(wanted.up, whole(wanted.down if kept is None else kept.replicas), _asked_for_queue(memory, now))
     return _down(policy, now_are, memory, wanted.up, min(now_are, lowest), now)
 
 
 def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted, now: datetime) -> Paced:
-    bounds, pace, desired = policy.bounds, policy.pace, wanted.up
+    bounds, pace, desired = policy.bounds, policy.pace, wanted.up_to
     replicas, found = desired, Paced(desired, desired)
     if replicas > bounds.max_replicas:
         replicas = bounds.max_replicas

@@ -17,14 +17,15 @@ def in_place(
     if not ladder or replicas == 0:
         return Setting(allocation.instances, allocation.window_s, 0.0)
     needed = _first(ladder, wanted.load.rate / max(1, min(replicas, serving)))
-    most_asked = max([wanted.load.rate, *(each.rate for each in memory.asked)])
+    most_asked = max(wanted.load.rate, memory.kept_for.rate if memory.kept_for is not None else 0.0)
     enough = max(needed, _first(ladder, MARGIN * most_asked / replicas))
     at_present = _present(ladder, allocation)
     if at_present is None and not down and ladder[needed].instances < allocation.instances:
         # More than seems of use, by what was learnt so far: it goes as everything does that goes down.
         return Setting(allocation.instances, allocation.window_s, ladder[needed].rate)
-    if at_present is None or at_present < needed:
-        return ladder[needed]
+    fewer = replicas < allocation.replicas and at_present is not None and at_present < enough
+    if at_present is None or at_present < needed or fewer:
+        return ladder[enough]
     return ladder[enough] if down and at_present > enough else ladder[at_present]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil
 
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity.settings import Limits, Setting, settings, strictest
@@ -11,7 +10,7 @@ from argosy.fleet.scaling.learning.learn import counted_s
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.learning.overdriven import ALMOST, waiting_too_long
 from argosy.fleet.scaling.learning.variation import largest_batch
-from argosy.fleet.scaling.needs import FEW, MARGIN, Need, needs, seconds
+from argosy.fleet.scaling.needs import MARGIN, Need, needs, seconds, whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
 
@@ -20,14 +19,19 @@ _DRAIN_S = 10.0
 _MOST_CATCHING_UP = 1.0
 """Of what is expected: more replicas than that would hardly be there before the queue is gone."""
 _CHANCE = 0.05
+_NOISE = 2.0
+"""Standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Rows a second: `expected` to come when a new replica would be ready, `waiting` too long, to be caught up on."""
+    """Rows a second: `expected` to come when a new replica would be ready, `waiting` too long, to be caught up on.
+    `noise`: the standard deviation that is chance in the first.
+    """
 
     expected: float = 0.0
     waiting: float = 0.0
+    noise: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -40,16 +44,23 @@ _NO_LOAD = Load()
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`up`: the fewest replicas that hold all targets, `down`: the fewest to go down to once queues are worked off.
+    """`up`: the fewest replicas that hold all targets, `down`: the fewest to go down to once queues are worked off, not
+    rounded.
     `need`: what decides. `load`: what a model of the queue has to do with; `ladder`: what a replica may be set to, and
     what it then holds.
     """
 
     up: int
-    down: int
+    down: float
     need: Need
     load: Load = _NO_LOAD
     ladder: tuple[Setting, ...] = ()
+
+    @property
+    def up_to(self) -> int:
+        """Where it goes up, so many as also hold what chance may bring: or it would go up again, for chance alone."""
+        load, best = self.load, self.ladder[-1].rate if self.ladder else 0.0
+        return max(self.up, whole((load.rate + _NOISE * load.noise) / best)) if best > 0 else self.up
 
 
 def wanted(
@@ -83,7 +94,8 @@ def expected_load(policy: Policy, signals: Signals, memory: Memory, held: int) -
     expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
     late = waiting_too_long(policy, signals, memory.demand.level) + held
     waiting = min(late / _DRAIN_S, _MOST_CATCHING_UP * expected)
-    return Load(expected * memory.rows, waiting * memory.rows if waiting > _CHANCE * expected else 0.0)
+    waiting = waiting if waiting > _CHANCE * expected else 0.0
+    return Load(expected * memory.rows, waiting * memory.rows, memory.demand.noise(over_s) * memory.rows)
 
 
 def _ladder(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Setting, ...]:
@@ -122,7 +134,7 @@ def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladde
         return None
     best = ladder[-1]
     rate = load.rate
-    up, down = ceil(rate / best.rate - FEW), ceil(load.expected * MARGIN / best.rate - FEW)
+    up, down = whole(rate / best.rate), load.expected * MARGIN / best.rate
     because = (
         f"{memory.demand.level:.3g} requests/s come, {rate / memory.rows:.3g}/s are to be expected, and a replica with "
         f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s "
@@ -156,5 +168,5 @@ def _by_busy(policy: Policy, signals: Signals) -> Need | None:
     high = policy.targets.busy_high
     total = signals.servers * signals.busy
     because = f"instances are busy for {signals.busy:.0%} of the time, limit {high:.0%}"
-    up, down = ceil(total / high - FEW), ceil(total * MARGIN / high - FEW)
+    up, down = whole(total / high), total * MARGIN / high
     return Need("busy", signals.busy, high, up, down, because)

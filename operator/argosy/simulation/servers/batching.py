@@ -93,7 +93,8 @@ class BatchingServer:
             served.arrived += queue[head:taken]
             served.started += [start] * rows
             served.ended += [end] * rows
-            served.executions += 1
+            served.over.append(end)
+            served.lasting.append(lasts)
             served.busy_s += lasts
             head = taken
         self._head = head

@@ -121,4 +121,5 @@ class EngineServer:
         served.started.append(started)
         served.first.append(min(first, self._clock))
         served.ended.append(self._clock)
-        served.executions += 1
+        served.over.append(self._clock)
+        served.lasting.append(self._clock - started)

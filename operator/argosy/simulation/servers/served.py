@@ -9,15 +9,16 @@ from argosy.fleet.scaling.decision import Allocation
 @dataclass(slots=True)
 class Served:
     """Requests that were started: when each arrived, was started, had its first response and its last, in seconds of
-    the trace; and over all executions their number,
-    tokens and seconds. `first` is empty where it is the last, too.
+    the trace. `first` is empty where it is the last, too. `over`: when each execution that was started ends; `lasting`:
+    its seconds. `busy_s` are those of all executions together, `tokens` what they generated.
     """
 
     arrived: list[float] = field(default_factory=list)
     started: list[float] = field(default_factory=list)
     first: list[float] = field(default_factory=list)
     ended: list[float] = field(default_factory=list)
-    executions: int = 0
+    over: list[float] = field(default_factory=list)
+    lasting: list[float] = field(default_factory=list)
     tokens: float = 0.0
     busy_s: float = 0.0
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil, inf, nan
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.operator.fleet.scaling.loads import ANYWHERE, POLICY, START, Member, measured
 
@@ -70,6 +70,13 @@ def test_a_decision_stays_within_bounds_steps_and_room(
 
 @settings(deadline=None)
 @given(st.floats(1, 1500), st.integers(1, 3), st.integers(), st.sampled_from([0.0, 0.02, 0.05]))
+@example(809.0, 3, 842410, 0.02)
+@example(785.0, 1, 416541, 0.05)
+@example(781.0, 1, 442621, 0.05)
+@example(558.0, 3, 16115, 0.05)
+@example(1343.1003439111194, 1, 402041, 0.02)
+@example(881.9019637992417, 3, 477529, 0.05)
+@example(1181.5160921544732, 2, 124680, 0.05)
 def test_a_constant_load_is_answered_once(rate: float, instances: int, seed: int, noise: float) -> None:
     policy = replace(POLICY, bounds=replace(POLICY.bounds, max_instances=instances, max_replicas=100))
     member, random = Member(policy), Random(seed)

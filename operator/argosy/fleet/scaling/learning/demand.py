@@ -13,7 +13,7 @@ _SURPRISE = 4.0
 take a step for a slope."""
 _RISES = 3
 """So many surprises one after the other are a slope, as steep as the least of them."""
-_CERTAIN = 1.0
+_CERTAIN = 3.0
 """Standard deviations by which a trend must exceed chance over the time that it is projected."""
 MOST_GROWTH = 1.5
 """A trend is trusted for at most this much growth, as a share of the present rate."""
@@ -62,6 +62,10 @@ class Demand:
         if sum(self.rises) * over_s > _SURPRISE * chance:
             growth = max(growth, steep * ahead_s)
         return self.level + min(growth, MOST_GROWTH * self.level)
+
+    def noise(self, over_s: float) -> float:
+        """The standard deviation that the level itself has by chance, as the mean of what was measured of late."""
+        return self._chance(self.level, over_s + 2 * _LEVEL_S)
 
     def _varies(self, surprise: float, elapsed_s: float) -> float:
         share = 1 - exp(-elapsed_s / _NOISE_S)

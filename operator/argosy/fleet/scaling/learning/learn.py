@@ -16,9 +16,9 @@ GAP_S = 60.0
 """Without anything new for longer, nobody knows what was meanwhile."""
 _NEWER = timedelta(seconds=0.1)
 """By how much more what is measured anew is younger than what was: of one reading two clocks may tell two times."""
-_SAME = 0.05
+_SAME = 0.1
 """Service times that differ by less are the same: what follows from them stays, too."""
-_ENOUGH = 8.0
+_ENOUGH = 1.0
 """Executions of each instance in a window: of fewer those that were cut off at its ends tell too much."""
 _ROWS_FOLLOW = 0.2
 
@@ -38,8 +38,7 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
         demand=_demand(None if gap else memory.demand, signals, elapsed),
         active_at=now if memory.active_at is None or _active(signals) else memory.active_at,
     )
-    if memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0:
-        memory = replace(memory, queued_at=now)
+    memory = _queued(policy, signals, memory, now)
     memory = _served(policy, signals, memory, signals.window_s if gap else elapsed, now)
     if settled(policy, memory, signals.window_s, now):
         memory = felt(policy, allocation, signals, memory)
@@ -58,7 +57,18 @@ def missed(memory: Memory, now: datetime) -> Memory:
 def settled(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
     """Whether what is measured is of the present allocation, and no queue of before is left in it."""
     started = memory.scaled is None or now - memory.scaled.at >= timedelta(seconds=policy.startup_s + window_s)
-    return started and (memory.queued_at is None or now - memory.queued_at > timedelta(seconds=window_s))
+    return started and (memory.drained_at is None or now - memory.drained_at > timedelta(seconds=window_s))
+
+
+def _queued(policy: Policy, signals: Signals, memory: Memory, now: datetime) -> Memory:
+    """With what is known of queues. One of before, on one server perhaps, is there until it becomes no shorter."""
+    pending = signals.pending or 0.0
+    if memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0:
+        return replace(memory, queued_at=now, drained_at=now, left=pending)
+    last = memory.drained_at
+    if last is None or pending >= memory.left or now - last > timedelta(seconds=signals.window_s):
+        return memory
+    return replace(memory, drained_at=now, left=pending)
 
 
 def _demand(before: Demand | None, signals: Signals, elapsed: float) -> Demand | None:

@@ -12,11 +12,25 @@ _INEXPERIENCED = Experience()
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was asked for from `at` on, at most: replicas with the margin that going down takes, and the rate."""
+    """What was asked for from `at` on, at most: replicas with the margin that going down takes, not rounded, and the
+    rate.
+    """
 
     at: datetime
-    replicas: int
+    replicas: float
     rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFor:
+    """The most that was asked for, without the noise in it: as `Asked`, with what a replica `holds` (rows a second) by
+    then. `since`: when that, the replicas or what was asked for last changed.
+    """
+
+    since: datetime
+    replicas: float
+    rate: float
+    holds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +59,16 @@ class Memory:
 
     `at`: the last decision, `measured_at` the newest signals it had, `anew`: whether they were new to it, without which
     nothing goes down; `seen_from`: since when these had no gap; nothing goes down before that is a whole stabilisation
-    window. `active_at`: when there was last a request, `queued_at`: when
-    more waited than may wait with every target held.
+    window. `active_at`: when there was last a request, `queued_at`: when more waited than may wait with every target
+    held, `drained_at`: when of that queue last fewer were `left` than ever.
     `service`: the service times in use, which follow `experience` once that tells something else. `rows`: of a request.
     `variation`: of arrivals at one replica, as is reckoned with; `varies`: as was last found.
     `over_since`: since when a latency has been over its target without a pause. `overdriven`: what a
     replica does not hold, whatever the model of the queue says.
     `out_of_memory_at`: the last lowering for want of memory; `most_instances`: the most that memory allows, as was
-    found then. `scaled`: the newest change. `catching_up`: replicas that a queue asked for, and when. `peak`: of
-    late; `returns`: the seconds after which load came back that had left, the latest ones.
+    found then. `scaled`: the newest change. `kept_for`: what goes on being there for.
+    `catching_up`: replicas that a queue asked for, and when. `peak`: of late; `returns`: the seconds after which load
+    came back that had left, the latest ones.
     """
 
     at: datetime | None = None
@@ -62,6 +77,8 @@ class Memory:
     anew: bool = False
     active_at: datetime | None = None
     queued_at: datetime | None = None
+    drained_at: datetime | None = None
+    left: float = 0.0
     asked: tuple[Asked, ...] = ()
     demand: Demand | None = None
     experience: Experience = _INEXPERIENCED
@@ -74,6 +91,7 @@ class Memory:
     out_of_memory_at: datetime | None = None
     most_instances: int | None = None
     scaled: Scaled | None = None
+    kept_for: KeptFor | None = None
     catching_up: Asked | None = None
     peak: Peak | None = None
     returns: tuple[float, ...] = ()
@@ -94,10 +112,12 @@ class Memory:
             measured_at=_past(self.measured_at, now),
             active_at=_past(self.active_at, now),
             queued_at=_past(self.queued_at, now),
+            drained_at=_past(self.drained_at, now),
             asked=tuple(replace(each, at=min(each.at, now)) for each in self.asked),
             over_since=_past(self.over_since, now),
             out_of_memory_at=_past(self.out_of_memory_at, now),
             catching_up=None,
+            kept_for=None,
             peak=None,
             scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
         )

@@ -48,7 +48,7 @@ def _unexpected(policy: Policy, signals: Signals, memory: Memory, *, queue: bool
     since, demand = memory.over_since, memory.demand
     if since is None or demand is None:
         return False
-    calm_from = since if queue or memory.queued_at is None else max(since, memory.queued_at)
+    calm_from = since if queue or memory.drained_at is None else max(since, memory.drained_at)
     if (now - calm_from).total_seconds() < (_QUEUE_S if queue else _OVER_S):
         return False
     if not _stood(memory, policy.startup_s + signals.window_s, now):
@@ -68,7 +68,7 @@ def reconsidered(
     if wanted <= allocation.replicas or demand is None or demand.level <= 0 or seen is None:
         return memory
     new_s = policy.startup_s + window_s
-    queued = memory.queued_at is not None and (now - memory.queued_at).total_seconds() < new_s
+    queued = memory.drained_at is not None and (now - memory.drained_at).total_seconds() < new_s
     if queued or (now - seen).total_seconds() < new_s or not _stood(memory, new_s, now):
         return memory
     foreseen = max((each.rate for each in memory.asked if (now - each.at).total_seconds() > window_s), default=0.0)
