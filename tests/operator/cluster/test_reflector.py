@@ -9,8 +9,8 @@ import pytest
 from tests.operator.controller.standin import StandIn, kubeconfig, standing_in, status
 from tests.operator.handlers.test_kopf_feed import until
 
-from argosy.cluster.cache import reflector as module
 from argosy.cluster.cache.fake import FakeSink
+from argosy.cluster.cache.watches import reflector as module
 from argosy.cluster.cache.watches.reflectors import Reflectors
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError

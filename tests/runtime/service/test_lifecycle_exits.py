@@ -21,8 +21,8 @@ from argosy_runtime.repository.serving.served import ServedModel
 
 
 def processes() -> list[psutil.Process]:
-    """The models' processes that this one has started and that have not ended."""
-    started = psutil.Process(os.getpid()).children(recursive=True)
+    """Models' processes that this one has started and that have not ended, without those of other tests' servers."""
+    started = psutil.Process(os.getpid()).children()
     return [each for each in started if _is_a_models(each)]
 
 
