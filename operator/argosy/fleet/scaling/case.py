@@ -101,7 +101,8 @@ def bounded(policy: Policy, allocation: Allocation) -> Allocation:
     instances = min(max(allocation.instances, bounds.min_instances), bounds.max_instances)
     window_s, longest = allocation.window_s, bounds.max_window_s
     window_s = None if longest is None else min(window_s or 0.0, longest)
-    return replace(allocation, replicas=replicas, instances=instances, window_s=window_s)
+    found = Allocation(replicas, instances, window_s, allocation.max_batch)
+    return allocation if found == allocation else found
 
 
 def sensible(signals: Signals) -> Signals:

@@ -36,8 +36,9 @@ def overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory:
         memory = replace(memory, overdriven=replace(known, rate=inf))
     queue = memory.queued_at == now
     if not queue and not over(policy, signals):
-        return replace(memory, over_since=None)
-    memory = replace(memory, over_since=memory.over_since or now)
+        return memory if memory.over_since is None else replace(memory, over_since=None)
+    if memory.over_since is None:
+        memory = replace(memory, over_since=now)
     if not _unexpected(policy, signals, memory, queue=queue, now=now):
         return memory
     return _found(allocation, demand.level, memory, now)

@@ -35,7 +35,7 @@ def watched(policy: Policy, memory: Memory, rate: float, now: datetime) -> Memor
     returns, gap = memory.returns, 0.0 if memory.peak is None else (now - memory.peak.at).total_seconds()
     if memory.queued_at == now and policy.pace.stabilization_s < gap <= _worth_s(policy):
         returns = (*returns, gap)[-_KEPT:]
-    return replace(memory, peak=replace(peak, at=now), returns=returns)
+    return replace(memory, peak=Peak(now, peak.rate), returns=returns)
 
 
 def _away(policy: Policy, memory: Memory, peak: Peak, rate: float, now: datetime) -> Memory:
