@@ -27,14 +27,19 @@ def test_replicas_come_and_go_without_a_failed_request(namespace: Namespace, cli
         namespace.until("two servers", lambda: namespace.status(MODEL).get("availableReplicas") == 2)
         assert len(_servers(namespace, MODEL)) == 2
         namespace.ready()
-        endpoints = namespace.json("get", "endpoints", "answers")["subsets"]
-        assert len([address for each in endpoints for address in each["addresses"]]) == 2
+        namespace.until("both are endpoints", lambda: len(_addresses(namespace, "answers")) == 2)
 
         namespace.apply(version_model("answers", "first", storage, minReplicas=1))
         namespace.until("one Pod", lambda: len(namespace.server_pods("first")) == 1)
         namespace.ready()
     assert load.failed == []
     assert load.answers() == [[[1]]]
+
+
+def _addresses(namespace: Namespace, service: str) -> list[str]:
+    """What a Service leads to; Kubernetes writes it a moment after a Pod is ready."""
+    subsets = namespace.json("get", "endpoints", service).get("subsets") or []
+    return [address["ip"] for each in subsets for address in each.get("addresses") or []]
 
 
 def test_a_pool_keeps_the_servers_that_it_is_told_to(namespace: Namespace) -> None:
