@@ -29,7 +29,7 @@ spec:
 # kube-proxy refuses connections to a Service until it has heard of a Pod that is ready.
 ASK = """
 import sys, time, urllib.error, urllib.request
-end = time.monotonic() + 15
+end = time.monotonic() + 60
 while True:
     try:
         answer = urllib.request.urlopen(sys.argv[1], sys.argv[2].encode() or None, timeout=60)

@@ -54,12 +54,12 @@ class PrometheusConnection:
             raise PrometheusError(f"{self._url} does not answer within {self._timeout_s} s") from error
         except requests.exceptions.InvalidJSONError as error:
             raise PrometheusError(f"{self._url} answers no JSON, as a Prometheus does; is the URL right?") from error
+        except ValueError as error:
+            raise PrometheusError(f"{self._url} is no URL that could be asked: {_shortened(str(error))}") from error
         except requests.RequestException as error:
             raise PrometheusError(f"Prometheus {self._url} cannot be reached: {_deepest(error)}") from error
         except (KeyError, TypeError, AttributeError) as error:
             raise PrometheusError(f"{self._url} answers JSON that no Prometheus does; is the URL right?") from error
-        except ValueError as error:
-            raise PrometheusError(f"{self._url} is no URL that could be asked: {_shortened(str(error))}") from error
 
     def close(self) -> None:
         """Let its connections go."""

@@ -98,7 +98,8 @@ def world(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[World]:
     (tmp_path / "containers").mkdir()
     own = fake_nodes(cluster, 1, prefix=f"n{namespace}-")
     names = [each["metadata"]["name"] for each in cluster.json("get", "nodes")["items"]]  # of other tests, too
-    cluster.apply(json.dumps(pool_body(namespace)))
+    here = {"spec": {"nodeSelector": {"kubernetes.io/hostname": own[0]}}}  # others' nodes may have GPUs
+    cluster.apply(json.dumps(pool_body(namespace) | here))
     with (
         FakeKubelets(cluster, names, addresses()),
         Containers(cluster, namespace, tmp_path / "containers") as containers,
