@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Decision, Room, Scaled
+from argosy.fleet.scaling.learning.learn import learn, missed
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.needs import Need
 from argosy.fleet.scaling.pace import Paced
@@ -15,6 +17,8 @@ from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.words import sentence
 from argosy.fleet.signals.signals import Signals
 
+NO_QUERIES: Mapping[str, float] = MappingProxyType({})
+NOTHING_SAID = "nothing that was measured says how many replicas it needs"
 STALE_S = 60.0
 """What was measured longer ago, or so far in the future, is not what is so; where it is measured more seldom, what is
 older than three of those times.
@@ -103,6 +107,16 @@ def bounded(policy: Policy, allocation: Allocation) -> Allocation:
     window_s = None if longest is None else min(window_s or 0.0, longest)
     found = Allocation(replicas, instances, window_s, allocation.max_batch)
     return allocation if found == allocation else found
+
+
+def learnt(
+    policy: Policy, allocation: Allocation, signals: Signals | None, memory: Memory, now: datetime
+) -> tuple[Memory, Signals | None]:
+    """The memory after these signals, and what of them is of use; None where nothing is."""
+    if signals is None or unusable(signals, now):
+        return missed(memory, now), None
+    signals = sensible(signals)
+    return learn(policy, allocation, signals, memory, now), signals
 
 
 def sensible(signals: Signals) -> Signals:

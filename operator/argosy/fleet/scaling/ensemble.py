@@ -7,12 +7,10 @@ the other: where some run beside each other, that is on the safe side.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from types import MappingProxyType
 
 from argosy.api.conditions import Reason
-from argosy.fleet.scaling.case import Case, bounded, decided, sensible, unusable
+from argosy.fleet.scaling.case import NO_QUERIES, NOTHING_SAID, Case, bounded, decided, learnt, unusable
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
-from argosy.fleet.scaling.learning.learn import learn, missed
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.outofmemory import Lowered, lowered
 from argosy.fleet.scaling.pace import Paced, paced, remembered, seen_whole
@@ -22,9 +20,7 @@ from argosy.fleet.scaling.wanted import Wanted, wanted
 from argosy.fleet.scaling.zero import to_or_from_zero
 from argosy.fleet.signals.signals import Signals
 
-_NO_QUERIES: Mapping[str, float] = MappingProxyType({})
 _ANYWHERE, _NOTHING_YET = Room(), Memory()
-_UNKNOWN = "nothing that was measured says how many replicas it needs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +61,7 @@ def decide_ensemble(
     memory: EnsembleMemory,
     now: datetime,
     *,
-    queries: Mapping[str, float] = _NO_QUERIES,
+    queries: Mapping[str, float] = NO_QUERIES,
     held: int = 0,
 ) -> tuple[EnsembleDecision, EnsembleMemory]:
     """What the ensemble and each of its models are to become, and what the next decision has to know.
@@ -74,7 +70,7 @@ def decide_ensemble(
     are missing, or not of now, nothing is taken away.
     """
     case = Case(policy, allocation, room, now, queries, held)
-    whole, usable = _learnt(policy, allocation, signals, memory.whole.since(now), now)
+    whole, usable = learnt(policy, allocation, signals, memory.whole.since(now), now)
     parts = {
         name: _part(policy, stage, memory.stages.get(name, _NOTHING_YET).since(now), allocation, now)
         for name, stage in stages.items()
@@ -109,27 +105,15 @@ class _Part:
         """Its decision, once the ensemble's replicas are known."""
         own = Case(self.policy, self.before, self.room, case.now, {}, 0)
         present, memory = self.less.allocation, self.less.memory
-        after = replace(present, replicas=replicas)
         if asked is None or self.signals is None:
             reason = Reason.STEADY if self.less.why else Reason.NO_SIGNALS
-            pace = Paced(replicas, replicas, reason)
-            return decided(own, after, pace, self.less.why or self.why or _UNKNOWN, None, memory)
+            pace, after = Paced(replicas, replicas, reason), replace(present, replicas=replicas)
+            return decided(own, after, pace, self.less.why or self.why or NOTHING_SAID, None, memory)
         memory = remembered(self.policy, memory, asked, case.now)
-        serving = min(self.signals.servers or present.replicas, present.replicas)
         down = down and memory.anew and not self.signals.unmeasured
-        setting = in_place(present, replicas, serving, asked, memory, down=down)
-        after = replace(after, instances=setting.instances, window_s=setting.window_s)
-        why = f"{self.less.why}; {asked.need.because}" if self.less.why else asked.need.because
+        after = in_place(present, replicas, self.signals, asked, memory, down=down)
+        why = self.less.beside(asked.need.because)
         return decided(own, after, Paced(replicas, asked.up), why, asked.need, memory)
-
-
-def _learnt(
-    policy: Policy, allocation: Allocation, signals: Signals | None, memory: Memory, now: datetime
-) -> tuple[Memory, Signals | None]:
-    if signals is None or unusable(signals, now):
-        return missed(memory, now), None
-    signals = sensible(signals)
-    return learn(policy, allocation, signals, memory, now), signals
 
 
 def _part(policy: Policy, stage: Stage, memory: Memory, whole: Allocation, now: datetime) -> _Part:
@@ -139,7 +123,7 @@ def _part(policy: Policy, stage: Stage, memory: Memory, whole: Allocation, now: 
         max_instances=own.max_instances, max_window_s=own.max_window_s, max_batch=own.max_batch)  # fmt: skip
     mine = Policy(bounds, stage.policy.targets, policy.pace, policy.startup_s)
     before = replace(stage.allocation, replicas=whole.replicas)
-    memory, usable = _learnt(mine, before, stage.signals, memory, now)
+    memory, usable = learnt(mine, before, stage.signals, memory, now)
     present = bounded(mine, before)
     less = lowered(mine, present, usable, memory, now) if usable is not None else Lowered(present, memory)
     return _Part(mine, before, stage.room, usable, unusable(stage.signals, now), less)
@@ -185,7 +169,7 @@ def _whole(
     known = {name: each for name, each in every.items() if each is not None}
     if not known:
         pace = Paced(present.replicas, present.replicas, Reason.NO_SIGNALS)
-        return *decided(case, present, pace, unusable(signals, now) or _UNKNOWN, None, memory), ""
+        return *decided(case, present, pace, unusable(signals, now) or NOTHING_SAID, None, memory), ""
     limiting = max(known, key=lambda name: (known[name].up, _use(known[name]), known[name].down))
     most = known[limiting]
     blind = signals is None or any(each.signals is None for each in parts.values())

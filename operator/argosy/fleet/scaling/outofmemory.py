@@ -18,6 +18,10 @@ class Lowered:
     memory: Memory
     why: str = ""
 
+    def beside(self, because: str) -> str:
+        """What was lowered, where anything was, before what else is decided by."""
+        return f"{self.why}; {because}" if self.why else because
+
 
 def lowered(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Lowered:
     """One step down for each window in which memory ran out: what failed before a step still counts within it. What was

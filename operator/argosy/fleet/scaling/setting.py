@@ -1,18 +1,29 @@
 """What a replica is set to in place: instances and window. Cheap and quick, so up at once; down as replicas do."""
 
+from dataclasses import replace
+
 from argosy.fleet.scaling.capacity.settings import Setting
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.needs import MARGIN
 from argosy.fleet.scaling.wanted import Wanted
+from argosy.fleet.signals.signals import Signals
 
 
 def in_place(
+    allocation: Allocation, replicas: int, signals: Signals, wanted: Wanted, memory: Memory, *, down: bool
+) -> Allocation:
+    """The allocation with `replicas` that are to be, of which only those of `allocation` that were measured take
+    requests now. `down`: whether less is allowed now, which it is once no replica is to go.
+    """
+    serving = min(signals.servers or allocation.replicas, allocation.replicas)
+    setting = _setting(allocation, replicas, serving, wanted, memory, down=down)
+    return replace(allocation, replicas=replicas, instances=setting.instances, window_s=setting.window_s)
+
+
+def _setting(
     allocation: Allocation, replicas: int, serving: int, wanted: Wanted, memory: Memory, *, down: bool
 ) -> Setting:
-    """For `replicas` that are to be, of which only `serving` take requests now. `down`: whether less is allowed
-    now, which it is once no replica is to go.
-    """
     ladder = wanted.ladder
     if not ladder or replicas == 0:
         return Setting(allocation.instances, allocation.window_s, 0.0)
