@@ -62,7 +62,7 @@ def parse(arguments: Sequence[str]) -> Flags:
         folder=given.folder,
         cache=given.cache or given.folder / "cache",
         cache_size=given.cache_size,
-        exchange=_exchange(parser, given),
+        exchange=exchange(parser, given, "desired"),
         pod=given.pod,
         pvc_root=given.pvc_root,
         secrets_root=given.secrets_root,
@@ -95,15 +95,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _exchange(parser: argparse.ArgumentParser, given: argparse.Namespace) -> ConfigMaps | Files:
-    maps, files = (given.configmap, given.state), (given.desired, given.state_file)
+def exchange(parser: argparse.ArgumentParser, given: argparse.Namespace, desired: str) -> ConfigMaps | Files:
+    """What is desired and the state, both in ConfigMaps or both in files. `desired` is the flag, such as `desired` for
+    `--desired`, of the file that says what is.
+    """
+    maps, files = (given.configmap, given.state), (getattr(given, desired), given.state_file)
     if all(maps) and not any(files):
         return ConfigMaps(*maps, given.credentials)
     if any(maps) or not all(files):
-        parser.error("give either --configmap and --state, or --desired and --state-file")
-    for flag, path in zip(("--desired", "--state-file"), files, strict=True):
+        parser.error(f"give either --configmap and --state, or --{desired} and --state-file")
+    for flag, path in zip((desired, "state-file"), files, strict=True):
         if not path.parent.is_dir():
-            parser.error(f"argument {flag}: there is no folder {path.parent}")
+            parser.error(f"argument --{flag}: there is no folder {path.parent}")
     return Files(*files)
 
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from argosy_agent.contract.documents import ConfigMapName
-from argosy_agent.flags import SERVICE_ACCOUNT, ConfigMaps, Files, configmap, quantity
+from argosy_agent.flags import SERVICE_ACCOUNT, ConfigMaps, Files, configmap, exchange, quantity
 from argosy_runtime.quiet import QuietPeriod, seconds
 
 from .holding import Limits
@@ -36,7 +35,7 @@ def parse(arguments: Sequence[str]) -> Flags:
     parser = _parser()
     given = parser.parse_args(arguments)
     return Flags(
-        exchange=_exchange(parser, given.configmap, given.state, given.members, given.state_file, given.credentials),
+        exchange=exchange(parser, given, "members"),
         pod=given.pod,
         host=given.host,
         http_port=given.http_port,
@@ -74,24 +73,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--exit-timeout-secs", type=seconds, default=30.0, help="how long those that wait may wait after that")
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="what is logged")
     return parser
-
-
-def _exchange(
-    parser: argparse.ArgumentParser,
-    desired: ConfigMapName | None,
-    state: ConfigMapName | None,
-    members: Path | None,
-    state_file: Path | None,
-    credentials: Path,
-) -> ConfigMaps | Files:
-    if desired and state and not members and not state_file:
-        return ConfigMaps(desired, state, credentials)
-    if desired or state or not members or not state_file:
-        parser.error("give either --configmap and --state, or --members and --state-file")
-    for flag, path in (("--members", members), ("--state-file", state_file)):
-        if not path.parent.is_dir():
-            parser.error(f"argument {flag}: there is no folder {path.parent}")
-    return Files(members, state_file)
 
 
 def _port(words: str) -> int:
