@@ -29,12 +29,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
 from e2e.agents import FakeAgents
 from e2e.cluster import Cluster
+from e2e.cluster.background import Background
 from e2e.cluster.client import custom
 from e2e.cluster.fake import FakeKubelets, fake_nodes
 from e2e.cluster.gpus import Gpus
@@ -183,22 +184,13 @@ class Bench:
         self._api.create_namespaced_custom_object(GROUP, VERSION, "default", plural, body)
 
 
-class Seen:
+class Seen(Background):
     """Which models are Ready, by a watch: lists of a thousand over and over would keep the API server busy."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._api = custom(cluster)
         self._ready: dict[str, bool] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._follow, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
+        super().__init__(self._follow)
 
     def count(self) -> int:
         """How many models there are."""
@@ -210,7 +202,7 @@ class Seen:
 
     def _follow(self) -> None:
         version = "0"
-        while not self._stopping.is_set():
+        while not self.stopping.is_set():
             events = watch.Watch().stream(
                 self._api.list_namespaced_custom_object, GROUP, VERSION, "default", MODELS,
                 resource_version=version, timeout_seconds=2,

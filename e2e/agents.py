@@ -6,11 +6,10 @@ Only the operator is at work then. `FakeAgents` plays the agents of every server
 
 import threading
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
 from kubernetes import watch
 from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
 
 from argosy_agent.contract import LoadedModel, LoadState, RenderedRepository
 from argosy_agent.contract.documents import (
@@ -22,14 +21,15 @@ from argosy_agent.contract.documents import (
     state_text,
 )
 from e2e.cluster.access import Access
+from e2e.cluster.background import Background
 from e2e.cluster.client import core
 
 SERVER = "argosy.dev/server"
 WATCH_S = 2
 
 
-class FakeAgents:
-    """The loop behind the agents, in a thread: `with FakeAgents(access) as agents: …`.
+class FakeAgents(Background):
+    """The loops behind the agents, in threads: `with FakeAgents(access) as agents: …`.
 
     `heard` is told of every repository, as (namespace, repository), when it reaches its agent.
     """
@@ -41,29 +41,7 @@ class FakeAgents:
         self._pods: dict[tuple[str, str], str] = {}
         self._texts: dict[tuple[str, str], str] = {}
         self._lock = threading.Lock()
-        self._stopping = threading.Event()
-        self._threads = [
-            threading.Thread(target=self._repeat, args=(follow,), daemon=True)
-            for follow in (self._configs, self._servers)
-        ]
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _repeat(self, follow: Callable[[], None]) -> None:
-        while not self._stopping.is_set():
-            try:
-                follow()
-            except (ApiException, HTTPError):
-                # The API server is away or no longer has our version: begin anew with the list.
-                self._stopping.wait(0.2)
+        super().__init__(lambda: self.anew(self._configs), lambda: self.anew(self._servers))
 
     def _configs(self) -> None:
         self._follow(self._api.list_config_map_for_all_namespaces, self._asked)
@@ -76,7 +54,7 @@ class FakeAgents:
         for item in listed.items:
             take(item)
         version = listed.metadata.resource_version
-        while not self._stopping.is_set():
+        while not self.stopping.is_set():
             stream = watch.Watch()
             for event in stream.stream(
                 listing, label_selector=SERVER, resource_version=version, timeout_seconds=WATCH_S

@@ -4,16 +4,15 @@ Costs nothing but API calls: no process per node, no probe, no lease. What a kub
 once: Running and Ready when bound, gone when deleted. `hollow.py` has nodes with real kubelets.
 """
 
-import threading
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 
 from kubernetes import watch
 from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
 
 from e2e.cluster.access import Access
+from e2e.cluster.background import Background
 from e2e.cluster.client import core
 from e2e.cluster.gpus import Gpus
 
@@ -82,38 +81,21 @@ def addresses() -> Iterator[str]:
         yield f"10.{128 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"
 
 
-class FakeKubelets:
+class FakeKubelets(Background):
     """The loop behind fake nodes, in a thread: `with FakeKubelets(access, names): …`. Pods get these addresses."""
 
     def __init__(self, access: Access, nodes: Iterable[str], pod_addresses: Iterator[str] | None = None) -> None:
         self._api = core(access)
         self._nodes = frozenset(nodes)
         self._addresses = pod_addresses or addresses()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="fake-kubelets", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self._follow()
-            except (ApiException, HTTPError):
-                # The API server is away or no longer has our version: begin anew with the list.
-                self._stopping.wait(0.5)
+        super().__init__(lambda: self.anew(self._follow))
 
     def _follow(self) -> None:
         listed: Any = self._api.list_pod_for_all_namespaces()
         for pod in listed.items:
             self._play(pod)
         version = listed.metadata.resource_version
-        while not self._stopping.is_set():
+        while not self.stopping.is_set():
             stream = watch.Watch()
             events = stream.stream(
                 self._api.list_pod_for_all_namespaces, resource_version=version, timeout_seconds=WATCH_S

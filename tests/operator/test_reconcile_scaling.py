@@ -4,7 +4,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.api import ConditionType, Reason, Resource, parse_body
+from tests.operator.fleet import declared
+
+from argosy.api import ConditionType, Reason, Resource
 from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import Gpu, Node, ServerReport
@@ -18,16 +20,8 @@ GIB = 1 << 30
 POOL = PoolKey.of("default", "p")
 
 
-def resource(kind: str, name: str, **spec: Any) -> Resource:
-    body = {"apiVersion": "argosy.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
-    found, problems = parse_body(body)
-    assert found is not None, problems
-    return found
-
-
 def model(name: str, **spec: Any) -> Resource:
-    given = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "storageUri": "s3://b/m", "version": 1}
-    return resource("InferenceModel", name, **given, **{"footprint": {"gpus": 1}} | spec)
+    return declared.model(name, **{"footprint": {"gpus": 1}} | spec)
 
 
 def gpus(count: int) -> tuple[Node, ...]:
@@ -66,7 +60,7 @@ def reason(outcome: Outcome, name: str, kind: ConditionType = ConditionType.SCAL
 
 def snapshot(*resources: Resource, nodes: tuple[Node, ...], **decisions: Decision) -> FleetSnapshot:
     told = {f"InferenceModel default/{name}": each for name, each in decisions.items()}
-    return FleetSnapshot(resources=(resource("ServingPool", "p"), *resources), nodes=nodes, decisions=told)
+    return FleetSnapshot(resources=(declared.pool(), *resources), nodes=nodes, decisions=told)
 
 
 def test_what_was_decided_is_placed_and_told() -> None:

@@ -6,16 +6,16 @@ Nothing leads to them by a Service: `service` does as kube-proxy does, by labels
 
 import subprocess
 import sys
-import threading
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import yaml
 from e2e.cluster import Cluster
+from e2e.cluster.background import Background
 from tests.acceptance.running import environment
 
 LOOPBACK = "127.9.{}.{}"
@@ -28,22 +28,16 @@ def addresses() -> Iterator[str]:
         yield LOOPBACK.format(number >> 8, number & 255)
 
 
-class Containers:
+class Containers(Background):
     """A thread that starts and ends them as Pods of a namespace come and go: `with Containers(…) as running:`."""
 
     def __init__(self, cluster: Cluster, namespace: str, root: Path) -> None:
         self._cluster, self._namespace, self._root = cluster, namespace, root
         self._running: dict[str, list[subprocess.Popen[bytes]]] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="containers", daemon=True)
+        super().__init__(self._run)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        self._thread.join()
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
         for uid in list(self._running):
             self._end(uid)
 
@@ -62,7 +56,7 @@ class Containers:
         return "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in sorted(self._root.glob("*.log")))
 
     def _run(self) -> None:
-        while not self._stopping.wait(0.3):
+        while not self.stopping.wait(0.3):
             there = {pod["metadata"]["uid"]: pod for pod in self.pods("app.kubernetes.io/managed-by=argosy")}
             for uid in self._running.keys() - there.keys():
                 self._end(uid)

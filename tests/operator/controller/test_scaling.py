@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.operator.fleet import declared
 from tests.operator.fleet.scaling.loads import measured
 
-from argosy.api import Ensemble, InferenceModel, Resource, parse_body
+from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import Gpu, Node
 from argosy.fleet.scaling.decision import Allocation
@@ -20,27 +21,11 @@ from argosy.snapshot import FleetSnapshot
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY = PoolKey.of("default", "p")
 NODES = (Node("a", tuple(Gpu(index, 80 << 30) for index in range(4))),)
-MODEL = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "storageUri": "s3://b/m", "version": 1}
 SLO = {"slo": {"latency": {"p99": "100ms"}}, "maxBatchSize": 8}
 
 
-def resource(kind: str, name: str, **spec: Any) -> Resource:
-    body = {"apiVersion": "argosy.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
-    found, problems = parse_body(body)
-    assert found is not None, problems
-    return found
-
-
 def model(name: str, **spec: Any) -> Resource:
-    return resource("InferenceModel", name, **MODEL, **{"footprint": {"gpus": 1}} | SLO | spec)
-
-
-def ensemble(name: str, *models: str, **spec: Any) -> Resource:
-    tensor = {"name": "t", "dataType": "TYPE_FP32", "dims": [1]}
-    names = ["t", *(f"t{index}" for index in range(1, len(models))), "u"]
-    steps = [{"model": m, "inputs": {"a": names[n]}, "outputs": {"b": names[n + 1]}} for n, m in enumerate(models)]
-    outputs = [tensor | {"name": "u"}]
-    return resource("Ensemble", name, poolRef={"name": "p"}, inputs=[tensor], outputs=outputs, steps=steps, **spec)
+    return declared.model(name, **{"footprint": {"gpus": 1}} | SLO | spec)
 
 
 @dataclass
@@ -55,7 +40,7 @@ class Operator:
     marked: list[PoolKey] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.snapshot = FleetSnapshot(resources=(resource("ServingPool", "p"), *self.resources), nodes=self.nodes)
+        self.snapshot = FleetSnapshot(resources=(declared.pool(), *self.resources), nodes=self.nodes)
         self.start()
 
     def start(self) -> None:
@@ -228,9 +213,8 @@ def test_a_schedule_holds_at_its_hours_without_any_request() -> None:
 
 
 def test_an_ensemble_gets_replicas_and_its_slowest_model_instances() -> None:
-    small = {"footprint": {"gpuMemory": "4Gi"}, "maxBatchSize": 8}
-    fast, slow = (resource("InferenceModel", name, **MODEL, **small) for name in ("fast", "slow"))
-    whole = ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}}, maxReplicas=3)
+    fast, slow = (declared.model(name, memory=4, maxBatchSize=8) for name in ("fast", "slow"))
+    whole = declared.ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}}, maxReplicas=3)
     operator = Operator((fast, slow, whole))
     operator.under({"e": 400.0, "fast": 10.0, "slow": 400.0}, 60)
     assert operator.status("slow").instances > 1

@@ -7,7 +7,7 @@ import pytest
 from tests.runtime.execution.fakes import SECOND, Factory, FakeInstance, VirtualClock, ask, settle
 
 from argosy_runtime.errors import ServingError, invalid
-from argosy_runtime.execution.instance_group import InstanceGroup
+from argosy_runtime.execution.instance_group import InstanceGroup, Place
 from argosy_runtime.execution.warm_up import WarmUp
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -186,6 +186,17 @@ async def started(instances: int = 1, warm_up: int = 0) -> Bench:
     return bench
 
 
+async def one_more_of_two() -> tuple[Bench, asyncio.Task[list[Place]]]:
+    """A group that serves and loads two instances more, of which one is loaded."""
+    bench = await started()
+    await bench.starting
+    loading = asyncio.create_task(bench.group.load([bench.factory] * 2))
+    await settle()
+    bench.made[1].load()
+    await settle()
+    return bench, loading
+
+
 class Heard:
     """Listens to one batch."""
 
@@ -226,12 +237,7 @@ async def test_more_take_batches_only_once_all_are_warm_and_it_is_said():
 
 
 async def test_of_more_all_or_none_come_and_the_others_serve_on():
-    bench = await started()
-    await bench.starting
-    loading = asyncio.create_task(bench.group.load([bench.factory] * 2))
-    await settle()
-    bench.made[1].load()
-    await settle()
+    bench, loading = await one_more_of_two()
     bench.made[2].load(invalid("no memory"))
     with pytest.raises(ServingError, match="no memory"):
         await loading
@@ -241,12 +247,7 @@ async def test_of_more_all_or_none_come_and_the_others_serve_on():
 
 
 async def test_more_that_are_given_up_leave_nothing():
-    bench = await started()
-    await bench.starting
-    loading = asyncio.create_task(bench.group.load([bench.factory] * 2))
-    await settle()
-    bench.made[1].load()
-    await settle()
+    bench, loading = await one_more_of_two()
     loading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await loading
