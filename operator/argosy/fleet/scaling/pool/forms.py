@@ -21,27 +21,28 @@ def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
     """The policy of each member that follows what is measured, by identity: what an ensemble runs does so with it."""
     every = list(resources)
     pools = {each.key: each for each in every if isinstance(each, ServingPool)}
-    staged = {key: _staged(each for each in every if _is_of(each, key)) for key in pools}
+    staged = _staged([each for each in every if isinstance(each, Ensemble)])
     found: dict[str, Policy] = {}
     for each in every:
         if isinstance(each, ServingPool) or each.pool_key not in pools:
             continue
         in_place = pools[each.pool_key].spec.runtime.name is RuntimeName.ARGOSY
-        in_ensemble = isinstance(each, InferenceModel) and each.name in staged[each.pool_key]
+        in_ensemble = isinstance(each, InferenceModel) and (each.pool_key, each.name) in staged
         if in_ensemble or scales(each):
             found[each.identity] = policy_of(each, now, windows=in_place, in_ensemble=in_ensemble)
     return found
 
 
-def _is_of(resource: Resource, pool: PoolKey) -> bool:
-    return not isinstance(resource, ServingPool) and resource.pool_key == pool
-
-
-def _staged(members: Iterable[Resource]) -> set[str]:
-    """The models, by name, that ensembles run which scale."""
-    ensembles = [each for each in members if isinstance(each, Ensemble)]
-    scaling = {each.name for each in ensembles if scales(each)}
-    return {model for name, models in runs_of(ensembles).items() if name in scaling for model in models}
+def _staged(ensembles: Iterable[Ensemble]) -> set[tuple[PoolKey, str]]:
+    """The models, by pool and name, that ensembles run which scale."""
+    pools: dict[PoolKey, list[Ensemble]] = {}
+    for each in ensembles:
+        pools.setdefault(each.pool_key, []).append(each)
+    found: set[tuple[PoolKey, str]] = set()
+    for key, members in pools.items():
+        runs = runs_of(members)
+        found |= {(key, model) for each in members if scales(each) for model in runs[each.name]}
+    return found
 
 
 def allocations(

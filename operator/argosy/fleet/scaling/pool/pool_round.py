@@ -1,9 +1,9 @@
 """One round of a pool: its signals become decisions on each member that scales, and what is told to hold each up."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
+from typing import TypeVar
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.conditions import Reason
@@ -12,6 +12,7 @@ from argosy.fleet.bottlenecks.subject import Lever
 from argosy.fleet.bottlenecks.subjects import subjects
 from argosy.fleet.demand.grouping import runs_of
 from argosy.fleet.facts import CurrentServer
+from argosy.fleet.scaling.case import NO_QUERIES
 from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.ensemble import EnsembleMemory, Stage, decide_ensemble
@@ -20,13 +21,11 @@ from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.pool.forms import scaled_form
 from argosy.fleet.scaling.pool.from_spec import Member, scales
 from argosy.fleet.scaling.pool.room import Grant
+from argosy.fleet.scaling.pool.told import Told, beside, told
 from argosy.fleet.signals.signals import PoolSignals
 
-TOLD_AGAIN_AFTER = timedelta(minutes=1)
-"""After how long numbers are told anew where nothing else changed."""
-_NOTEWORTHY = 0.1
-"""The share by which what was measured must have changed for that."""
-_DIGITS = re.compile(r"\d+")
+Value = TypeVar("Value")
+
 _NEW, _NEW_ENSEMBLE, _ANYWHERE = Memory(), EnsembleMemory(), Room()
 
 
@@ -46,14 +45,6 @@ class PoolScene:
     grants: Mapping[str, Grant] = field(default_factory=dict)
     servers: tuple[CurrentServer, ...] = ()
     unheld: str = "nothing holds requests here"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A decision as it was told last, and when."""
-
-    decision: Decision
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,44 +71,31 @@ def decide_pool(scene: PoolScene, signals: PoolSignals, memory: PoolMemory, now:
     """All decisions of one pool, and what is known after them. Those of which nothing material changed are told as they
     were. What is no longer there is forgotten.
     """
-    pool_round = _Round(scene, signals, memory, now)
+    queries, troubles = _by_member(signals.queries), _by_member(signals.query_troubles)
+    pool_round = _Round(scene, signals, queries, troubles, memory, now)
     models, ensembles, decisions = pool_round.decided()
-    told = {name: _told(memory.told.get(name), each, now) for name, each in decisions.items()}
+    said = {name: told(memory.told.get(name), each, now) for name, each in decisions.items()}
     names = {member.identity for member in scene.members}
     kept = {name: each for name, each in memory.bottlenecks.items() if name in names}
-    return PoolMemory(models, ensembles, kept | pool_round.diagnosed(decisions), told)
+    return PoolMemory(models, ensembles, kept | pool_round.diagnosed(decisions), said)
 
 
-def _told(before: Told | None, decision: Decision, now: datetime) -> Told:
-    """The decision as it was told, where it is the same but for its numbers of the moment."""
-    if before is None or _key(before.decision) != _key(decision):
-        return Told(decision, now)
-    again = now - before.at >= TOLD_AGAIN_AFTER and _differs(before.decision, decision)
-    return Told(decision, now) if again else before
-
-
-def _key(decision: Decision) -> tuple[object, ...]:
-    return decision.allocation, decision.reason, decision.scaled, _why_nothing(decision)
-
-
-def _why_nothing(decision: Decision) -> str:
-    """Why nothing is known, without its numbers, which are others each time."""
-    return _DIGITS.sub("", decision.message) if decision.reason is Reason.NO_SIGNALS else ""
-
-
-def _differs(before: Decision, now: Decision) -> bool:
-    if before.desired != now.desired or before.metric != now.metric or before.limited_by != now.limited_by:
-        return True
-    one, other = before.observed, now.observed
-    if one is None or other is None:
-        return before.message != now.message
-    return abs(one - other) > _NOTEWORTHY * max(abs(one), abs(other))
+def _by_member(found: Mapping[tuple[str, str], Value]) -> dict[str, dict[str, Value]]:
+    """By resource name, then by the query's own."""
+    grouped: dict[str, dict[str, Value]] = {}
+    for (member, query), value in found.items():
+        grouped.setdefault(member, {})[query] = value
+    return grouped
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
+    """`queries` and `troubles` are the signals' own, by resource name."""
+
     scene: PoolScene
     signals: PoolSignals
+    queries: Mapping[str, Mapping[str, float]]
+    troubles: Mapping[str, Mapping[str, str]]
     memory: PoolMemory
     now: datetime
 
@@ -159,7 +137,7 @@ class _Round:
             self._room(name),
             known,
             self.now,
-            queries=self._queries(ensemble),
+            queries=self.queries.get(ensemble.name, NO_QUERIES),
             held=sum(self.signals.held.get(each.name, 0) for each in (ensemble, *models)),
         )
         decisions: dict[str, Decision] = {name: found.whole}
@@ -179,7 +157,7 @@ class _Round:
             self._room(member.identity),
             self.memory.models.get(member.identity, _NEW),
             self.now,
-            queries=self._queries(member),
+            queries=self.queries.get(member.name, NO_QUERIES),
             held=self.signals.held.get(member.name, 0),
         )
 
@@ -204,24 +182,15 @@ class _Round:
         grant = self.scene.grants.get(name)
         return grant.room if grant is not None else _ANYWHERE
 
-    def _queries(self, member: Member) -> dict[str, float]:
-        return {name: value for (asked, name), value in self.signals.queries.items() if asked == member.name}
-
     def _said(self, name: str, decision: Decision) -> Decision:
         """With what could not be had of what it is to follow."""
-        own = name.rpartition("/")[2]
-        troubles = [
-            f"query {query} cannot be used: {why}"
-            for (asked, query), why in sorted(self.signals.query_troubles.items())
-            if asked == own
-        ]
+        own = self.troubles.get(name.rpartition("/")[2], {})
+        troubles = [f"query {query} cannot be used: {why}" for query, why in sorted(own.items())]
         if decision.reason is Reason.NO_SIGNALS and self.signals.trouble:
             troubles.insert(0, self.signals.trouble)
         if self._is_kept(name, decision):
             troubles.append(f"it does not go to zero: {self.scene.unheld}")
-        if not troubles:
-            return decision
-        return replace(decision, message="; ".join([decision.message.removesuffix("."), *troubles]) + ".")
+        return beside(decision, troubles) if troubles else decision
 
     def _is_kept(self, name: str, decision: Decision) -> bool:
         """Whether it would keep a replica however idle it were, since nobody would hold its requests."""

@@ -1,0 +1,55 @@
+"""How a pool's decisions are told: with what could not be had of what they follow, and anew only where that matters."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from argosy.api.conditions import Reason
+from argosy.fleet.scaling.decision import Decision
+
+TOLD_AGAIN_AFTER = timedelta(minutes=1)
+"""After how long numbers are told anew where nothing else changed."""
+_NOTEWORTHY = 0.1
+"""The share by which what was measured must have changed for that."""
+_DIGITS = re.compile(r"\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A decision as it was told last, and when."""
+
+    decision: Decision
+    at: datetime
+
+
+def told(before: Told | None, decision: Decision, now: datetime) -> Told:
+    """The decision as it was told, where it is the same but for its numbers of the moment."""
+    if before is None or _key(before.decision) != _key(decision):
+        return Told(decision, now)
+    again = now - before.at >= TOLD_AGAIN_AFTER and _differs(before.decision, decision)
+    return Told(decision, now) if again else before
+
+
+def beside(decision: Decision, troubles: Iterable[str]) -> Decision:
+    """The decision, whose sentence also tells these."""
+    message = "; ".join([decision.message.removesuffix("."), *troubles]) + "."
+    return decision if message == decision.message else replace(decision, message=message)
+
+
+def _key(decision: Decision) -> tuple[object, ...]:
+    return decision.allocation, decision.reason, decision.scaled, _why_nothing(decision)
+
+
+def _why_nothing(decision: Decision) -> str:
+    """Why nothing is known, without its numbers, which are others each time."""
+    return _DIGITS.sub("", decision.message) if decision.reason is Reason.NO_SIGNALS else ""
+
+
+def _differs(before: Decision, now: Decision) -> bool:
+    if before.desired != now.desired or before.metric != now.metric or before.limited_by != now.limited_by:
+        return True
+    one, other = before.observed, now.observed
+    if one is None or other is None:
+        return before.message != now.message
+    return abs(one - other) > _NOTEWORTHY * max(abs(one), abs(other))

@@ -1,0 +1,62 @@
+"""One round of a pool with several members."""
+
+from collections.abc import ItemsView
+from datetime import timedelta
+
+from tests.operator.fleet import declared
+from tests.operator.fleet.scaling.loads import START, measured
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.pool.forms import policies
+from argosy.fleet.scaling.pool.pool_round import PoolMemory, PoolScene, decide_pool
+from argosy.fleet.signals.signals import PoolSignals
+
+ONE = Allocation()
+
+
+class Counted(dict[tuple[str, str], float]):
+    """Queries' values, and how often somebody went through all of them."""
+
+    times = 0
+
+    def items(self) -> ItemsView[tuple[str, str], float]:
+        self.times += 1
+        return super().items()
+
+
+def scene(*names: str) -> PoolScene:
+    """Models that follow a query each, with one replica."""
+    query = {"name": "jobs", "query": "jobs", "target": 10}
+    models = [declared.model(name, maxReplicas=9, scaling={"targets": {"queries": [query]}}) for name in names]
+    resources = [declared.pool(), *models]
+    members = tuple(each for each in resources if isinstance(each, InferenceModel | Ensemble))
+    allocations = {each.identity: ONE for each in members}
+    return PoolScene(members, policies(resources, START), allocations, unheld="")
+
+
+def told(memory: PoolMemory, name: str) -> tuple[int, str]:
+    decision = memory.told[f"InferenceModel default/{name}"].decision
+    return decision.allocation.replicas, decision.message
+
+
+def test_each_follows_its_own_queries_and_tells_its_own_troubles() -> None:
+    signals = PoolSignals(
+        {name: measured(1, ONE, START) for name in "abc"},
+        queries={("a", "jobs"): 45.0, ("b", "jobs"): 25.0},
+        query_troubles={("c", "jobs"): "it has no value"},
+    )
+    memory = decide_pool(scene("a", "b", "c"), signals, PoolMemory(), START)
+    replicas = {name: told(memory, name)[0] for name in "abc"}
+    assert replicas == {"a": 5, "b": 3, "c": 1}
+    troubled = [name for name in "abc" if "query jobs cannot be used: it has no value" in told(memory, name)[1]]
+    assert troubled == ["c"]
+
+
+def test_queries_are_gone_through_once_however_many_members_there_are() -> None:
+    names = [f"m{number}" for number in range(20)]
+    queries = Counted({(name, "jobs"): 45.0 for name in names})
+    signals = PoolSignals({name: measured(1, ONE, START) for name in names}, queries=queries)
+    memory = decide_pool(scene(*names), signals, PoolMemory(), START + timedelta(seconds=1))
+    assert [told(memory, name)[0] for name in names] == [5] * 20
+    assert queries.times == 1
