@@ -162,8 +162,9 @@ def test_two_models_compete_for_the_last_gpu(namespace: Namespace, loads: Loads,
     loads.begin(HIGH, 5)
     namespace.until("the last GPU for the other", lambda: namespace.status(HIGH).get("availableReplicas") == 2)
     message = namespace.says(LOW, "Scaling", "False", "LimitedByCapacity")
-    assert "gave way to high" in message
-    assert scaling(namespace, LOW)["limitedBy"]
+    missing = scaling(namespace, LOW)["limitedBy"]
+    assert missing.startswith("it gives way to high, whose priority is 10 and not 0: low needs 1 GPU")
+    assert missing in message
     assert scaling(namespace, LOW)["replicas"] == namespace.status(LOW)["replicas"] == 1
     assert (loads.end(LOW).failed, loads.end(HIGH).failed) == ([], [])
     namespace("delete", LOW, HIGH, "servingpool/contested")

@@ -191,7 +191,7 @@ def _recalled(snapshot: FleetSnapshot, accepted: Accepted) -> dict[str, ScalingS
 
 
 def _hoped(snapshot: FleetSnapshot, ranked: RankedPlan, members: Mapping[PoolKey, Members]) -> RankedPlan | None:
-    """The plan with one replica more of all that lacked the room for it; None where nothing did."""
+    """The plan with one replica more of all that lacked the room for it, or made room; None where nothing did."""
     short = {name for name, each in snapshot.decisions.items() if each.reason is Reason.LIMITED_BY_CAPACITY}
     models = {
         (key, model)
@@ -200,23 +200,14 @@ def _hoped(snapshot: FleetSnapshot, ranked: RankedPlan, members: Mapping[PoolKey
         if member.identity in short
         for model in each.runs.get(member.name, (member.name,))
     }
-    if not models:
-        return None
-    plans = {plan.pool: plan for plan in ranked.plan.pools}
-    hoping = [
-        replace(
-            each,
-            current=plans[each.pool].current,
-            groups=tuple(
-                replace(group, replicas=group.replicas + 1)
-                if any((each.pool, demand.model) in models for demand in group.demands)
-                else group
-                for group in each.groups
-            ),
-        )
-        for each in ranked.facts
-    ]
-    return pack_by_priority(hoping, snapshot.claimed)
+    hoping = {
+        (facts.pool, group.name)
+        for facts in ranked.facts
+        for group in facts.groups
+        if any((facts.pool, demand.model) in models for demand in group.demands)
+    }
+    hoping |= ranked.shortfalls.keys()
+    return pack_by_priority(ranked.with_one_more(hoping), snapshot.claimed) if hoping else None
 
 
 def _facts(

@@ -157,8 +157,24 @@ def test_the_last_gpu_goes_to_the_higher_priority() -> None:
         replace(after, decisions=after.decisions | {"InferenceModel default/high": decision(2)}), NOON
     )
     assert (placed(contested, "low"), placed(contested, "high")) == (1, 2)
-    room = contested.grants["InferenceModel default/low"].room
-    assert "gave way to high" in room.missing
+    missing = contested.grants["InferenceModel default/low"].room.missing
+    assert "it gives way to high, whose priority is 10 and not 0: low needs 1 GPU" in missing
+    granted = {"low": decision(1, Reason.LIMITED_BY_CAPACITY, desired=2), "high": decision(2)}
+    later = replace(
+        contested.after(after), decisions={f"InferenceModel default/{name}": each for name, each in granted.items()}
+    )
+    assert reconcile(later, NOON).grants["InferenceModel default/low"].room.missing == missing
+
+
+def test_what_gave_way_to_an_equal_hears_what_it_lacks() -> None:
+    rich, new = model("rich", maxReplicas=3), model("new")
+    after = reconcile(snapshot(rich, nodes=gpus(2), rich=decision(2)), NOON).after(
+        snapshot(rich, nodes=gpus(2), rich=decision(2))
+    )
+    contested = reconcile(replace(after, resources=(*after.resources, new)), NOON)
+    missing = contested.grants["InferenceModel default/rich"].room.missing
+    assert "rich needs 1 GPU" in missing
+    assert "of 2 in the pool" in missing
 
 
 def test_among_equals_nobody_gives_way() -> None:

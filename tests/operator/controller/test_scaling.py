@@ -229,8 +229,21 @@ def test_one_of_two_models_gets_the_last_gpu_and_the_other_hears_why() -> None:
     assert operator.replicas("high") > operator.replicas("low")
     assert operator.replicas("low") >= 1
     assert operator.replicas("high") + operator.replicas("low") == 4
-    assert operator.status("low").reason == "LimitedByCapacity"
-    assert operator.status("low").limited_by
+    for _ in range(3):
+        told = operator.status("low")
+        assert told.reason == "LimitedByCapacity"
+        assert "gives way to high, whose priority is 10 and not 0: low needs 1 GPU" in told.limited_by
+        assert told.message.endswith(f"; {told.limited_by}.")
+        operator.under({"low": 400.0, "high": 400.0}, 120)
+
+
+def test_what_is_missing_is_told_anew_as_soon_as_it_is_something_else() -> None:
+    low, high = model("low", maxReplicas=4, instances=1), model("high", maxReplicas=4, instances=1, priority=10)
+    operator = Operator((low, high))
+    operator.under({"low": 400.0, "high": 1.0}, 300)
+    assert "high" not in operator.status("low").limited_by
+    operator.under({"low": 400.0, "high": 400.0}, 30)
+    assert "gives way to high" in operator.status("low").message
 
 
 def test_a_pool_that_is_forgotten_is_decided_on_no_more() -> None:

@@ -166,3 +166,28 @@ def test_what_would_not_fit_without_others_either_still_names_them() -> None:
     facts = PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), groups, max_servers=1)
     (found,) = pack(replace(facts, groups=(*groups[:1], groups[2]))).unplaced
     assert "others hold 1: 1 by Pod a/x" in found.message
+
+
+def test_who_has_the_place_by_a_higher_priority_is_named() -> None:
+    def of(name: str, priority: int, replicas: int, minimum: int = 1) -> Group:
+        group = lone(name, Footprint(gpus=1), replicas)
+        return replace(group, priority=priority, minimum=minimum)
+
+    every = (of("equal", 0, 2, 2), of("higher", 5, 2, 2), of("highest", 10, 2), of("low", 0, 2))
+    facts = PoolFacts(POOL, (node("a", 7),), every)
+    (found,) = pack(facts).unplaced
+    assert found.group == "low"
+    # Of the two it is the one that has a replica more than it has to have.
+    assert found.message.startswith("it gives way to highest, whose priority is 10 and not 0: low needs 1 GPU")
+    alone = replace(facts, groups=(of("equal", 0, 6, 6), of("low", 0, 2)))
+    (found,) = pack(alone).unplaced
+    assert found.message.startswith("low needs 1 GPU")
+
+
+def test_who_has_a_higher_priority_but_not_the_place_is_not_named() -> None:
+    high = replace(lone("high", SMALL), priority=10)
+    large = (lone(name, Footprint(60 * GIB, 100)) for name in ("one", "other", "third"))
+    on_b = CurrentServer("p-0", "b", (0,), {"high": (0,)})
+    facts = PoolFacts(POOL, (node("a", 2), node("b", 1, size=30)), (high, *large), current=(on_b,))
+    (found,) = pack(facts).unplaced
+    assert found.message.startswith("third needs 60 GiB")

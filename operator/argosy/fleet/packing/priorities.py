@@ -1,7 +1,7 @@
 """Who gets the last GPU: replicas beyond a group's minimum give way to what has none, or is of higher priority."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from argosy.api.values.identity import PoolKey
@@ -35,6 +35,25 @@ class RankedPlan:
     plan: FleetPlan
     facts: tuple[PoolFacts, ...]
     shortfalls: Mapping[GroupKey, Shortfall] = field(default_factory=dict)
+
+    def with_one_more(self, groups: Container[GroupKey]) -> list[PoolFacts]:
+        """The facts once this plan is carried out, if these groups asked for one replica more than they have in it."""
+        return [
+            replace(facts, current=plan.current, groups=tuple(_with_one_more(facts, plan, groups)))
+            for facts, plan in zip(self.facts, self._plans(), strict=True)
+        ]
+
+    def _plans(self) -> Iterator[PoolPlan]:
+        """In the order of the facts."""
+        plans = {plan.pool: plan for plan in self.plan.pools}
+        return (plans[facts.pool] for facts in self.facts)
+
+
+def _with_one_more(facts: PoolFacts, plan: PoolPlan, groups: Container[GroupKey]) -> Iterator[Group]:
+    placed = _placed(plan)
+    for group in facts.groups:
+        hopes = (facts.pool, group.name) in groups
+        yield replace(group, replicas=placed[group.name] + 1) if hopes else group
 
 
 def pack_by_priority(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> RankedPlan:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from argosy.api.conditions import Reason
+from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory
 from argosy.fleet.scaling.learning.returns import hold_s, watched
@@ -91,8 +92,8 @@ def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted
     reachable = _reachable(now_are, room)
     if reachable is not None and replicas > max(now_are, reachable):
         replicas = max(now_are, reachable)
-        why = room.missing or f"there is room for {replicas}"
-        found = Paced(replicas, desired, Reason.LIMITED_BY_CAPACITY, "capacity", why)
+        why = room.missing.removesuffix(".") or f"there is room for {counted(replicas, 'replica')}"
+        found = Paced(replicas, desired, Reason.LIMITED_BY_CAPACITY, why, why)
     if replicas <= now_are:
         return replace(found, replicas=replicas)
     last = memory.scaled

@@ -9,6 +9,7 @@ from argosy.fleet.facts import Demand, Group, Node, PoolFacts
 from argosy.fleet.nodes.reservations import withheld
 from argosy.fleet.packing.capacity import FreeCapacity, gpus_of
 from argosy.fleet.packing.fit.fit_limits import Diagnosis, hardest, limit_of, need_text
+from argosy.fleet.packing.fit.outranked import Outranked
 from argosy.fleet.packing.layout import Layout, Replica, Topology
 from argosy.fleet.packing.scoring import best
 
@@ -26,16 +27,22 @@ class FitErrors:
     layout: Layout
     whole: Layout
     holders: dict[str, int]
+    outranked: Outranked
 
     @classmethod
     def of(cls, layout: Layout) -> "FitErrors":
         """For all that does not fit into `layout`."""
         facts = layout.topology.facts
         holders = withheld(layout.topology.nodes.values())
-        return cls(layout, _whole(layout, facts) if holders else layout, holders)
+        return cls(layout, _whole(layout, facts) if holders else layout, holders, Outranked(layout))
 
     def explain(self, replica: Replica) -> Diagnosis:
-        """Why `replica` has no place. The first rule that applies answers."""
+        """Why `replica` has no place, and who has it. The first rule that applies answers."""
+        why = self.lack(replica)
+        return replace(why, message=f"{self.outranked.words(replica)}{why.message}")
+
+    def lack(self, replica: Replica) -> Diagnosis:
+        """What there is too little of."""
         rules: tuple[_Rule, ...] = (_no_nodes, _no_gpus, _no_engine, _too_large, _server_limit, _withheld, _apart)
         found = (rule(self, replica) for rule in rules)
         return next((diagnosis for diagnosis in found if diagnosis), None) or _occupied(self, replica)
@@ -46,7 +53,7 @@ class FitErrors:
         if len(nodes) == len(self.layout.topology.nodes):
             return self
         layout, whole = (each.restricted(nodes) for each in (self.layout, self.whole))
-        return FitErrors(layout, whole, withheld(layout.topology.nodes.values()))
+        return replace(self, layout=layout, whole=whole, holders=withheld(layout.topology.nodes.values()))
 
     @property
     def by_others(self) -> str:
@@ -112,7 +119,7 @@ def _no_engine(errors: FitErrors, replica: Replica) -> Diagnosis | None:
             f"{_engines(group)}, and the pool's nodes have {_architectures(nodes.values(), group)}. Add a node that "
             "there is an engine for, or see the condition EngineReady for why there is none.",
         )
-    why = built.explain(replica)
+    why = built.lack(replica)
     others = tuple(node for node in nodes.values() if not group.runs_on(node))
     return Diagnosis(
         why.reason,

@@ -53,7 +53,7 @@ class _View:
         found: dict[str, Grant] = {}
         placed = self._placed()
         for group in self.facts.groups:
-            missing = self.lacks.get(group.name) or self.hopes.get(group.name, "")
+            missing = self._missing(group.name)
             for demand in group.demands:
                 model = members.models[demand.model]
                 room = _room(self._instances(demand), missing)
@@ -61,10 +61,14 @@ class _View:
         for name, ensemble in members.ensembles.items():
             runs = members.runs[name]
             group_of = next((g.name for g in self.facts.groups if any(d.model in runs for d in g.demands)), "")
-            missing = self.lacks.get(group_of) or self.hopes.get(group_of, "")
+            missing = self._missing(group_of)
             count = min((placed.get(model, 0) for model in runs), default=0)
             found[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, count, _room(None, missing))
         return found
+
+    def _missing(self, group: str) -> str:
+        """What the next replica of a group lacks. The hoped plan says it also of what made room for another."""
+        return self.hopes.get(group) or self.lacks.get(group, "")
 
     def _placed(self) -> dict[str, int]:
         found: dict[str, int] = {}

@@ -13,6 +13,7 @@ TOLD_AGAIN_AFTER = timedelta(minutes=1)
 _NOTEWORTHY = 0.1
 """The share by which what was measured must have changed for that."""
 _DIGITS = re.compile(r"\d+")
+"""Numbers, which are others each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,13 @@ def beside(decision: Decision, troubles: Iterable[str]) -> Decision:
 
 
 def _key(decision: Decision) -> tuple[object, ...]:
-    return decision.allocation, decision.reason, decision.scaled, _why_nothing(decision)
+    return decision.allocation, decision.reason, decision.scaled, _DIGITS.sub("", _what_keeps(decision))
 
 
-def _why_nothing(decision: Decision) -> str:
-    """Why nothing is known, without its numbers, which are others each time."""
-    return _DIGITS.sub("", decision.message) if decision.reason is Reason.NO_SIGNALS else ""
+def _what_keeps(decision: Decision) -> str:
+    """What keeps it from what it should be, as long as nothing is known or there is no room."""
+    words = {Reason.NO_SIGNALS: decision.message, Reason.LIMITED_BY_CAPACITY: decision.limited_by}
+    return words.get(decision.reason, "")
 
 
 def _differs(before: Decision, now: Decision) -> bool:
