@@ -13,9 +13,8 @@ from statistics import NormalDist
 
 from argosy.fleet.scaling.capacity.service import Service
 
-_STEPS = 24
-"""Halvings of an interval until a rate is known to a ten-millionth of it."""
-
+_EXACT = 1e-4
+"""To which share of itself a rate is found. What it follows from was measured, and is not known to a hundredth."""
 _MOST_FOLLOWS = 0.9
 _TOGETHER = 0.5
 """Who waits longest for an instance is seldom who waits longest for a place in a batch, too."""
@@ -61,73 +60,128 @@ class Replica:
     @property
     def most(self) -> float:
         """Rows a second beyond which it never catches up."""
-        return self.servers * self.max_batch / self._seconds(self.max_batch)
+        return self.servers * self.max_batch / self.seconds(self.max_batch)
 
     def load(self, rate: float) -> float:
         """The share of what it can do with full batches."""
         return rate / self.most
 
-    def rows(self, rate: float) -> float:
-        """A batch's mean rows: what comes while instances are busy, or while the batch waits for more."""
-        slow = 1 + self.service.contention * (self.instances - 1)
-        left = self.servers - rate * self.service.per_row * slow
-        natural = rate * self.service.fixed * slow / left if left > 0 else inf
-        return min(float(self.max_batch), max(1.0, natural, 1 + rate * self.window_s))
-
     def wait(self, rate: float, share: float) -> float:
         """Seconds that `share` (such as 0.99) of the requests wait at most; infinite if it cannot keep up."""
-        load = self.load(rate)
-        if load >= 1:
-            return inf
-        short, long = sorted((self._until_free(rate, share), self._beyond(load, share)))
-        return self._window(rate) + long + _TOGETHER * short
+        return Curve(self, share, waiting=True).at(rate)
 
     def latency(self, rate: float, share: float) -> float:
         """Seconds that `share` of the requests take at most, waiting and being executed."""
-        return self.wait(rate, share) + self._seconds(self._largest(rate, share))
+        return Curve(self, share).at(rate)
 
     def rate_within(self, longest: float, share: float, *, waiting: bool = False) -> float:
-        """The most rows a second at which `share` take (or only wait) at most `longest` seconds; 0 if none does."""
-        measure = self.wait if waiting else self.latency
-        low, high = 0.0, self.most
-        if measure(0.0, share) > longest:
-            return 0.0
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if measure(middle, share) <= longest else (low, middle)
-        return low
+        """The most rows a second up to which `share` take (or only wait) at most `longest` seconds; 0 if none does."""
+        return within(Curve(self, share, waiting=waiting), longest, self.most)
 
-    def _seconds(self, rows: float) -> float:
+    def seconds(self, rows: float) -> float:
+        """Of one execution while all instances are busy."""
         return self.service.seconds(rows, self.instances)
 
-    def _largest(self, rate: float, share: float) -> float:
-        """A batch's rows that `share` of the batches do not exceed. A long batch has a larger one come after it, the
-        more of its time is its rows'; so their number varies more than that of arrivals does.
+
+class Curve:
+    """How long `share` of one replica's requests take, or only wait, over the rate of rows: thousands of points of it
+    are asked for when an operator starts, so what is the same at all of them is reckoned once.
+    """
+
+    __slots__ = ("_full_s", "_late", "_peak", "_replica", "_servers", "_slow", "_spread", "_waiting", "_window_full")
+
+    def __init__(self, replica: Replica, share: float, *, waiting: bool = False) -> None:
+        self._replica, self._waiting, self._servers = replica, waiting, replica.servers
+        self._slow = 1 + replica.service.contention * (replica.instances - 1)
+        self._full_s = replica.seconds(replica.max_batch)
+        self._late = 1 - share
+        self._spread = _RARELY_BOTH * deviations(share)
+        self._window_full = replica.max_batch / replica.window_s if replica.window_s > 0 else inf
+        self._peak = -1.0
+
+    def rows(self, rate: float) -> float:
+        """A batch's mean rows: what comes while instances are busy, or while the batch waits for more."""
+        replica, service = self._replica, self._replica.service
+        left = self._servers - rate * service.per_row * self._slow
+        natural = rate * service.fixed * self._slow / left if left > 0 else inf
+        return min(float(replica.max_batch), max(1.0, natural, 1 + rate * replica.window_s))
+
+    def at(self, rate: float) -> float:
+        """Seconds at a rate; infinite if the replica cannot keep up."""
+        load = rate * self._full_s / (self._servers * self._replica.max_batch)
+        if load >= 1:
+            return inf
+        largest_s, until_free = self._batches(rate)
+        beyond = self._beyond(load)
+        waits = beyond + _TOGETHER * until_free if beyond > until_free else until_free + _TOGETHER * beyond
+        waits += self._window(rate)
+        return waits if self._waiting else waits + largest_s
+
+    def up_to(self, rate: float) -> float:
+        """The most seconds at this rate or any lower one. Once the rate fills batches before their window is over it
+        makes them wait less, so that the longest may be where it just does.
         """
-        if self.max_batch == 1:
-            return 1.0
+        if rate <= self._window_full:
+            return self.at(rate)
+        if self._peak < 0:
+            self._peak = self.at(self._window_full)
+        return max(self._peak, self.at(rate))
+
+    def _batches(self, rate: float) -> tuple[float, float]:
+        """Seconds that a large batch is executed for, and that one waits until an instance is free. A long batch has a
+        larger one come after it, the more of its time is its rows'; so their number varies more than that of arrivals.
+        """
+        replica, service, servers = self._replica, self._replica.service, self._servers
+        if replica.max_batch == 1:
+            return self._full_s, 0.0
         rows = self.rows(rate)
-        come = rate * max(self.window_s, self._seconds(rows) / self.servers)
-        follows = min(_MOST_FOLLOWS, rate * self.service.per_row / self.servers)
-        most = come + _RARELY_BOTH * deviations(share) * sqrt(self.variation * come / (1 - follows * follows))
-        return min(float(self.max_batch), max(rows, most))
+        seconds = (service.fixed + service.per_row * rows) * self._slow
+        come = rate * max(replica.window_s, seconds / servers)
+        follows = min(_MOST_FOLLOWS, rate * service.per_row / servers)
+        most = come + self._spread * sqrt(replica.variation * come / (1 - follows * follows))
+        largest = min(float(replica.max_batch), max(rows, most))
+        largest_s = (service.fixed + service.per_row * largest) * self._slow
+        busy = erlang_c(servers, rate * seconds / rows)
+        until_free = largest_s / sqrt(servers) * (1 - self._late / busy) if busy > self._late else 0.0
+        return largest_s, until_free
 
     def _window(self, rate: float) -> float:
         """Nobody waits longer for a batch than it takes to fill."""
-        return min(self.window_s, self.max_batch / rate) if rate > 0 else self.window_s
+        return self._replica.window_s if rate <= self._window_full else self._replica.max_batch / rate
 
-    def _until_free(self, rate: float, share: float) -> float:
-        if self.max_batch == 1:
+    def _beyond(self, load: float) -> float:
+        """Seconds until what did not fit into a batch has a place in one."""
+        full = erlang_c(self._servers, load * self._servers)
+        if full <= self._late:
             return 0.0
-        seconds = self._seconds(self._largest(rate, share))
-        busy = erlang_c(self.servers, rate * self._seconds(self.rows(rate)) / self.rows(rate))
-        late = 1 - share
-        return seconds / sqrt(self.servers) * (1 - late / busy) if busy > late else 0.0
+        mean = self._replica.variation * self._full_s / (2 * self._servers * self._replica.max_batch * (1 - load))
+        return mean * log(full / self._late)
 
-    def _beyond(self, load: float, share: float) -> float:
-        full = erlang_c(self.servers, load * self.servers)
-        if full <= 1 - share:
-            return 0.0
-        seconds = self._seconds(self.max_batch)
-        mean = self.variation * seconds / (2 * self.servers * self.max_batch * (1 - load))
-        return mean * log(full / (1 - share))
+
+def within(curve: Curve, longest: float, most: float, least: float = 0.0) -> float:
+    """The rate, from `least` to `most`, up to which it is at most `longest` seconds, to a ten-thousandth of the rate
+    and not above it; 0 where it is more at `least` already.
+    """
+    if (below := _margin(curve.up_to(least), longest)) < 0:
+        return 0.0
+    if (above := _margin(curve.up_to(most), longest)) >= 0:
+        return most
+    low, high, halved = least, most, True
+    while (width := high - low) > _EXACT * max(low, _EXACT * most):
+        # A straight line's guess; half of the interval after one that cut little off.
+        guess = low + width * (below / (below - above) if halved else 0.5)
+        guess = min(max(guess, low + _EXACT / 4 * high), high - _EXACT / 4 * high)
+        found = _margin(curve.up_to(guess), longest)
+        if found >= 0:
+            low, below = guess, found
+        else:
+            high, above = guess, found
+        halved = high - low <= width / 2
+    return low
+
+
+def _margin(seconds: float, longest: float) -> float:
+    """From 1 to -1, above 0 what is within: what a straight line between two points meets best."""
+    if seconds <= 0 or seconds == inf:
+        return 1.0 if seconds <= longest else -1.0
+    return (longest - seconds) / (longest + seconds)

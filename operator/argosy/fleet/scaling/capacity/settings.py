@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from argosy.fleet.scaling.capacity.queueing import Replica
+from argosy.fleet.scaling.capacity.queueing import Curve, Replica, within
 from argosy.fleet.scaling.capacity.service import Service
 from argosy.fleet.scaling.policy import Bounds, Targets
 
@@ -53,18 +53,6 @@ class Setting:
 
 
 @lru_cache(maxsize=100_000)
-def held(replica: Replica, limits: Limits) -> float:
-    """The most rows a second that a replica holds within all limits."""
-    rates = [limits.busy * replica.most]
-    rates += [replica.rate_within(longest, SHARES[name]) for name, longest in limits.latency]
-    rates += [replica.rate_within(longest, SHARES[name], waiting=True) for name, longest in limits.waiting]
-    if limits.queue_share is not None and limits.queue_share < 1:
-        alone = replica.service.seconds(1.0, replica.instances)
-        rates.append(replica.rate_within(alone * limits.queue_share / (1 - limits.queue_share), _MEAN, waiting=True))
-    return min(rates)
-
-
-@lru_cache(maxsize=100_000)
 def settings(
     service: Service, limits: Limits, bounds: Bounds, most_instances: int, max_batch: int, variation: float
 ) -> tuple[Setting, ...]:
@@ -72,10 +60,32 @@ def settings(
     better: list[Setting] = []
     for instances, window_s in _tried(bounds, most_instances):
         replica = Replica(service, instances, bounds.devices, max_batch, window_s or 0.0, variation)
-        rate = held(replica, limits)
-        if not better or rate > better[-1].rate * _WORTH_IT:
+        least = better[-1].rate * _WORTH_IT if better else 0.0
+        rate = held(replica, limits, least)
+        if rate > least or not better:
             better.append(Setting(instances, window_s, rate))
     return tuple(better)
+
+
+def held(replica: Replica, limits: Limits, least: float = 0.0) -> float:
+    """The most rows a second that a replica holds within all limits; 0 where that is less than `least`."""
+    rate = limits.busy * replica.most
+    for curve, longest in _curves(replica, limits):
+        if rate <= least:
+            return 0.0
+        rate = within(curve, longest, rate, least)
+    return rate
+
+
+def _curves(replica: Replica, limits: Limits) -> Iterator[tuple[Curve, float]]:
+    """What is limited, each with its limit in seconds."""
+    for name, longest in limits.latency:
+        yield Curve(replica, SHARES[name]), longest
+    for name, longest in limits.waiting:
+        yield Curve(replica, SHARES[name], waiting=True), longest
+    if limits.queue_share is not None and limits.queue_share < 1:
+        alone = replica.seconds(1.0)
+        yield Curve(replica, _MEAN, waiting=True), alone * limits.queue_share / (1 - limits.queue_share)
 
 
 def _tried(bounds: Bounds, most_instances: int) -> Iterator[tuple[int, float | None]]:
