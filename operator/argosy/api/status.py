@@ -150,7 +150,9 @@ class ScalingStatus(StatusPart):
     reason: str = Field(default="", description="Why that many, in one CamelCase word.")
     message: str = Field(default="", description="Why, in one sentence with the numbers.")
     limited_by: str = Field(
-        default="", description="The bound, field or missing capacity that keeps replicas from desired."
+        default="",
+        description="What keeps replicas from desired: a field, such as spec.maxReplicas; what the next one lacks, in "
+        "words; signals, where nothing new was measured.",
     )
     last_scale_time: str | None = Field(default=None, description="When something of it last changed, RFC 3339.")
     history: tuple[ScalingChange, ...] = Field(default=(), description="The last ten changes, the newest first.")

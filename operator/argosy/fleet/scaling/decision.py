@@ -47,8 +47,8 @@ class Decision:
     """What is to be, and why. `desired`: the replicas that the load asks for, be there room and leave or not.
 
     `metric` names what decided, as `latency p99` or `busy`; `observed` and `target` are its two numbers. `limited_by`:
-    the bound, field or missing capacity that keeps `allocation` from `desired`. `message` is one sentence with the
-    numbers. `scaled`: the newest change, of this decision or an earlier one.
+    what keeps `allocation` from `desired`: a field's path in the API, what is missing or `signals`. `message` is
+    one sentence with the numbers. `scaled`: the newest change, of this decision or an earlier one.
     """
 
     allocation: Allocation

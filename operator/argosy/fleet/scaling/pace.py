@@ -11,8 +11,10 @@ from argosy.fleet.scaling.learning.returns import hold_s, watched
 from argosy.fleet.scaling.needs import whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.wanted import Wanted
+from argosy.fleet.scaling.words import bound
 
 _QUEUE_S = 15.0
+_UP, _DOWN = "spec.scaling.scaleUp", "spec.scaling.scaleDown"
 _KEPT = 12
 """Parts of a stabilisation window of which the most that was asked for is kept."""
 _FALLEN = 0.88
@@ -23,8 +25,8 @@ that stays as it is takes nothing away once a window went by, however high its h
 
 @dataclass(frozen=True, slots=True)
 class Paced:
-    """`replicas` that are to be now. `desired`: that the load asks for. `reason` and `limited_by` where something keeps
-    them apart; `why` says what, in words.
+    """`replicas` that are to be now. `desired`: that the load asks for. `reason` and `limited_by` (a field's path,
+    what is missing, or `signals`) where something keeps them apart; `why` says what, in words.
     """
 
     replicas: int
@@ -87,8 +89,7 @@ def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted
     replicas, found = desired, Paced(desired, desired)
     if replicas > bounds.max_replicas:
         replicas = bounds.max_replicas
-        why = f"maxReplicas is {bounds.max_replicas}"
-        found = Paced(replicas, desired, Reason.AT_MAXIMUM, "spec.maxReplicas", why)
+        found = Paced(replicas, desired, Reason.AT_MAXIMUM, bounds.max_by, bound(bounds.max_by, replicas))
     reachable = _reachable(now_are, room)
     if reachable is not None and replicas > max(now_are, reachable):
         replicas = max(now_are, reachable)
@@ -100,9 +101,9 @@ def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted
     if last is not None and last.after.replicas > last.before.replicas:
         left = pace.cooldown_up_s - (now - last.at).total_seconds()
         if left > 0:
-            return Paced(now_are, desired, limited_by="spec.scaling.cooldown", why=f"not before {clock(now, left)}")
+            return Paced(now_are, desired, limited_by=f"{_UP}.cooldown", why=f"not before {clock(now, left)}")
     if pace.step_up is not None and replicas > now_are + pace.step_up:
-        return Paced(now_are + pace.step_up, desired, limited_by="spec.scaling.step", why=f"{pace.step_up} at once")
+        return Paced(now_are + pace.step_up, desired, limited_by=f"{_UP}.maxStep", why=f"{pace.step_up} at once")
     return replace(found, replicas=replicas)
 
 
@@ -113,27 +114,38 @@ def _reachable(now_are: int, room: Room) -> int | None:
 
 
 def _down(policy: Policy, now_are: int, memory: Memory, desired: int, lowest: int, now: datetime) -> Paced:
-    bounds, pace = policy.bounds, policy.pace
-    fewest = max(bounds.min_replicas, 1) if bounds.max_replicas > 0 else 0
-    if max(desired, lowest) < fewest or now_are <= fewest:
-        least = Reason.AT_MINIMUM if desired <= fewest and bounds.min_replicas < bounds.max_replicas else Reason.STEADY
-        found = Paced(max(fewest, lowest), max(desired, 0), least, "spec.minReplicas", f"minReplicas is {fewest}")
-    else:
-        found = Paced(lowest, desired)
+    pace = policy.pace
+    found = _least(policy, now_are, desired, lowest)
     if found.replicas >= now_are:
-        return replace(found, replicas=max(fewest, now_are))
+        return found
     unseen = _unseen(policy, memory, now)
     if unseen > 0:
         why = f"down at {clock(now, unseen)} at the earliest"
-        return Paced(now_are, desired, limited_by="spec.scaling.stabilizationWindow", why=why)
+        return Paced(now_are, desired, limited_by=f"{_DOWN}.stabilizationWindow", why=why)
     if not memory.anew:
         return Paced(now_are, desired, limited_by="signals", why="nothing new was measured")
     left = pace.cooldown_down_s - (now - memory.scaled.at).total_seconds() if memory.scaled is not None else 0.0
     if left > 0:
-        return Paced(now_are, desired, limited_by="spec.scaling.cooldown", why=f"not before {clock(now, left)}")
+        return Paced(now_are, desired, limited_by=f"{_DOWN}.cooldown", why=f"not before {clock(now, left)}")
     if pace.step_down is not None and found.replicas < now_are - pace.step_down:
-        return Paced(now_are - pace.step_down, desired, limited_by="spec.scaling.step", why=f"{pace.step_down} at once")
+        return Paced(now_are - pace.step_down, desired, limited_by=f"{_DOWN}.maxStep", why=f"{pace.step_down} at once")
     return found
+
+
+def _least(policy: Policy, now_are: int, desired: int, lowest: int) -> Paced:
+    """The `lowest`, or what bounds ask for above it. Zero is for what has been idle for long alone."""
+    bounds = policy.bounds
+    fewest = max(bounds.min_replicas, 1) if bounds.max_replicas > 0 else 0
+    if lowest >= fewest and now_are > fewest:
+        return Paced(lowest, desired)
+    least = Reason.AT_MINIMUM if desired <= fewest and bounds.min_replicas < bounds.max_replicas else Reason.STEADY
+    found = Paced(max(fewest, lowest), max(desired, 0), least)
+    if lowest >= fewest or (bounds.min_replicas and not bounds.min_by):
+        return found
+    if bounds.min_replicas:
+        return replace(found, limited_by=bounds.min_by, why=bound(bounds.min_by, fewest))
+    why = f"to zero once no request came for {policy.pace.idle_s:g} s"
+    return replace(found, limited_by="spec.scaling.idleTimeout", why=why)
 
 
 def seen_whole(policy: Policy, memory: Memory, now: datetime) -> bool:

@@ -23,7 +23,17 @@ def sentence(before: Allocation, after: Allocation, because: str, limit: str) ->
     """What becomes of it, by what numbers, and what keeps it from what is desired."""
     changed = change(before, after)
     what = f"Goes {changed}" if changed else f"Stays at {_allocation(after)}"
-    return f"{what}: {because}{f'; {limit}' if limit else ''}."
+    return joined(f"{what}: {because}", limit)
+
+
+def joined(*clauses: str) -> str:
+    """Those that say something as one sentence; it ends in one full stop, whether or not they do."""
+    return "; ".join(clause.removesuffix(".") for clause in clauses if clause) + "."
+
+
+def bound(field: str, replicas: int) -> str:
+    """`maxReplicas is 3`, for a field of the spec."""
+    return f"{field.removeprefix('spec.')} is {replicas}"
 
 
 def _allocation(allocation: Allocation) -> str:

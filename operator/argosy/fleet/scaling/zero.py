@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from argosy.api.conditions import Reason
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.policy import Bounds, Policy
+from argosy.fleet.scaling.words import bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,9 @@ def to_or_from_zero(policy: Policy, replicas: int, memory: Memory, held: int) ->
     """None where there are replicas that the load decides about. `replicas` are those there are."""
     bounds = policy.bounds
     if bounds.max_replicas == 0:
-        return Zero(0, Reason.AT_MAXIMUM, "maxReplicas is 0")
+        return Zero(0, Reason.AT_MAXIMUM, bound(bounds.max_by, 0))
     if replicas == 0:
-        return _wake(max(1, bounds.min_replicas), held) if held or bounds.min_replicas else _SLEEPS
+        return _wake(bounds, held) if held or bounds.min_replicas else _SLEEPS
     if bounds.min_replicas > 0 or held or not _idle(policy, memory):
         return None
     return Zero(0, Reason.SCALED_DOWN, f"no request came for {policy.pace.idle_s:g} s")
@@ -32,9 +33,9 @@ def to_or_from_zero(policy: Policy, replicas: int, memory: Memory, held: int) ->
 _SLEEPS = Zero(0, Reason.AT_MINIMUM, "no request waits; the first one starts it")
 
 
-def _wake(replicas: int, held: int) -> Zero:
-    why = f"{counted(held, 'request')} waited for it" if held else "minReplicas is not 0 any more"
-    return Zero(replicas, Reason.SCALED_UP, why)
+def _wake(bounds: Bounds, held: int) -> Zero:
+    why = f"{counted(held, 'request')} waited for it" if held else bound(bounds.min_by, bounds.min_replicas)
+    return Zero(max(1, bounds.min_replicas), Reason.SCALED_UP, why)
 
 
 def _idle(policy: Policy, memory: Memory) -> bool:

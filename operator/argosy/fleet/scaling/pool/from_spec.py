@@ -1,5 +1,6 @@
 """What a resource says of scaling, as a policy."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from argosy.api import Ensemble, InferenceModel
@@ -41,38 +42,41 @@ def policy_of(member: Member, now: datetime, *, windows: bool = True, in_ensembl
     return Policy(bounds, _targets(member.spec.slo or Slo(), scaling), _pace(scaling))
 
 
-def schedule_of(member: Member, now: datetime) -> Schedule | None:
-    """The first of its schedules that holds now."""
-    schedules = member.spec.scaling.schedules if member.spec.scaling else ()
-    return next((each for each in schedules if each.holds(now)), None)
-
-
 def _bounds(member: Member, now: datetime, windows: bool, follows: bool) -> Bounds:
-    least, most, fixed_by = _replicas(member, now)
+    replicas = _replicas(member, now)
     if isinstance(member, Ensemble):
-        return Bounds(least, most, fixed_by=fixed_by)
+        return replicas
     fewest, limit = _instances(member, follows)
     spec = member.spec
-    return Bounds(
-        min_replicas=least,
-        max_replicas=most,
+    return replace(
+        replicas,
         min_instances=fewest,
         max_instances=limit,
         devices=_devices(member),
         max_window_s=_longest_window(member) if windows else None,
         max_batch=spec.batch_size or 0,
-        fixed_by=fixed_by,
     )
 
 
-def _replicas(member: Member, now: datetime) -> tuple[int, int, str]:
-    spec, schedule = member.spec, schedule_of(member, now)
+def _replicas(member: Member, now: datetime) -> Bounds:
+    """The bounds of replicas alone: those of a person, or of the first schedule that holds now, or the spec's own."""
+    spec = member.spec
     if spec.replicas is not None:
-        return spec.replicas, spec.replicas, "spec.replicas"
-    if schedule is None:
-        return spec.fewest_replicas, spec.most_replicas, ""
-    most = schedule.max_replicas
-    return schedule.min_replicas, max(spec.most_replicas, schedule.min_replicas) if most is None else most, ""
+        field = "spec.replicas"
+        return Bounds(spec.replicas, spec.replicas, min_by=field, max_by=field, fixed_by=field)
+    for index, schedule in enumerate(spec.scaling.schedules if spec.scaling else ()):
+        if schedule.holds(now):
+            return _scheduled(schedule, spec.most_replicas, f"spec.scaling.schedules[{index}]")
+    return Bounds(spec.fewest_replicas, spec.most_replicas)
+
+
+def _scheduled(schedule: Schedule, most: int, field: str) -> Bounds:
+    least, min_by = schedule.min_replicas, f"{field}.minReplicas"
+    if schedule.max_replicas is not None:
+        return Bounds(least, schedule.max_replicas, min_by=min_by, max_by=f"{field}.maxReplicas")
+    if least > most:
+        return Bounds(least, least, min_by=min_by, max_by=min_by)
+    return Bounds(least, most, min_by=min_by)
 
 
 def _instances(model: InferenceModel, follows: bool) -> tuple[int, int]:

@@ -166,7 +166,9 @@ class _Round:
         bounds = policy.bounds
         if not self.scene.unheld or not self._allocation(member.identity).replicas or not bounds.max_replicas:
             return policy
-        return replace(policy, bounds=replace(bounds, min_replicas=max(1, bounds.min_replicas)))
+        if bounds.min_replicas:
+            return policy
+        return replace(policy, bounds=replace(bounds, min_replicas=1, min_by=""))
 
     def _allocation(self, name: str) -> Allocation:
         """What it has: what was decided last, without the replicas that the plan found no place for."""
@@ -190,7 +192,7 @@ class _Round:
             troubles.insert(0, self.signals.trouble)
         if self._is_kept(name, decision):
             troubles.append(f"it does not go to zero: {self.scene.unheld}")
-        return beside(decision, troubles) if troubles else decision
+        return beside(decision, troubles)
 
     def _is_kept(self, name: str, decision: Decision) -> bool:
         """Whether it would keep a replica however idle it were, since nobody would hold its requests."""

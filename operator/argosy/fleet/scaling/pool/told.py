@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Decision
+from argosy.fleet.scaling.words import joined
 
 TOLD_AGAIN_AFTER = timedelta(minutes=1)
 """After how long numbers are told anew where nothing else changed."""
@@ -34,7 +35,7 @@ def told(before: Told | None, decision: Decision, now: datetime) -> Told:
 
 def beside(decision: Decision, troubles: Iterable[str]) -> Decision:
     """The decision, whose sentence also tells these."""
-    message = "; ".join([decision.message.removesuffix("."), *troubles]) + "."
+    message = joined(decision.message, *troubles)
     return decision if message == decision.message else replace(decision, message=message)
 
 
