@@ -10,7 +10,7 @@ from typing import Any
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Decision, Room, Scaled
 from argosy.fleet.scaling.learning.learn import learn, missed
-from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory, changed
 from argosy.fleet.scaling.needs import Need
 from argosy.fleet.scaling.pace import Paced
 from argosy.fleet.scaling.policy import Policy
@@ -62,7 +62,7 @@ def decided(
     message = sentence(case.before, after, why, pace.why)
     reason = _reason(case, after, pace)
     if after != case.before:
-        memory = replace(memory, scaled=Scaled(case.now, case.before, after, reason, message))
+        memory = changed(memory, scaled=Scaled(case.now, case.before, after, reason, message))
     decision = Decision(
         after,
         pace.desired,
@@ -74,7 +74,7 @@ def decided(
         _limited_by(pace, need),
         memory.scaled,
     )
-    return decision, replace(memory, at=case.now)
+    return decision, changed(memory, at=case.now)
 
 
 def _limited_by(pace: Paced, need: Need | None) -> str:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory, changed
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
 
@@ -34,7 +34,7 @@ def lowered(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
         or (last is not None and (now - last).total_seconds() <= signals.window_s)
     ):
         return Lowered(allocation, memory)
-    memory = replace(memory, out_of_memory_at=now)
+    memory = changed(memory, out_of_memory_at=now)
     failed = f"{counted(max(1, round(signals.out_of_memory * signals.window_s)), 'execution')} ran out of memory"
     largest = allocation.max_batch or policy.bounds.max_batch
     if largest > 1:
@@ -42,7 +42,7 @@ def lowered(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
         return Lowered(smaller, memory, f"{failed}: batches of at most {largest // 2} rows instead of {largest}")
     if allocation.instances > 1:
         fewer = allocation.instances - 1
-        memory = replace(memory, most_instances=fewer)
+        memory = changed(memory, most_instances=fewer)
         why = f"{failed} with batches of 1 row: {counted(fewer, 'instance')} instead of {allocation.instances}"
         return Lowered(replace(allocation, instances=fewer), memory, why)
     return Lowered(allocation, memory, f"{failed} with 1 instance and batches of 1 row: nothing smaller is left")

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from argosy.api.conditions import Reason
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory
+from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory, changed
 from argosy.fleet.scaling.learning.returns import hold_s, watched
 from argosy.fleet.scaling.needs import whole
 from argosy.fleet.scaling.policy import Policy
@@ -51,7 +51,7 @@ def remembered(policy: Policy, memory: Memory, wanted: Wanted, now: datetime) ->
     asked = (*kept, new)
     holds = wanted.ladder[-1].rate if wanted.ladder else 0.0
     kept_for = _kept_for(memory, asked, holds, window * (1 + 1 / _KEPT), now)
-    return replace(memory, asked=asked, catching_up=queue, kept_for=kept_for)
+    return changed(memory, asked=asked, catching_up=queue, kept_for=kept_for)
 
 
 def _kept_for(memory: Memory, asked: tuple[Asked, ...], holds: float, window: timedelta, now: datetime) -> KeptFor:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from argosy.fleet.scaling.capacity.service import Batches, Service
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.learning.demand import Demand
-from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory, changed
 from argosy.fleet.scaling.learning.overdriven import overdriven, waiting_too_long
 from argosy.fleet.scaling.learning.variation import felt
 from argosy.fleet.scaling.policy import Policy
@@ -27,7 +27,7 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
     """The memory after usable signals; those that it had already teach nothing."""
     before = memory.measured_at
     if before is not None and signals.at - before < _NEWER:
-        return replace(memory, anew=False, seen_from=memory.seen_from or now)
+        return changed(memory, anew=False, seen_from=memory.seen_from or now)
     elapsed = (signals.at - before).total_seconds() if before is not None else 0.0
     gap = before is None or elapsed > GAP_S
     memory = replace(
@@ -47,10 +47,10 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
 
 def missed(memory: Memory, now: datetime) -> Memory:
     """Without usable signals: what is known of what was asked for has a hole, once that lasts."""
-    memory, last = replace(memory, anew=False), memory.at or now
+    memory, last = changed(memory, anew=False), memory.at or now
     measured = memory.measured_at or last
     if max(now - last, now - measured) > timedelta(seconds=GAP_S):
-        return replace(memory, seen_from=None, over_since=None)
+        return changed(memory, seen_from=None, over_since=None)
     return memory
 
 
@@ -64,11 +64,11 @@ def _queued(policy: Policy, signals: Signals, memory: Memory, now: datetime) -> 
     """With what is known of queues. One of before, on one server perhaps, is there until it becomes no shorter."""
     pending = signals.pending or 0.0
     if memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0:
-        return replace(memory, queued_at=now, drained_at=now, left=pending)
+        return changed(memory, queued_at=now, drained_at=now, left=pending)
     last = memory.drained_at
     if last is None or pending >= memory.left or now - last > timedelta(seconds=signals.window_s):
         return memory
-    return replace(memory, drained_at=now, left=pending)
+    return changed(memory, drained_at=now, left=pending)
 
 
 def _demand(before: Demand | None, signals: Signals, elapsed: float) -> Demand | None:
@@ -98,11 +98,11 @@ def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, no
         as_foreseen = memory.experience.as_foreseen(batches, memory.service)
         experience = memory.experience.learnt(batches)
         another = len(experience.batches) < len(memory.experience.batches)
-        memory = replace(memory, experience=experience, overdriven=None if another else memory.overdriven)
+        memory = changed(memory, experience=experience, overdriven=None if another else memory.overdriven)
         if not as_foreseen:
-            memory = replace(memory, service=_in_use(policy, memory.service, experience.service()))
+            memory = changed(memory, service=_in_use(policy, memory.service, experience.service()))
     if policy.bounds.max_batch > 0 and settled(policy, memory, signals.window_s, now):
-        memory = replace(memory, rows=memory.rows + _ROWS_FOLLOW * (_rows(signals, memory) - memory.rows))
+        memory = changed(memory, rows=memory.rows + _ROWS_FOLLOW * (_rows(signals, memory) - memory.rows))
     return memory
 
 

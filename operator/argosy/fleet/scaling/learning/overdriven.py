@@ -11,7 +11,7 @@ from datetime import datetime
 from math import inf
 
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.learning.memory import Memory, Overdriven
+from argosy.fleet.scaling.learning.memory import Memory, Overdriven, changed
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
 
@@ -33,12 +33,12 @@ def overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory:
     if demand is None:
         return memory
     if known is not None and (now - known.at).total_seconds() > _FORGET_S * 2**known.times:
-        memory = replace(memory, overdriven=replace(known, rate=inf))
+        memory = changed(memory, overdriven=replace(known, rate=inf))
     queue = memory.queued_at == now
     if not queue and not over(policy, signals):
-        return memory if memory.over_since is None else replace(memory, over_since=None)
+        return memory if memory.over_since is None else changed(memory, over_since=None)
     if memory.over_since is None:
-        memory = replace(memory, over_since=now)
+        memory = changed(memory, over_since=now)
     if not _unexpected(policy, signals, memory, queue=queue, now=now):
         return memory
     return _found(allocation, demand.level, memory, now)
@@ -82,7 +82,7 @@ def _found(allocation: Allocation, level: float, memory: Memory, now: datetime) 
     if known is not None and known.instances == allocation.instances:
         rate = min(rate, known.rate)
     times = 0 if known is None else known.times + (known.rate == inf)
-    return replace(memory, overdriven=Overdriven(now, rate, allocation.instances, times))
+    return changed(memory, overdriven=Overdriven(now, rate, allocation.instances, times))
 
 
 def _stood(memory: Memory, seconds: float, now: datetime) -> bool:

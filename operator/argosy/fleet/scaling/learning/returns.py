@@ -4,10 +4,9 @@ What is kept costs GPU time, what has to start again costs requests. A gap is br
 counted in startup times, and if the load's return was felt: requests queued up.
 """
 
-from dataclasses import replace
 from datetime import datetime
 
-from argosy.fleet.scaling.learning.memory import Memory, Peak
+from argosy.fleet.scaling.learning.memory import Memory, Peak, changed
 from argosy.fleet.scaling.policy import Policy
 
 _WORTH = 20.0
@@ -35,7 +34,7 @@ def watched(policy: Policy, memory: Memory, rate: float, now: datetime) -> Memor
     returns, gap = memory.returns, 0.0 if memory.peak is None else (now - memory.peak.at).total_seconds()
     if memory.queued_at == now and policy.pace.stabilization_s < gap <= _worth_s(policy):
         returns = (*returns, gap)[-_KEPT:]
-    return replace(memory, peak=Peak(now, peak.rate), returns=returns)
+    return changed(memory, peak=Peak(now, peak.rate), returns=returns)
 
 
 def _away(policy: Policy, memory: Memory, peak: Peak, rate: float, now: datetime) -> Memory:
@@ -43,7 +42,7 @@ def _away(policy: Policy, memory: Memory, peak: Peak, rate: float, now: datetime
     gap = (now - peak.at).total_seconds()
     if gap <= _worth_s(policy):
         return memory
-    return replace(memory, peak=Peak(now, rate), returns=memory.returns[1:])
+    return changed(memory, peak=Peak(now, rate), returns=memory.returns[1:])
 
 
 def _worth_s(policy: Policy) -> float:

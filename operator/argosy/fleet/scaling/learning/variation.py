@@ -4,13 +4,12 @@ Replicas that are taken in turn see evener arrivals than replicas taken by chanc
 uneven ones. Nobody measures that; but of all that a latency follows from it is what is not measured.
 """
 
-from dataclasses import replace
 from math import exp, inf, log
 
 from argosy.fleet.scaling.capacity.queueing import Replica
 from argosy.fleet.scaling.capacity.settings import SHARES
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.memory import Memory, changed
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
 
@@ -45,7 +44,7 @@ def felt(policy: Policy, allocation: Allocation, signals: Signals, memory: Memor
     varies = memory.varies * exp(_STEP * (log(observed) - log(foreseen)))
     varies = min(max(varies, LEAST), MOST)
     far = abs(varies - memory.variation) > _SAME * memory.variation
-    return replace(memory, varies=varies, variation=varies if far else memory.variation)
+    return changed(memory, varies=varies, variation=varies if far else memory.variation)
 
 
 def _observed(policy: Policy, signals: Signals) -> tuple[float, float] | None:
