@@ -8,10 +8,9 @@ from argosy.api.conditions import Reason
 from argosy.fleet.scaling.case import NO_QUERIES, NOTHING_SAID, Case, bounded, decided, learnt, unusable
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.learning.overdriven import reconsidered
 from argosy.fleet.scaling.needs import whole
 from argosy.fleet.scaling.outofmemory import lowered
-from argosy.fleet.scaling.pace import Paced, paced, remembered, seen_whole
+from argosy.fleet.scaling.pace import Paced, doubted, paced, remembered, seen_whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.setting import in_place
 from argosy.fleet.scaling.wanted import wanted
@@ -57,10 +56,7 @@ def _by_load(case: Case, present: Allocation, signals: Signals, memory: Memory) 
         why = less.why or NOTHING_SAID
         pace = Paced(present.replicas, present.replicas, Reason.STEADY if less.why else Reason.NO_SIGNALS)
         return decided(case, present, pace, why, None, memory)
-    if found.load.waiting == 0:
-        expected = found.load.expected
-        memory = reconsidered(policy, present, expected, found.up, signals.window_s, memory, now)
-    memory = remembered(policy, memory, found, now)
+    memory = remembered(policy, doubted(policy, present, found, signals, memory, now), found, now)
     pace = paced(policy, present, case.room, memory, found, now)
     lowest = max(found.up, whole(found.down))
     down = pace.replicas <= lowest and not signals.unmeasured and seen_whole(policy, memory, now)

@@ -13,7 +13,7 @@ from argosy.fleet.scaling.case import NO_QUERIES, NOTHING_SAID, Case, bounded, d
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.outofmemory import Lowered, lowered
-from argosy.fleet.scaling.pace import Paced, paced, remembered, seen_whole
+from argosy.fleet.scaling.pace import Paced, doubted, paced, remembered, seen_whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.setting import in_place
 from argosy.fleet.scaling.wanted import Wanted, wanted
@@ -109,6 +109,7 @@ class _Part:
             reason = Reason.STEADY if self.less.why else Reason.NO_SIGNALS
             pace, after = Paced(replicas, replicas, reason), replace(present, replicas=replicas)
             return decided(own, after, pace, self.less.why or self.why or NOTHING_SAID, None, memory)
+        memory = doubted(self.policy, present, asked, self.signals, memory, case.now)
         memory = remembered(self.policy, memory, asked, case.now)
         down = down and memory.anew and not self.signals.unmeasured
         after = in_place(present, replicas, self.signals, asked, memory, down=down)

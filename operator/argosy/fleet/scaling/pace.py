@@ -7,11 +7,13 @@ from argosy.api.conditions import Reason
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory, changed
+from argosy.fleet.scaling.learning.overdriven import reconsidered
 from argosy.fleet.scaling.learning.returns import hold_s, watched
 from argosy.fleet.scaling.needs import whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.wanted import Wanted
 from argosy.fleet.scaling.words import bound
+from argosy.fleet.signals.signals import Signals
 
 _QUEUE_S = 15.0
 _UP, _DOWN = "spec.scaling.scaleUp", "spec.scaling.scaleDown"
@@ -34,6 +36,17 @@ class Paced:
     reason: Reason = Reason.STEADY
     limited_by: str = ""
     why: str = ""
+
+
+def doubted(
+    policy: Policy, present: Allocation, wanted: Wanted, signals: Signals, memory: Memory, now: datetime
+) -> Memory:
+    """With what replicas do not hold, where they were there for as much as is expected and more are wanted. A queue
+    that is to be worked off says nothing of that.
+    """
+    if wanted.load.waiting > 0:
+        return memory
+    return reconsidered(policy, present, wanted.load.expected, wanted.up, signals.window_s, memory, now)
 
 
 def remembered(policy: Policy, memory: Memory, wanted: Wanted, now: datetime) -> Memory:

@@ -1,7 +1,8 @@
 """An ensemble: the model that limits gets instances, all of them together replicas."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from tests.operator.fleet.scaling.loads import EVERY_S, POLICY, START, measured
 
@@ -13,17 +14,34 @@ from argosy.fleet.signals.signals import Signals
 
 FIXED = {"tokenizer": 0.001, "classifier": 0.012}
 """Seconds of a batch, and half of them for each row."""
+Served = Callable[[float, Allocation, datetime, float], Signals]
+"""Of a rate, what there is for it, the time, and the seconds of a batch."""
 
 
-def rounds(rate: float, count: int, instances: int = 1, without: str = "") -> list[EnsembleDecision]:
-    """Decisions in a row under a load; `without`: the model that nobody measures."""
+def in_batches(rate: float, allocation: Allocation, now: datetime, fixed: float) -> Signals:
+    return measured(rate, allocation, now, fixed, fixed / 2)
+
+
+def one_by_one(rate: float, allocation: Allocation, now: datetime, fixed: float) -> Signals:
+    """Without batches, and by a third slower every other four minutes."""
+    late = (now - START).total_seconds() // 240 % 2
+    seconds = fixed * (1.33 if late else 1.0)
+    busy = min(1.0, rate * seconds / allocation.replicas)
+    found = measured(rate, allocation, now, fixed, fixed / 2)
+    return replace(found, execution=seconds, compute=seconds, batch=1.0, busy=busy, completions=rate, pending=0.0)
+
+
+def rounds(
+    rate: float, count: int, instances: int = 1, without: str = "", served: Served = in_batches, max_batch: int = 8
+) -> list[EnsembleDecision]:
+    """Decisions in a row under a load; `without`: the model that nobody measures; `served`: what its models measure."""
     policy = replace(POLICY, targets=Targets({"p99": 0.3}))
-    stage_policy = Policy(Bounds(max_instances=instances, max_batch=8))
+    stage_policy = Policy(Bounds(max_instances=instances, max_batch=max_batch))
     allocation, memory, now, decisions = Allocation(), EnsembleMemory(), START, []
     stages = {name: Allocation() for name in FIXED}
     for _ in range(count):
         signals = {
-            name: measured(rate, replace(each, replicas=allocation.replicas), now, FIXED[name], FIXED[name] / 2)
+            name: served(rate, replace(each, replicas=allocation.replicas), now, FIXED[name])
             for name, each in stages.items()
         }
         whole = Signals(now, 15.0, servers=allocation.replicas, arrivals=rate, completions=rate, pending=0.0)
@@ -63,3 +81,9 @@ def test_a_model_that_nobody_measures_says_so_and_takes_nothing_away() -> None:
     found = rounds(130, 20, without="tokenizer")[-1]
     assert found.stages["tokenizer"].reason == Reason.NO_SIGNALS
     assert found.whole.reason != Reason.NO_SIGNALS
+
+
+def test_replicas_that_the_same_load_needed_after_all_are_kept() -> None:
+    replicas = [each.whole.allocation.replicas for each in rounds(170, 400, served=one_by_one, max_batch=0)]
+    assert (replicas[40], max(replicas)) == (3, 4)
+    assert set(replicas[replicas.index(4, 40) :]) == {4}
