@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from importlib.metadata import version as distribution_version
 from time import monotonic_ns
 
@@ -23,9 +23,10 @@ from .repository.registry import Registry
 from .repository.serving.served import ServedModel
 from .telemetry.argosy_families import argosy_families, device_families
 from .telemetry.custom import CustomMetrics
-from .telemetry.exposition import Family, exposition
+from .telemetry.exposition import Family
 from .telemetry.log_settings import LogSettings, Setting
 from .telemetry.machine.sampling import MachineSampling
+from .telemetry.parts import in_parts
 from .telemetry.triton_families import triton_families
 
 SERVER_NAME = "argosy"
@@ -228,17 +229,17 @@ class DataPlane:
         """See the port."""
         self._log_settings.change(changes)
 
-    def metrics(self) -> bytes:
+    def metrics(self) -> AsyncIterator[bytes]:
         """See the port."""
-        series = describing.series(self._records())
-        families: list[Family] = [
-            *triton_families(series),
-            *argosy_families(series, monotonic_ns()),
-            *device_families(DEVICE_COPIES),
-            *(self._machine.families() if self._machine is not None else ()),
-            *self._custom.families(),
-        ]
-        return exposition(families)
+        return in_parts(self._records(), self._model_families, self._other_families)
+
+    def _model_families(self, records: Sequence[ModelRecord]) -> list[Family]:
+        series = describing.series(records)
+        return [*triton_families(series), *argosy_families(series, monotonic_ns())]
+
+    def _other_families(self) -> list[Family]:
+        machine = self._machine.families() if self._machine is not None else []
+        return [*device_families(DEVICE_COPIES), *machine, *self._custom.families()]
 
     @property
     def custom_metrics(self) -> CustomMetrics:

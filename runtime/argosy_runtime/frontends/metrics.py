@@ -6,7 +6,7 @@ from .http.wire.application import Fixed, Handler
 from .http.wire.exchange import Exchange
 from .http.wire.heads import Head
 from .http.wire.listener import HttpListener
-from .http.wire.reply import Reply, message_reply
+from .http.wire.reply import message_reply
 from .http.wire.timeouts import Timeouts
 from .port import DataPlane
 from .sockets import bind
@@ -40,7 +40,15 @@ class MetricsApp:
 
     def begin(self, exchange: Exchange) -> None:
         """See `Handler`."""
-        exchange.reply(Reply(200, (self._plane.metrics(),), (("Content-Type", "text/plain; charset=utf-8"),)))
+        exchange.run(self._answer(exchange))
+
+    async def _answer(self, exchange: Exchange) -> None:
+        """In pieces: to hand over ten megabytes at once takes long enough for a request to notice."""
+        async for piece in self._plane.metrics():
+            if not exchange.started:
+                exchange.start(200, (("Content-Type", "text/plain; charset=utf-8"),))
+            await exchange.write(piece)
+        exchange.end()
 
 
 async def serve(plane: DataPlane, options: MetricsOptions) -> HttpListener:

@@ -1,6 +1,6 @@
 """The data plane as the front ends see it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from tritonclient.grpc import service_pb2 as pb
@@ -64,5 +64,5 @@ class DataPlane(Protocol):
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
         """Log otherwise from now on; `changes` have the types of `log_settings.KINDS`."""
 
-    def metrics(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+    def metrics(self) -> AsyncIterator[bytes]:
+        """All metrics in Prometheus' text format, in pieces; other work of the loop goes on between them."""

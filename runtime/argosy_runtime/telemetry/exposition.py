@@ -82,13 +82,21 @@ class Family:
 
 def exposition(families: Iterable[Family]) -> bytes:
     """The text a scraper reads."""
-    lines: list[str] = []
+    text: list[str] = []
     for family in families:
-        lines.append(f"# HELP {family.name} {_escape_help(family.help)}")
-        lines.append(f"# TYPE {family.name} {family.kind}")
-        for sample in family.samples:
-            lines += sample.lines(family.name)
-    return ("\n".join(lines) + "\n").encode()
+        text += head(family)
+        text += lines(family)
+    return ("\n".join(text) + "\n").encode()
+
+
+def head(family: Family) -> list[str]:
+    """The lines before its samples."""
+    return [f"# HELP {family.name} {_escape_help(family.help)}", f"# TYPE {family.name} {family.kind}"]
+
+
+def lines(family: Family) -> list[str]:
+    """The lines of its samples."""
+    return [line for sample in family.samples for line in sample.lines(family.name)]
 
 
 def bound_texts(bounds: Iterable[float]) -> tuple[str, ...]:

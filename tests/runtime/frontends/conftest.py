@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -145,8 +145,9 @@ class FakePlane:
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
         self.log.change(changes)
 
-    def metrics(self) -> bytes:
-        return b"nv_inference_count 1\n"
+    async def metrics(self) -> AsyncIterator[bytes]:
+        yield b"nv_inference_"
+        yield b"count 1\n"
 
     async def _wait(self) -> None:
         self.started.set()

@@ -62,9 +62,9 @@ async def test_the_index_is_the_same_message_while_it_tells_the_same(repository,
     assert not (await plane.index(ready_only=True)).models
 
 
-def metric(plane, name: str) -> dict[str, float]:
+async def metric(plane, name: str) -> dict[str, float]:
     """A family's samples by labels."""
-    lines = plane.metrics().decode().splitlines()
+    lines = b"".join([piece async for piece in plane.metrics()]).decode().splitlines()
     samples = [line.removeprefix(name) for line in lines if line.startswith(name + "{")]
     return {labels: float(value) for labels, value in (sample.rsplit(" ", 1) for sample in samples)}
 
@@ -75,13 +75,13 @@ async def test_a_model_that_cannot_be_loaded_has_its_series(repository, serve):
     for _ in range(2):
         with pytest.raises(ServingError):
             await plane.load("m", None, {})
-    assert metric(plane, "argosy_model_load_failure_count") == {'{model="m",version="1"}': 2}
-    failures = metric(plane, "nv_inference_request_failure")
+    assert await metric(plane, "argosy_model_load_failure_count") == {'{model="m",version="1"}': 2}
+    failures = await metric(plane, "nv_inference_request_failure")
     reasons = ("REJECTED", "CANCELED", "BACKEND", "OTHER")
     assert failures == {f'{{model="m",version="1",reason="{reason}"}}': 0 for reason in reasons}
     repository.add("m")
     await plane.load("m", None, {})
-    assert metric(plane, "argosy_model_load_failure_count") == {'{model="m",version="1"}': 2}
+    assert await metric(plane, "argosy_model_load_failure_count") == {'{model="m",version="1"}': 2}
 
 
 async def test_a_model_that_was_lost_and_its_ensemble_keep_their_series(repository, serve):
@@ -101,6 +101,6 @@ async def test_a_model_that_was_lost_and_its_ensemble_keep_their_series(reposito
     with pytest.raises(ServingError, match="not again"):
         await infer(plane, ask("a"))
     assert not plane.model_ready("e", "")
-    failures = metric(plane, "nv_inference_request_failure")
+    failures = await metric(plane, "nv_inference_request_failure")
     assert sum(value for labels, value in failures.items() if 'model="e"' in labels) == 1
     assert sum(value for labels, value in failures.items() if 'model="a"' in labels) == 2

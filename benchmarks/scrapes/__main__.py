@@ -1,0 +1,58 @@
+"""`python -m benchmarks.scrapes [--json FILE]`: what measuring a server of a thousand models costs.
+
+CPU time throughout, and ways beside each other in alternating rounds. Of the server: making the text at once, and in
+parts as it does. `longest`: how long its loop does nothing else.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from .serving import scrape_costs
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Measure, print, write."""
+    options = _parser().parse_args(argv)
+    found = measured(options.models, options.rounds)
+    table = Table("what", "measured")
+    for name, value in found.items():
+        table.add_row(name.replace("_", " "), f"{value:.3g}")
+    Console().print(table)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    return 0
+
+
+def measured(models: int, rounds: int) -> dict[str, float]:
+    """All numbers by name."""
+    found: dict[str, float] = {"models": models}
+    for name, active in (("at_rest", 0.0), ("active", 1.0)):
+        costs = scrape_costs(models, active, rounds)
+        once, parts = costs["at_once"], costs["in_parts"]
+        found |= {
+            f"{name}_at_once_cpu_ms": once.cpu_ms,
+            f"{name}_at_once_longest_ms": once.longest_ms,
+            f"{name}_cpu_ms": parts.cpu_ms,
+            f"{name}_longest_ms": parts.longest_ms,
+            f"{name}_cpu_change": parts.cpu_ms / once.cpu_ms,
+            f"{name}_longest_change": parts.longest_ms / once.longest_ms,
+        }
+    return found
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scrapes", description=__doc__)
+    parser.add_argument("--models", type=int, default=1000, help="Models of a server. Default: 1000.")
+    parser.add_argument("--rounds", type=int, default=7, help="Rounds, of which the median counts. Default: 7.")
+    parser.add_argument("--json", type=Path, help="Write the numbers to this file.")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
