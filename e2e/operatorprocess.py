@@ -5,15 +5,21 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Self
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from e2e.cluster import Cluster
 from e2e.cluster.state import free_ports
 from e2e.cluster.waiting import poll
 
 ENDS_S = 30.0
+_WRITING = ("create", "update", "patch", "delete")
+_BESIDE = ("leases", "events")
+"""What is written in any case: who leads, and what is told."""
 
 
 class OperatorProcess:
@@ -71,8 +77,20 @@ class OperatorProcess:
 
     def rounds(self) -> float:
         """How often it has reconciled a pool."""
-        lines = self.ask("/metrics")[1].splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("argosy_reconcile_total{"))
+        return sum(count for _, count in self._counted("argosy_reconcile_total"))
+
+    def writes(self) -> Counter[str]:
+        """How often it has written what, as `patch deployments`; leases and Events aside."""
+        found: Counter[str] = Counter()
+        for labels, count in self._counted("argosy_api_requests_total"):
+            if labels["verb"] in _WRITING and labels["resource"] not in _BESIDE:
+                found[f"{labels['verb']} {labels['resource']}"] += int(count)
+        return found
+
+    def _counted(self, metric: str) -> Iterator[tuple[dict[str, str], float]]:
+        """The samples of a counter, by their labels."""
+        for family in text_string_to_metric_families(self.ask("/metrics")[1]):
+            yield from ((each.labels, each.value) for each in family.samples if each.name == metric)
 
     def until(self, what: str, condition: Callable[[], bool], timeout_s: float = 60.0, every_s: float = 0.2) -> None:
         """Wait for something; AssertionError with its log where it does not come."""

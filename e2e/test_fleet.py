@@ -6,6 +6,8 @@ their order.
 
 import functools
 import json
+import secrets
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,8 +136,10 @@ def test_three_hundred_models_are_served(cluster: Cluster, operators: list[Opera
 
 def test_nothing_is_written_while_nothing_changes(cluster: Cluster, operators: list[OperatorProcess]) -> None:
     (leader,) = [each for each in operators if each.leads()]
+    _rests(cluster, leader)
     before = _versions(cluster)
-    assert _versions_after_a_resync(cluster, leader) == before
+    assert _written_in_a_resync(cluster, leader) == {}
+    assert _versions(cluster) == before
 
 
 def test_models_of_a_node_that_is_gone_move(cluster: Cluster, operators: list[OperatorProcess]) -> None:
@@ -154,10 +158,13 @@ def test_a_leader_that_is_killed_is_replaced_and_nothing_is_done_twice(
 ) -> None:
     (leader,) = [each for each in operators if each.leads()]
     (other,) = [each for each in operators if each is not leader]
-    before = _versions(cluster)
+    _rests(cluster, leader)
+    before, done = _versions(cluster), other.writes()
     leader.kill()
     other.until("the other's lead", other.leads)
-    assert _versions_after_a_resync(cluster, other) == before
+    _resync(cluster, other)
+    assert other.writes() - done == {}
+    assert _versions(cluster) == before
     _apply(cluster, [{**_model(0), "spec": {**_model(0)["spec"], "version": 2}}])
     other.until("the new version", lambda: _all_ready(cluster), every_s=ASK_S)
     changed = {name for name, version in _versions(cluster).items() if before.get(name) != version}
@@ -166,15 +173,33 @@ def test_a_leader_that_is_killed_is_replaced_and_nothing_is_done_twice(
 
 
 def _versions(cluster: Cluster) -> dict[str, str]:
-    """The resourceVersion of every object that the operator writes."""
+    """What changes with every object that the operator writes: its resourceVersion; of Deployments, whose status
+    Kubernetes writes, the generation.
+    """
     listed = cluster.json("get", "deployments,configmaps,services,inferencemodels,servingpools")["items"]
-    return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"] for each in listed}
+    return {f"{each['kind']}/{each['metadata']['name']}": _version(each) for each in listed}
 
 
-def _versions_after_a_resync(cluster: Cluster, leader: OperatorProcess) -> dict[str, str]:
-    """The same once the operator has looked at everything again: a node's label is an event for every pool."""
+def _version(body: Body) -> str:
+    metadata = body["metadata"]
+    field = "generation" if body["kind"] == "Deployment" else "resourceVersion"
+    return f"{metadata['uid']} {metadata[field]}"
+
+
+def _rests(cluster: Cluster, leader: OperatorProcess) -> None:
+    """Wait until the operator finds nothing to write: what is Ready may still be followed by what drained."""
+    leader.until("a round without a write", lambda: not _written_in_a_resync(cluster, leader))
+
+
+def _written_in_a_resync(cluster: Cluster, leader: OperatorProcess) -> Counter[str]:
+    before = leader.writes()
+    _resync(cluster, leader)
+    return leader.writes() - before
+
+
+def _resync(cluster: Cluster, leader: OperatorProcess) -> None:
+    """Have the operator look at everything again: a node's label is an event for every pool."""
     before = leader.rounds()
     node = cluster.json("get", "nodes")["items"][0]["metadata"]["name"]
-    cluster.kubectl("label", "node", node, f"looked-at=r{before:.0f}", "--overwrite")
+    cluster.kubectl("label", "node", node, f"looked-at=r{secrets.token_hex(4)}", "--overwrite")
     leader.until("another round", lambda: leader.rounds() > before)
-    return _versions(cluster)
