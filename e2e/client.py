@@ -26,10 +26,12 @@ spec:
     imagePullPolicy: {pull_policy}
     command: [python, -c, "import signal; signal.pause()"]
 """
-# kube-proxy refuses connections to a Service until it has heard of a Pod that is ready.
+# kube-proxy refuses connections to a Service until it has heard of a Pod that is ready. After an outage of the API
+# server the node controller marks every Pod of the node not ready, until the kubelet, which asks again after a minute
+# at most, tells otherwise.
 ASK = """
 import sys, time, urllib.error, urllib.request
-end = time.monotonic() + 60
+end = time.monotonic() + 90
 while True:
     try:
         answer = urllib.request.urlopen(sys.argv[1], sys.argv[2].encode() or None, timeout=60)
@@ -98,7 +100,7 @@ class Client:
 
     def get(self, url: str, body: str = "") -> Answer:
         """The answer to one request; with a body it is a POST. A Service's first Pod is waited for."""
-        printed = self._namespace("exec", "client", "--", "python", "-c", ASK, url, body, timeout_s=90)
+        printed = self._namespace("exec", "client", "--", "python", "-c", ASK, url, body, timeout_s=120)
         status, _, text = printed.partition("\n")
         return Answer(int(status), text)
 

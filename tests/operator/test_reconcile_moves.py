@@ -314,6 +314,19 @@ def test_a_node_that_is_not_ready_keeps_what_it_has_for_a_while() -> None:
     assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
 
 
+def test_pods_that_are_not_ready_only_because_nobody_hears_of_their_node_keep_their_routes() -> None:
+    """As after an outage of the API server: once they are Ready again they are asked at once."""
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m")])
+    cluster.nodes = (replace(cluster.nodes[0], ready=False, unready_since=cluster.now),)
+    cluster.unready = frozenset(cluster.servers)
+    for _ in range(45):
+        cluster.tick([pool(), model("m", version=2)])
+        assert [server.routes for server in cluster.servers.values()] == [{"m"}]
+    cluster.nodes, cluster.unready = (gpu_node("a"),), frozenset()
+    always_routed(cluster, [pool(), model("m", version=2)], {"m"})
+
+
 def test_a_node_that_vanishes_loses_its_servers_at_once() -> None:
     cluster = Cluster((gpu_node("a"), gpu_node("b")))
     cluster.settle([pool(), model("m")])
