@@ -19,9 +19,10 @@ from argosy.fleet.scaling.ensemble import EnsembleMemory
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.pool.forms import policies
 from argosy.fleet.scaling.pool.pool_round import PoolMemory, PoolScene, decide_pool
-from argosy.fleet.scaling.pool.recalled import last_change
+from argosy.fleet.scaling.pool.recalled import remembered
+from argosy.fleet.scaling.pool.served import served
 from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.status.findings.bottleneck import remembered
+from argosy.fleet.status.findings import bottleneck
 from argosy.reconcile import Outcome
 
 Member = InferenceModel | Ensemble
@@ -119,6 +120,7 @@ class Scaling:
             policies=policies(pool.resources, self._clock()),
             allocations=outcome.allocations,
             grants=outcome.grants,
+            served=served(members, outcome.statuses, outcome.grants),
             servers=outcome.servers(key),
             unheld=holding.trouble,
         )
@@ -151,18 +153,13 @@ class Scaling:
             return
         pool.begun |= new.keys()
         now, memory = self._clock(), pool.memory
-        changes = {name: last_change(each.status.scaling) for name, each in new.items() if each.status is not None}
+        known: dict[str, Memory] = {
+            name: remembered(each.status.scaling) for name, each in new.items() if each.status is not None
+        }
         pool.memory = replace(
             memory,
-            models={**memory.models, **{name: Memory.rebuilt(each) for name, each in changes.items()}},
-            ensembles={
-                **memory.ensembles,
-                **{
-                    name: EnsembleMemory(Memory.rebuilt(each))
-                    for name, each in changes.items()
-                    if isinstance(new[name], Ensemble)
-                },
-            },
+            models={**memory.models, **known},
+            ensembles={**memory.ensembles, **_ensembles(new.values(), known)},
             bottlenecks={
                 **memory.bottlenecks,
                 **{name: _found_before(each, now) for name, each in new.items() if each.status is not None},
@@ -170,8 +167,15 @@ class Scaling:
         )
 
 
+def _ensembles(members: Iterable[Member], known: Mapping[str, Memory]) -> dict[str, EnsembleMemory]:
+    """By identity, as what is `known`: ensembles that are among it, with what is of models, which may be theirs."""
+    every = [each for each in members if each.identity in known]
+    models = {each.name: known[each.identity] for each in every if isinstance(each, InferenceModel)}
+    return {each.identity: EnsembleMemory(known[each.identity], models) for each in every if isinstance(each, Ensemble)}
+
+
 def _found_before(member: Member, now: datetime) -> FoundBefore:
-    return remembered(member.status.bottleneck if member.status is not None else None, now)
+    return bottleneck.remembered(member.status.bottleneck if member.status is not None else None, now)
 
 
 def _differ(before: PoolMemory, after: PoolMemory) -> bool:

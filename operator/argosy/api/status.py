@@ -130,6 +130,21 @@ class ScalingChange(StatusPart):
     message: str = Field(default="", description="Why, with the numbers.")
 
 
+class OutOfMemoryStatus(StatusPart):
+    """That batches or instances are smaller since memory ran out. With another version or footprint, or on GPUs with
+    more memory, all is tried anew.
+    """
+
+    time: str = Field(description="When they last became smaller, RFC 3339.")
+    message: str = Field(default="", description="What became smaller and why, with the numbers.")
+    versions: tuple[Int, ...] = Field(default=(), description="The versions that memory was short for.")
+    footprint: str = Field(default="", description="The footprint then, such as gpuMemory 4Gi.")
+    gpu_memory: Quantity | None = Field(default=None, description="Memory of the smallest GPU that it sat on.")
+    max_instances: Int | None = Field(
+        default=None, ge=1, description="The most instances on each device since; none: as many as ever."
+    )
+
+
 class ScalingStatus(StatusPart):
     """How many replicas and instances there are to be, what was measured, and why that is so."""
 
@@ -153,6 +168,9 @@ class ScalingStatus(StatusPart):
         default="",
         description="What keeps replicas from desired: a field, such as spec.maxReplicas; what the next one lacks, in "
         "words; signals, where nothing new was measured.",
+    )
+    out_of_memory: OutOfMemoryStatus | None = Field(
+        default=None, description="What is smaller since memory ran out, and for what that holds."
     )
     last_scale_time: str | None = Field(default=None, description="When something of it last changed, RFC 3339.")
     history: tuple[ScalingChange, ...] = Field(default=(), description="The last ten changes, the newest first.")

@@ -171,6 +171,30 @@ def test_a_query_decides() -> None:
     assert "backlog" in operator.status("m").metric
 
 
+def test_what_ran_out_of_memory_is_tried_anew_with_another_footprint_and_not_by_another_process() -> None:
+    batched = {"batching": {}, "maxBatchSize": 8, "scaling": {}, "instances": 1}
+    operator = Operator((declared.model("m", memory=4, **batched),))
+    for _ in range(2):
+        operator.now += timedelta(seconds=5)
+        failing = replace(operator.measured("m", 10.0), out_of_memory=0.2)
+        operator.scaling.measured(KEY, PoolSignals(members={"m": failing}))
+        operator.reconciled()
+    told = operator.status("m")
+    assert (told.max_batch_size, told.out_of_memory.footprint) == (4, "gpuMemory 4Gi")
+    assert told.out_of_memory.gpu_memory == 80 << 30
+    operator.start()
+    operator.under({"m": 10.0}, 60)
+    assert operator.status("m").max_batch_size == 4
+    assert operator.status("m").out_of_memory == told.out_of_memory
+    edited = declared.model("m", memory=8, **batched)
+    operator.snapshot = replace(operator.snapshot, resources=(declared.pool(), edited))
+    operator.reconciled()
+    operator.under({"m": 10.0}, 60)
+    assert operator.status("m").max_batch_size is None
+    assert operator.status("m").out_of_memory is None
+    assert "is tried anew" in operator.status("m").history[0].message
+
+
 def test_what_goes_to_zero_wakes_for_whoever_waits() -> None:
     operator = Operator((model("m", minReplicas=0, maxReplicas=2, scaling={"idleTimeout": "1m"}),))
     assert operator.replicas("m") == 0

@@ -73,6 +73,7 @@ def decided(
         need.target if need is not None else None,
         _limited_by(pace, need),
         memory.scaled,
+        memory.lowering,
     )
     return decision, changed(memory, at=case.now)
 

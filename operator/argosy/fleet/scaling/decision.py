@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from argosy.api.conditions import Reason
+from argosy.fleet.scaling.policy import Served
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,25 @@ class Scaled:
 
 
 @dataclass(frozen=True, slots=True)
+class Lowering:
+    """That it was made smaller since memory ran out: when, of what, and why, with the numbers. It stays so for that.
+    `most_instances`: those on each device that memory allows, where that is fewer than bounds do.
+    """
+
+    at: datetime
+    served: Served
+    why: str
+    most_instances: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What is to be, and why. `desired`: the replicas that the load asks for, be there room and leave or not.
 
     `metric` names what decided, as `latency p99` or `busy`; `observed` and `target` are its two numbers. `limited_by`:
     what keeps `allocation` from `desired`: a field's path in the API, what is missing or `signals`. `message` is
-    one sentence with the numbers. `scaled`: the newest change, of this decision or an earlier one.
+    one sentence with the numbers. `scaled`: the newest change, of this decision or an earlier one. `lowering`: what is
+    smaller for want of memory, if anything.
     """
 
     allocation: Allocation
@@ -60,3 +74,4 @@ class Decision:
     target: float | None = None
     limited_by: str = ""
     scaled: Scaled | None = None
+    lowering: Lowering | None = None

@@ -1,18 +1,22 @@
-"""Out of memory: smaller batches first, then fewer instances. They stay lower; what failed would fail again."""
+"""Out of memory: smaller batches first, then fewer instances.
+
+They stay lower for the versions, the footprint and the GPUs that memory was short for: what failed would fail again.
+With others, all is tried anew.
+"""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from argosy.fleet.amounts import counted
-from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.amounts import counted, gib
+from argosy.fleet.scaling.decision import Allocation, Lowering
 from argosy.fleet.scaling.learning.memory import Memory, changed
-from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.policy import Policy, Served
 from argosy.fleet.signals.signals import Signals
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """`why` is empty where nothing was lowered."""
+    """What is left of an allocation for want of memory. `why` is empty where nothing changed."""
 
     allocation: Allocation
     memory: Memory
@@ -25,24 +29,57 @@ class Lowered:
 
 def lowered(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Lowered:
     """One step down for each window in which memory ran out: what failed before a step still counts within it. What was
-    measured before says nothing of the step.
+    measured before says nothing of the step. All of it up again once something else is served.
     """
-    last = memory.out_of_memory_at
+    if allocation.max_batch is not None and memory.lowering is None:  # by a status that does not say for what
+        memory = changed(memory, lowering=Lowering(now, _failed(policy.served), "memory ran out before"))
+    if memory.lowering is not None and (other := _other(memory.lowering.served, policy.served)):
+        memory = changed(memory, lowering=None, lowered_at=now)
+        return Lowered(replace(allocation, max_batch=None), memory, f"{other}: what ran out of memory is tried anew")
+    last = memory.lowered_at
     if (
         not signals.out_of_memory
         or not memory.anew
         or (last is not None and (now - last).total_seconds() <= signals.window_s)
     ):
         return Lowered(allocation, memory)
-    memory = changed(memory, out_of_memory_at=now)
-    failed = f"{counted(max(1, round(signals.out_of_memory * signals.window_s)), 'execution')} ran out of memory"
-    largest = allocation.max_batch or policy.bounds.max_batch
+    return _smaller(policy, allocation, signals, memory, now)
+
+
+def _smaller(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Lowered:
+    failures = round((signals.out_of_memory or 0.0) * signals.window_s)
+    failed = f"{counted(max(1, failures), 'execution')} ran out of memory"
+    largest, most_instances = allocation.max_batch or policy.bounds.max_batch, memory.most_instances
     if largest > 1:
-        smaller = replace(allocation, max_batch=largest // 2)
-        return Lowered(smaller, memory, f"{failed}: batches of at most {largest // 2} rows instead of {largest}")
-    if allocation.instances > 1:
-        fewer = allocation.instances - 1
-        memory = changed(memory, most_instances=fewer)
-        why = f"{failed} with batches of 1 row: {counted(fewer, 'instance')} instead of {allocation.instances}"
-        return Lowered(replace(allocation, instances=fewer), memory, why)
-    return Lowered(allocation, memory, f"{failed} with 1 instance and batches of 1 row: nothing smaller is left")
+        allocation = replace(allocation, max_batch=largest // 2)
+        why = f"{failed}: batches of at most {counted(largest // 2, 'row')} instead of {largest}"
+    elif allocation.instances > 1:
+        most_instances = allocation.instances - 1
+        why = f"{failed} with batches of 1 row: {counted(most_instances, 'instance')} instead of {allocation.instances}"
+        allocation = replace(allocation, instances=most_instances)
+    else:
+        why = f"{failed} with 1 instance and batches of 1 row: nothing smaller is left"
+    lowering = Lowering(now, _failed(policy.served), why, most_instances)
+    return Lowered(allocation, changed(memory, lowering=lowering, lowered_at=now), why)
+
+
+def _failed(served: Served) -> Served:
+    """Of what is served the versions that failed, or all where nobody can tell them apart."""
+    return replace(served, versions=served.failing or served.versions, failing=())
+
+
+def _other(failed: Served, served: Served) -> str:
+    """What is other than it was when memory ran out, in words; nothing while any of that is still served, or where it
+    is not known.
+    """
+    if failed.versions and served.versions and not set(failed.versions) & set(served.versions):
+        return f"version {_numbers(served.versions)} is served instead of {_numbers(failed.versions)}"
+    if failed.footprint and served.footprint and served.footprint != failed.footprint:
+        return f"the footprint is {served.footprint} instead of {failed.footprint}"
+    if 0 < failed.gpu_memory < served.gpu_memory:
+        return f"its GPUs have {gib(served.gpu_memory)} instead of {gib(failed.gpu_memory)}"
+    return ""
+
+
+def _numbers(versions: tuple[int, ...]) -> str:
+    return " and ".join(map(str, versions))

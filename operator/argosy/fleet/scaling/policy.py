@@ -70,10 +70,26 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
+class Served:
+    """What memory is short or enough for: the `versions` that servers have loaded, the `footprint` that is declared, in
+    the API's words, and `gpu_memory`, bytes of the smallest GPU that it sits on; empty and 0 where that is not known.
+    `failing`: of the versions those that ran out of memory of late, where they can be told apart.
+    """
+
+    versions: tuple[int, ...] = ()
+    footprint: str = ""
+    gpu_memory: int = 0
+    failing: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Policy:
-    """All of it. `startup_s`: how long a new replica takes until it answers, as measured or else assumed."""
+    """All of it. `startup_s`: how long a new replica takes until it answers, as measured or else assumed. `served`:
+    what it is about, as far as memory goes.
+    """
 
     bounds: Bounds = Bounds()
     targets: Targets = Targets()
     pace: Pace = Pace()
     startup_s: float = 30.0
+    served: Served = Served()

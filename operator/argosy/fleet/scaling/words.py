@@ -16,6 +16,8 @@ def change(before: Allocation, after: Allocation) -> str:
         parts.append(f"to a batching window of {seconds(after.window_s)}")
     if before.max_batch != after.max_batch and after.max_batch is not None:
         parts.append(f"to batches of at most {counted(after.max_batch, 'row')}")
+    if before.max_batch is not None and after.max_batch is None:
+        parts.append("to batches as large as the spec has them")
     return " and ".join(parts)
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from argosy.fleet.scaling.capacity.service import Experience, Service
-from argosy.fleet.scaling.decision import Scaled
+from argosy.fleet.scaling.decision import Lowering, Scaled
 from argosy.fleet.scaling.learning.demand import Demand
 
 __all__ = ["Asked", "KeptFor", "Memory", "Overdriven", "Peak", "changed"]
@@ -68,8 +68,8 @@ class Memory:
     `variation`: of arrivals at one replica, as is reckoned with; `varies`: as was last found.
     `over_since`: since when a latency has been over its target without a pause. `overdriven`: what a
     replica does not hold, whatever the model of the queue says.
-    `out_of_memory_at`: the last lowering for want of memory; `most_instances`: the most that memory allows, as was
-    found then. `scaled`: the newest change. `kept_for`: what goes on being there for.
+    `lowering`: what is smaller since memory ran out; `lowered_at`: when that last changed.
+    `scaled`: the newest change. `kept_for`: what goes on being there for.
     `catching_up`: replicas that a queue asked for, and when. `peak`: of late; `returns`: the seconds after which load
     came back that had left, the latest ones.
     """
@@ -91,8 +91,8 @@ class Memory:
     varies: float = 1.0
     over_since: datetime | None = None
     overdriven: Overdriven | None = None
-    out_of_memory_at: datetime | None = None
-    most_instances: int | None = None
+    lowered_at: datetime | None = None
+    lowering: Lowering | None = None
     scaled: Scaled | None = None
     kept_for: KeptFor | None = None
     catching_up: Asked | None = None
@@ -100,9 +100,14 @@ class Memory:
     returns: tuple[float, ...] = ()
 
     @staticmethod
-    def rebuilt(scaled: Scaled | None) -> "Memory":
-        """After a restart, from the newest change that the status tells of."""
-        return Memory(scaled=scaled)
+    def rebuilt(scaled: Scaled | None, lowering: Lowering | None = None) -> "Memory":
+        """After a restart, from the newest change that the status tells of, and what is smaller for want of memory."""
+        return Memory(scaled=scaled, lowering=lowering, lowered_at=lowering.at if lowering is not None else None)
+
+    @property
+    def most_instances(self) -> int | None:
+        """The most on each device that memory allows, as was found when it ran out; None for any number."""
+        return self.lowering.most_instances if self.lowering is not None else None
 
     def since(self, now: datetime) -> "Memory":
         """With no time that is still to come, where a clock was set back: what happened then happened now."""
@@ -118,7 +123,7 @@ class Memory:
             drained_at=_past(self.drained_at, now),
             asked=tuple(replace(each, at=min(each.at, now)) for each in self.asked),
             over_since=_past(self.over_since, now),
-            out_of_memory_at=_past(self.out_of_memory_at, now),
+            lowered_at=_past(self.lowered_at, now),
             catching_up=None,
             kept_for=None,
             peak=None,

@@ -17,7 +17,7 @@ from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.ensemble import EnsembleMemory, Stage, decide_ensemble
 from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.policy import Policy, Served
 from argosy.fleet.scaling.pool.forms import scaled_form
 from argosy.fleet.scaling.pool.from_spec import Member, scales
 from argosy.fleet.scaling.pool.room import Grant
@@ -34,7 +34,8 @@ class PoolScene:
     """What a pool's decisions are made from, beside its signals. The mappings are by identity.
 
     `members`: its models and ensembles in the forms that are acted upon, as they are declared; `policies` of those that
-    follow signals; `allocations` and `grants`: what each has, and what the last plan gave it. `servers`: where they
+    follow signals; `allocations` and `grants`: what each has, and what the last plan gave it; `served`: of models, what
+    memory has to do with. `servers`: where they
     sit. `unheld`: why requests for what has no replica would not be held, so that nothing goes to zero; empty where
     they would.
     """
@@ -43,6 +44,7 @@ class PoolScene:
     policies: Mapping[str, Policy] = field(default_factory=dict)
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     grants: Mapping[str, Grant] = field(default_factory=dict)
+    served: Mapping[str, Served] = field(default_factory=dict)
     servers: tuple[CurrentServer, ...] = ()
     unheld: str = "nothing holds requests here"
 
@@ -72,7 +74,7 @@ def decide_pool(scene: PoolScene, signals: PoolSignals, memory: PoolMemory, now:
     were. What is no longer there is forgotten.
     """
     queries, troubles = _by_member(signals.queries), _by_member(signals.query_troubles)
-    pool_round = _Round(scene, signals, queries, troubles, memory, now)
+    pool_round = _Round(scene, signals, queries, troubles, _failing(signals), memory, now)
     models, ensembles, decisions = pool_round.decided()
     said = {name: told(memory.told.get(name), each, now) for name, each in decisions.items()}
     names = {member.identity for member in scene.members}
@@ -88,14 +90,24 @@ def _by_member(found: Mapping[tuple[str, str], Value]) -> dict[str, dict[str, Va
     return grouped
 
 
+def _failing(signals: PoolSignals) -> dict[str, tuple[int, ...]]:
+    """By resource name, the versions that ran out of memory of late."""
+    found: dict[str, tuple[int, ...]] = {}
+    for (member, version), each in sorted(signals.versions.items()):
+        if each.out_of_memory:
+            found[member] = (*found.get(member, ()), version)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """`queries` and `troubles` are the signals' own, by resource name."""
+    """`queries` and `troubles` are the signals' own, by resource name, and so are the versions that are `failing`."""
 
     scene: PoolScene
     signals: PoolSignals
     queries: Mapping[str, Mapping[str, float]]
     troubles: Mapping[str, Mapping[str, str]]
+    failing: Mapping[str, tuple[int, ...]]
     memory: PoolMemory
     now: datetime
 
@@ -147,11 +159,13 @@ class _Round:
     def _stage(self, model: InferenceModel) -> Stage:
         policy = self.scene.policies.get(model.identity) or Policy()
         signals = self.signals.members.get(model.name)
-        return Stage(policy, self._allocation(model.identity), signals, self._room(model.identity))
+        return Stage(
+            self._of_served(model, policy), self._allocation(model.identity), signals, self._room(model.identity)
+        )
 
     def _member(self, member: Member, policy: Policy) -> tuple[Decision, Memory]:
         return decide(
-            self._policy(member, policy),
+            self._of_served(member, self._policy(member, policy)),
             self._allocation(member.identity),
             self.signals.members.get(member.name),
             self._room(member.identity),
@@ -169,6 +183,13 @@ class _Round:
         if bounds.min_replicas:
             return policy
         return replace(policy, bounds=replace(bounds, min_replicas=1, min_by=""))
+
+    def _of_served(self, member: Member, policy: Policy) -> Policy:
+        """With what is known of what servers have of it."""
+        served = self.scene.served.get(member.identity)
+        if served is None:
+            return policy
+        return replace(policy, served=replace(served, failing=self.failing.get(member.name, ())))
 
     def _allocation(self, name: str) -> Allocation:
         """What it has: what was decided last, without the replicas that the plan found no place for."""

@@ -4,9 +4,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from argosy.api.conditions import Reason
-from argosy.api.status import ScalingChange, ScalingStatus
-from argosy.fleet.scaling.decision import Allocation, Scaled
-from argosy.fleet.scaling.policy import Bounds
+from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
+from argosy.fleet.scaling.decision import Allocation, Lowering, Scaled
+from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.policy import Bounds, Served
 
 _US = 1e6
 
@@ -35,7 +36,20 @@ def bounded(allocation: Allocation, bounds: Bounds) -> Allocation:
     )
 
 
-def last_change(status: ScalingStatus | None) -> Scaled | None:
+def remembered(status: ScalingStatus | None) -> Memory:
+    """What decisions need to know of earlier ones."""
+    return Memory.rebuilt(_last_change(status), _lowering(status.out_of_memory if status is not None else None))
+
+
+def _lowering(status: OutOfMemoryStatus | None) -> Lowering | None:
+    at = _time(status.time) if status is not None else None
+    if status is None or at is None:
+        return None
+    failed = Served(status.versions, status.footprint, status.gpu_memory or 0)
+    return Lowering(at, failed, status.message, status.max_instances)
+
+
+def _last_change(status: ScalingStatus | None) -> Scaled | None:
     """The newest change that a status tells of."""
     newest = status.history[0] if status is not None and status.history else None
     at = _time(newest.time) if newest is not None else None

@@ -14,11 +14,14 @@ from argosy.fleet.scaling.decision import Room
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the last plan gave a member: `placed` replicas of the `asked`, and the room beside them."""
+    """What the last plan gave a member: `placed` replicas of the `asked`, and the room beside them. `gpu_memory`: bytes
+    of the smallest GPU that it sits on, 0 on none.
+    """
 
     asked: int
     placed: int
     room: Room
+    gpu_memory: int = 0
 
 
 def grants(ranked: RankedPlan, hoped: RankedPlan | None, members: Mapping[PoolKey, Members]) -> dict[str, Grant]:
@@ -51,13 +54,14 @@ class _View:
 
     def grants(self, members: Members) -> dict[str, Grant]:
         found: dict[str, Grant] = {}
-        placed = self._placed()
+        placed, smallest = self._placed(), self._smallest()
         for group in self.facts.groups:
             missing = self._missing(group.name)
             for demand in group.demands:
                 model = members.models[demand.model]
                 room = _room(self._instances(demand), missing)
-                found[model.identity] = Grant(model.spec.fewest_replicas, placed.get(demand.model, 0), room)
+                count, memory = placed.get(demand.model, 0), smallest.get(demand.model, 0)
+                found[model.identity] = Grant(model.spec.fewest_replicas, count, room, memory)
         for name, ensemble in members.ensembles.items():
             runs = members.runs[name]
             group_of = next((g.name for g in self.facts.groups if any(d.model in runs for d in g.demands)), "")
@@ -74,6 +78,16 @@ class _View:
         found: dict[str, int] = {}
         for placement in self._placements():
             found[placement.model] = found.get(placement.model, 0) + 1
+        return found
+
+    def _smallest(self) -> dict[str, int]:
+        """By model, bytes of the smallest GPU that it sits on."""
+        sizes = {(node.name, gpu.index): gpu.memory for node in self.facts.nodes for gpu in node.gpus}
+        found: dict[str, int] = {}
+        for server in self.plan.servers:
+            for placement in server.placements:
+                for size in (sizes[server.node, index] for index in placement.gpus if (server.node, index) in sizes):
+                    found[placement.model] = min(size, found.get(placement.model, size))
         return found
 
     def _placements(self) -> Iterator[Placement]:

@@ -40,7 +40,8 @@ def beside(decision: Decision, troubles: Iterable[str]) -> Decision:
 
 
 def _key(decision: Decision) -> tuple[object, ...]:
-    return decision.allocation, decision.reason, decision.scaled, _DIGITS.sub("", _what_keeps(decision))
+    what_keeps = _DIGITS.sub("", _what_keeps(decision))
+    return decision.allocation, decision.reason, decision.scaled, what_keeps, decision.lowering is None
 
 
 def _what_keeps(decision: Decision) -> str:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from argosy.api import ConditionType, Ensemble, InferenceModel, Reason, ServingPool
-from argosy.api.status import ScalingChange, ScalingStatus
+from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
 from argosy.fleet.demand.footprint import instances_of
-from argosy.fleet.scaling.decision import Allocation, Decision, Scaled
+from argosy.fleet.scaling.decision import Allocation, Decision, Lowering, Scaled
 from argosy.fleet.status.conditions import Finding, bounded, timestamp
 
 HISTORY = 10
@@ -80,6 +80,7 @@ def scaling_status(scaled: ScaledMember, desired: int, now: datetime) -> Scaling
             "reason": decision.reason,
             "message": bounded(_sentence(scaled), _LONGEST),
             "limited_by": bounded(decision.limited_by, _LONGEST),
+            "out_of_memory": _out_of_memory(decision.lowering),
             "last_scale_time": timestamp(newest.at) if newest else before.last_scale_time,
             "history": tuple(_history(newest, before.history))[:HISTORY],
         }
@@ -94,6 +95,20 @@ def _allocated(scaled: ScaledMember, allocation: Allocation) -> dict[str, object
         "max_queue_delay_microseconds": None if window is None else round(window * _US),
         "max_batch_size": allocation.max_batch,
     }
+
+
+def _out_of_memory(lowering: Lowering | None) -> OutOfMemoryStatus | None:
+    if lowering is None:
+        return None
+    failed = lowering.served
+    return OutOfMemoryStatus(
+        time=timestamp(lowering.at),
+        message=bounded(lowering.why, _LONGEST),
+        versions=failed.versions,
+        footprint=failed.footprint,
+        gpu_memory=failed.gpu_memory or None,
+        max_instances=lowering.most_instances,
+    )
 
 
 def _sentence(scaled: ScaledMember) -> str:
