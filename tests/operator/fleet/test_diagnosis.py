@@ -184,6 +184,14 @@ def test_who_has_the_place_by_a_higher_priority_is_named() -> None:
     assert found.message.startswith("low needs 1 GPU")
 
 
+def test_of_many_of_a_higher_priority_that_one_is_named_which_makes_room() -> None:
+    small = (replace(lone(f"small-{n}", Footprint(8 * GIB, 0), 2), priority=10, minimum=1) for n in range(40))
+    large = replace(lone("large", Footprint(60 * GIB, 0)), priority=10)
+    low = replace(lone("low", Footprint(60 * GIB, 0), 2), minimum=1)
+    (found,) = pack(PoolFacts(POOL, tuple(node(name, 6) for name in "ab"), (*small, large, low))).unplaced
+    assert found.message.startswith("it gives way to large, whose priority is 10 and not 0: low needs 60 GiB")
+
+
 def test_who_has_a_higher_priority_but_not_the_place_is_not_named() -> None:
     high = replace(lone("high", SMALL), priority=10)
     large = (lone(name, Footprint(60 * GIB, 100)) for name in ("one", "other", "third"))
