@@ -87,6 +87,12 @@ def _asked_for_queue(memory: Memory, now: datetime) -> int:
     return whole(queue.replicas) if queue is not None and (now - queue.at).total_seconds() <= _QUEUE_S else 0
 
 
+def _for_the_newest(memory: Memory, wanted: Wanted) -> int:
+    """The replicas for what was measured last: be it chance that so much came, it is no moment to take one away."""
+    best = wanted.ladder[-1].rate if wanted.ladder else 0.0
+    return whole(memory.demand.last * memory.rows / best) if memory.demand is not None and best > 0 else 0
+
+
 def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wanted: Wanted, now: datetime) -> Paced:
     """`memory` has what is asked for now, too."""
     now_are = allocation.replicas
@@ -94,6 +100,7 @@ def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wa
         return _up(policy, now_are, room, memory, wanted, now)
     kept = memory.kept_for
     lowest = max(wanted.up, whole(wanted.down if kept is None else kept.replicas), _asked_for_queue(memory, now))
+    lowest = max(lowest, _for_the_newest(memory, wanted))
     return _down(policy, now_are, memory, wanted.up, min(now_are, lowest), now)
 
 

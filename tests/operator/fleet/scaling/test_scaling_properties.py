@@ -89,6 +89,7 @@ def test_a_constant_load_is_answered_once(rate: float, instances: int, seed: int
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 2500), st.integers(1, 40)), min_size=1, max_size=6))
+@example([(1280.0, 5), (0.0, 7), (133.0, 6), (0.0, 11), (201.0, 2)])
 def test_it_never_goes_below_what_holds_the_present_load(loads: list[tuple[float, int]]) -> None:
     member = Member(replace(POLICY, bounds=replace(POLICY.bounds, max_replicas=100)))
     for rate, rounds in loads:
