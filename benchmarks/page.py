@@ -4,8 +4,9 @@
     make bench-triton BENCH='--isolation thread --models identity --sizes 64 --json build/thread.json'
     make bench-peers BENCH='--json build/peers.json'
     make bench-scale BENCH='--json build/scale.json'
+    make bench-scrapes BENCH='--json build/scrapes.json'
     make bench-stages BENCH='--whole build/triton.json --json build/stages.json'
-    python -m benchmarks.page build/{triton,thread,peers,scale,stages}.json
+    python -m benchmarks.page build/{triton,thread,peers,scale,scrapes,stages}.json
 
 Each table stands between two comments that name it; a table whose file is not given stays as it is.
 """
@@ -86,6 +87,7 @@ TABLES: dict[str, dict[str, Callable[[Any], str]]] = {
     "peers": {"beside others": _beside_peers},
     "stages": {"stages": _stages},
     "scale": {"at rest and at scale": _scale},
+    "scrapes": {"scrapes": _scale},
 }
 """A file's name, and the tables that are made of it."""
 

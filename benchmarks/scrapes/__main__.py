@@ -1,7 +1,8 @@
 """`python -m benchmarks.scrapes [--json FILE]`: what measuring a server of a thousand models costs.
 
 CPU time throughout, and ways beside each other in alternating rounds. Of the server: making the text at once, and in
-parts as it does. `longest`: how long its loop does nothing else.
+parts as it does. `longest`: how long its loop does nothing else. Of the operator: one MB of a pool's text, by
+prometheus-client's parser and by ours, and what is done with it until there are signals.
 """
 
 import argparse
@@ -13,7 +14,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from .reading import reading_cost
 from .serving import scrape_costs
+
+SERVERS = 10
+"""Of the pool that the operator reads, with the models shared among them."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,7 +48,13 @@ def measured(models: int, rounds: int) -> dict[str, float]:
             f"{name}_cpu_change": parts.cpu_ms / once.cpu_ms,
             f"{name}_longest_change": parts.longest_ms / once.longest_ms,
         }
-    return found
+    reading = reading_cost(SERVERS, models // SERVERS, max(1, rounds // 2))
+    return found | {
+        "pool_mb": reading.megabytes,
+        "their_parser_ms_per_mb": reading.their_parser_ms,
+        "parser_ms_per_mb": reading.parsing_ms,
+        "signals_ms_per_mb": reading.understanding_ms,
+    }
 
 
 def _parser() -> argparse.ArgumentParser:

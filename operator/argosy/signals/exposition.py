@@ -6,11 +6,16 @@ asks for.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 
 from argosy.fleet.signals.metricnames import SAMPLE_NAMES
-from argosy.fleet.signals.samples import Sample
+from argosy.fleet.signals.samples import Buckets, Sample
 
+_BUCKETS = frozenset(name for name in SAMPLE_NAMES if name.endswith("_bucket"))
+_LE = ',le="'
+_FAR = 1 << 16
+"""Characters behind a histogram's first bucket in which its last one is looked for."""
 _NAME = re.compile(r"[^\s{]+")
 _LINE = re.compile(r"[^\s{]+\s*(?:\{(.*)\})?\s*([^\s}]+)(?:\s+-?[0-9]+)?\s*")
 """Labels, value, and a time in milliseconds, which is that of the scrape where it is left out."""
@@ -23,18 +28,86 @@ class ExpositionError(Exception):
     """It is no text that Prometheus could read; the message says where."""
 
 
-def samples(text: str) -> Iterator[Sample]:
+def samples(text: str) -> Iterator[Sample | Buckets]:
     """Those that are read of a server. Raises ExpositionError."""
-    for number, line in enumerate(text.split("\n"), 1):
-        name = _NAME.match(line)
-        if name is None or name[0] not in SAMPLE_NAMES:
-            continue
-        found = _LINE.fullmatch(line)
-        value = _number(found[2]) if found is not None else None
-        labels = _labels(found[1] or "") if found is not None else None
-        if value is None or labels is None:
-            raise ExpositionError(f"its metrics cannot be read: line {number} is {line[:200]!r}")
-        yield Sample(name[0], labels, value)
+    known: dict[str, Mapping[str, str] | None] = {}
+    at = 0
+    while at < len(text):
+        end = _line_end(text, at)
+        line = text[at:end]
+        name, _, rest = line.partition("{")
+        found: Sample | Buckets | None = None
+        if name in _BUCKETS:
+            found, end = _buckets(text, at, end, known)
+        elif name in SAMPLE_NAMES:
+            found = _usual(name, rest, known)
+        if found is None:
+            found = _sample(text, line, at)
+        if found is not None:
+            yield found
+        at = end + 1
+
+
+def _usual(name: str, rest: str, known: dict[str, Mapping[str, str] | None]) -> Sample | None:
+    """A line as nearly all are, where it is one: its labels are those of many others, and only its value follows."""
+    text, _, value = rest.rpartition("} ")
+    labels, found = _known(text, known), _number(value)
+    return Sample(name, labels, found) if labels is not None and found is not None else None
+
+
+def _buckets(text: str, at: int, end: int, known: dict[str, Mapping[str, str] | None]) -> tuple[Buckets | None, int]:
+    """Those of one histogram, whose first line is from `at` to `end`, and where their last line ends. None where they
+    have to be looked at one by one: where the bound is not the last label, there is a time behind a value, or a line
+    between them.
+    """
+    name, _, rest = text[at:end].partition("{")
+    inner, le, _ = rest.rpartition(_LE)
+    labels = _known(inner, known) if le else None
+    before = f"{name}{{{inner}{le}"
+    last = text.find(f'{before}+Inf"}} ', at, at + _FAR) if labels is not None else -1
+    if labels is None or last < 0:
+        return None, end
+    all_end = _line_end(text, last)
+    lines = text[at + len(before) : all_end]
+    if lines.count("\n") != lines.count("\n" + before):
+        return None, end
+    flat = lines.replace("\n" + before, "\n").replace('"} ', "\n").split("\n")
+    bounds, counts = tuple(flat[::2]), _numbers(flat[1::2])
+    if counts is None or len(bounds) != len(counts) or not _are_bounds(bounds):
+        return None, end
+    return Buckets(name, labels, bounds, counts), all_end
+
+
+@lru_cache(maxsize=256)
+def _are_bounds(texts: tuple[str, ...]) -> bool:
+    """Of many histograms the same."""
+    return _numbers(texts) is not None
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return end if end >= 0 else len(text)
+
+
+def _sample(text: str, line: str, at: int) -> Sample | None:
+    """Of any line, which begins at `at`; None where it tells nothing that is read."""
+    name = _NAME.match(line)
+    if name is None or name[0] not in SAMPLE_NAMES:
+        return None
+    found = _LINE.fullmatch(line)
+    value = _number(found[2]) if found is not None else None
+    labels = _labels(found[1] or "") if found is not None else None
+    if value is None or labels is None:
+        number = text.count("\n", 0, at) + 1
+        raise ExpositionError(f"its metrics cannot be read: line {number} is {line[:200]!r}")
+    return Sample(name[0], labels, value)
+
+
+def _known(text: str, known: dict[str, Mapping[str, str] | None]) -> Mapping[str, str] | None:
+    """The labels of a text, looked at once."""
+    if text not in known:
+        known[text] = _labels(text)
+    return known[text]
 
 
 def _labels(text: str) -> Mapping[str, str] | None:
@@ -59,5 +132,13 @@ def _unescaped(match: re.Match[str]) -> str:
 def _number(text: str) -> float | None:
     try:
         return float(text)
+    except ValueError:
+        return None
+
+
+def _numbers(texts: Iterable[str]) -> tuple[float, ...] | None:
+    """None where one of them is none."""
+    try:
+        return tuple(map(float, texts))
     except ValueError:
         return None

@@ -67,10 +67,15 @@ class PrometheusSource:
         answers = await self._answers(pool, now)
         servers = {target.pod: target.server for target in pool.targets}
         kept = {server: self._windows[server] for server in servers.values() if server in self._windows}
-        self._windows = _with(kept, {servers[pod]: each for pod, each in answers.exposed.items() if pod in servers})
+        came = {servers[pod]: each for pod, each in answers.exposed.items() if pod in servers}
         clock = now.timestamp()
-        # In a thread, as of a thousand models it takes half a second.
-        known = await asyncio.to_thread(pool_signals, pool, self._windows, clock, now, f"Prometheus {self._url}")
+
+        def understood() -> tuple[dict[str, ServerWindow], PoolSignals]:
+            windows = _with(kept, came)
+            return windows, pool_signals(pool, windows, clock, now, f"Prometheus {self._url}")
+
+        # In a thread, as of a thousand models it takes a tenth of a second.
+        self._windows, known = await asyncio.to_thread(understood)
         trouble = answers.trouble or _unmeasured(pool, self._windows, clock)
         unasked = {(query.member, query.name): trouble for query in pool.queries}
         wrong = {key: why for key, why in {**unasked, **answers.wrong}.items() if key not in answers.values}

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -49,24 +49,32 @@ class Scraper:
         """See `SignalSource`."""
         places, began = asyncio.Semaphore(AT_ONCE), self._clock()
         found = await asyncio.gather(*(self._measured(target, places) for target in pool.targets))
-        self._windows = {
-            target.server: window
-            for target, result in zip(pool.targets, found, strict=True)
-            if (window := self._window(target, result)) is not None
-        }
         troubles = {
             target.server: result for target, result in zip(pool.targets, found, strict=True) if isinstance(result, str)
         }
-        windows, clock = self._windows, self._clock()
+        clock = self._clock()
         now += timedelta(seconds=clock - began)  # both clocks of one moment: what is not new is told with its old time
-        # In a thread: of a thousand models it takes half a second.
-        known = await asyncio.to_thread(pool_signals, pool, windows, clock, now, "the servers' own metrics")
+
+        def understood() -> tuple[dict[str, ServerWindow], PoolSignals]:
+            windows = self._after(pool, found)
+            return windows, pool_signals(pool, windows, clock, now, "the servers' own metrics")
+
+        # In a thread: of a thousand models it takes a tenth of a second.
+        self._windows, known = await asyncio.to_thread(understood)
         unanswerable = {(query.member, query.name): NO_PROMETHEUS for query in pool.queries}
         return replace(known, trouble=_summary(troubles, len(pool.targets)), query_troubles=unanswerable)
 
     async def close(self) -> None:
         """See `SignalSource`."""
         await self._client.aclose()
+
+    def _after(self, pool: PoolTargets, found: Sequence[Exposed | str]) -> dict[str, ServerWindow]:
+        """The windows of the pool's servers, with what was found now."""
+        return {
+            target.server: window
+            for target, result in zip(pool.targets, found, strict=True)
+            if (window := self._window(target, result)) is not None
+        }
 
     def _window(self, target: Target, result: Exposed | str) -> ServerWindow | None:
         before = self._windows.get(target.server)

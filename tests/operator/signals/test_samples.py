@@ -1,5 +1,6 @@
 """A server's text to what it exposed: which names are read, and what is left out."""
 
+from collections.abc import Iterable
 from math import inf
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from argosy.fleet.signals.metricnames import SAMPLE_NAMES
-from argosy.fleet.signals.samples import exposed
+from argosy.fleet.signals.samples import Buckets, Sample, exposed
 from argosy.fleet.signals.series import Counted, Exposed, Gauged, GpuSeries, Spread
 from argosy.signals.exposition import ExpositionError, samples
 
@@ -107,6 +108,27 @@ def test_a_text_that_is_none_is_refused(line: str) -> None:
         read(line)
 
 
+Told = tuple[str, dict[str, str], str]
+
+
+def one_by_one(found: Iterable[Sample | Buckets]) -> list[Told]:
+    """Names, labels and values, also of buckets that were read together."""
+    told: list[Told] = []
+    for each in found:
+        if isinstance(each, Buckets):
+            buckets = zip(each.bounds, each.counts, strict=True)
+            told += [(each.name, {**each.labels, "le": bound}, repr(count)) for bound, count in buckets]
+        else:
+            told.append((each.name, dict(each.labels), repr(float(each.value))))
+    return told
+
+
+def theirs(text: str) -> list[Told]:
+    """As Prometheus' own parser reads it."""
+    found = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    return [(each.name, each.labels, repr(float(each.value))) for each in found]
+
+
 label_texts = st.text(st.characters(exclude_characters="\n\r", exclude_categories=("Cs",)), max_size=8)
 
 
@@ -132,10 +154,71 @@ def test_texts_are_read_as_prometheus_clients_parser_reads_them(
         inner = ",".join(f'{key}="{escaped(each)}"' for key, each in labels.items())
         lines.append(f"{name}{{{inner}}} {value}{time}\n" if labels else f"{name} {value}{time}\n")
     text = "".join(lines)
-    theirs = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
-    assert [(each.name, each.labels, repr(float(each.value))) for each in samples(text)] == [
-        (each.name, each.labels, repr(float(each.value))) for each in theirs
-    ]
+    assert one_by_one(samples(text)) == theirs(text)
+
+
+bucket_lines = st.tuples(
+    st.sampled_from(["argosy_request_duration_seconds", "vllm:time_to_first_token_seconds"]),
+    st.dictionaries(
+        st.sampled_from(["model", "version"]), st.sampled_from(["m", "1", ',le="', '"} 5', "{", "\\"]), min_size=1
+    ),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["0.1", "1", "1.0", "1e1", "+Inf", "x", 'y"} 4']),
+            st.sampled_from(["0", "5", "7.5", "NaN", "3 1700000000000"]),
+        ),
+        max_size=6,
+    ),
+    st.sampled_from(["", "# a comment", 'argosy_batch_rows_bucket{model="m",version="1",le="1"} 9', "   "]),
+    st.sampled_from(["last", "first", "spaced"]),
+)
+"""Histograms as servers tell them, and as they should not: no bound above all, two alike, none that is a number, lines
+between them, times behind values, the bound among other labels, labels' values that look like the end of a line.
+"""
+
+
+@given(st.lists(bucket_lines, max_size=4))
+def test_buckets_that_are_read_together_are_those_that_are_read_one_by_one(
+    histograms: list[tuple[str, dict[str, str], list[tuple[str, str]], str, str]],
+) -> None:
+    def escaped(value: str) -> str:
+        return value.replace("\\", "\\\\").replace('"', '\\"')
+
+    lines = []
+    for name, labels, buckets, between, where in histograms:
+        for bound, count in buckets:
+            le = f'le="{escaped(bound)}"'
+            inner = [f'{key}="{escaped(value)}"' for key, value in labels.items()]
+            inner = [le, *inner] if where == "first" else [*inner, le]
+            lines.append(f"{name}_bucket{{{(', ' if where == 'spaced' else ',').join(inner)}}} {count}\n")
+        if between:
+            lines.insert(max(0, len(lines) - 1), between + "\n")
+        others = ",".join(f'{key}="{escaped(value)}"' for key, value in labels.items())
+        lines.append(f"{name}_sum{{{others}}} 4\n")
+    text = "".join(lines)
+    read_here = [each for each in theirs(text) if each[0] in SAMPLE_NAMES]
+    assert one_by_one(samples(text)) == read_here
+    singly = exposed([Sample(name, labels, float(value)) for name, labels, value in read_here], 0.0)
+    assert repr(read(text)) == repr(singly)
+
+
+@pytest.mark.parametrize("between", ["5", "5\n6", "", "# 5", "0.5 6"])
+def test_what_stands_between_buckets_and_is_none_is_passed_over(between: str) -> None:
+    first, *others = (HISTOGRAM % 5).strip().splitlines()
+    assert read("\n".join([first, between, *others])) == read(HISTOGRAM % 5)
+
+
+@pytest.mark.parametrize("line", [" 5", '" 5', '"}', '"} x', '"} 4"} 5', '"}5 5 5'])
+def test_a_bucket_that_is_none_is_refused(line: str) -> None:
+    first, _, *others = (HISTOGRAM % 5).strip().splitlines()
+    wrong = first.partition('le="')[0] + 'le="1' + line
+    with pytest.raises(ExpositionError, match="line 2 is"):
+        read("\n".join([first, wrong, *others]))
+
+
+def test_what_our_server_tells_of_a_histogram_is_read_at_once() -> None:
+    found = list(samples(HISTOGRAM % 5))
+    assert [type(each) for each in found] == [Buckets, Sample, Sample]
 
 
 def test_a_page_that_is_something_else_has_nothing() -> None:

@@ -11,11 +11,14 @@ from .series import Counted, Gauged, Spread
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A metric's name, what its value is multiplied by, and labels that it must have."""
+    """A metric's name, what its value is multiplied by, and the one label that it must have: of a name always the same,
+    with this value.
+    """
 
     name: str
     scale: float = 1.0
-    labels: tuple[tuple[str, str], ...] = ()
+    label: str = ""
+    value: str = ""
 
 
 _FAILURES = ("argosy_request_failures_total", "nv_inference_request_failure")
@@ -24,7 +27,7 @@ _US, _MS = 1e-6, 1e-3
 
 
 def _failed(reason: str) -> tuple[Source, ...]:
-    return tuple(Source(name, labels=(("reason", reason),)) for name in _FAILURES)
+    return tuple(Source(name, label="reason", value=reason) for name in _FAILURES)
 
 
 COUNTERS: Mapping[Counted, tuple[Source, ...]] = {
@@ -54,7 +57,7 @@ _TRTLLM, _TRTLLM_CACHE = "nv_trt_llm_request_metrics", "nv_trt_llm_kv_cache_bloc
 
 def _quantile(name: str, quantile: str) -> tuple[Source, ...]:
     """Of summaries, which Triton has where it is asked for them."""
-    return (Source(name, _US, (("quantile", quantile),)),)
+    return (Source(name, _US, "quantile", quantile),)
 
 
 GAUGES: Mapping[Gauged, tuple[Source, ...]] = {
@@ -65,18 +68,18 @@ GAUGES: Mapping[Gauged, tuple[Source, ...]] = {
     Gauged.ENGINE_WAITING: (
         Source("argosy_engine_waiting_requests"),
         Source("vllm:num_requests_waiting"),
-        Source(_TRTLLM, labels=(("request_type", "waiting"),)),
+        Source(_TRTLLM, label="request_type", value="waiting"),
     ),
     Gauged.ENGINE_RUNNING: (
         Source("argosy_engine_running_requests"),
         Source("vllm:num_requests_running"),
-        Source(_TRTLLM, labels=(("request_type", "active"),)),
+        Source(_TRTLLM, label="request_type", value="active"),
     ),
     Gauged.KV_CACHE: (
         Source("argosy_kv_cache_utilization"),
         Source("vllm:kv_cache_usage_perc"),
         Source("vllm:gpu_cache_usage_perc"),
-        Source(_TRTLLM_CACHE, labels=(("kv_cache_block_type", "fraction"),)),
+        Source(_TRTLLM_CACHE, label="kv_cache_block_type", value="fraction"),
     ),
     Gauged.LATENCY_P50: _quantile(_SUMMARY, "0.5"),
     Gauged.LATENCY_P90: _quantile(_SUMMARY, "0.9"),

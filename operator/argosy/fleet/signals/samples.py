@@ -6,10 +6,11 @@ added up where it belongs as it comes: all of a big server's at once would take 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import inf, isfinite, isnan, nan
 
 from .histograms import is_sound
-from .metricnames import COUNTERS, GAUGES, GPU_TOTAL, GPU_USED, GPU_UTILIZATION, HISTOGRAMS, Source
+from .metricnames import COUNTERS, GAUGES, GPU_TOTAL, GPU_USED, GPU_UTILIZATION, HISTOGRAMS
 from .series import Counted, Exposed, Gauged, GpuSeries, Histogram, ModelKey, ModelSeries, Spread
 
 _SHARES = frozenset({Gauged.KV_CACHE})
@@ -26,6 +27,16 @@ class Sample:
     value: float
 
 
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Values of a histogram's buckets, by their bounds as they are written (labels `le`); `labels` are the others."""
+
+    name: str
+    labels: Mapping[str, str]
+    bounds: tuple[str, ...]
+    counts: tuple[float, ...]
+
+
 @dataclass(slots=True)
 class _Sums:
     """What one version of a model has so far, by what it is and by which of its sources told it."""
@@ -35,17 +46,24 @@ class _Sums:
     totals: dict[tuple[Spread, int], float] = field(default_factory=dict)
 
 
-def _by_name() -> dict[str, list[tuple[Counted | Gauged, int, Source]]]:
-    """For what a sample of a name counts."""
-    found: dict[str, list[tuple[Counted | Gauged, int, Source]]] = {}
+def _by_name() -> dict[tuple[str, str], list[tuple[Counted | Gauged, int, float]]]:
+    """For what a sample counts, and times what, by its name and by what it has for the label that its name needs."""
+    found: dict[tuple[str, str], list[tuple[Counted | Gauged, int, float]]] = {}
     for table in (COUNTERS, GAUGES):
         for what, sources in table.items():
             for rank, source in enumerate(sources):
-                found.setdefault(source.name, []).append((what, rank, source))
+                found.setdefault((source.name, source.value), []).append((what, rank, source.scale))
     return found
 
 
 _VALUES = _by_name()
+_LABEL = {
+    source.name: source.label
+    for table in (COUNTERS, GAUGES)
+    for sources in table.values()
+    for source in sources
+    if source.label
+}
 _BUCKETS, _TOTALS = (
     {
         f"{source.name}{end}": (which, rank, source.scale)
@@ -56,12 +74,15 @@ _BUCKETS, _TOTALS = (
 )
 
 
-def exposed(samples: Iterable[Sample], at: float) -> Exposed:
+def exposed(samples: Iterable[Sample | Buckets], at: float) -> Exposed:
     """All of one server's samples. Those of other metrics, or without a model's labels, are passed over."""
     models: dict[ModelKey, _Sums] = {}
     gpus: dict[str, dict[str, float]] = {}
     for sample in samples:
-        if "gpu_uuid" in sample.labels and "model" not in sample.labels:
+        if isinstance(sample, Buckets):
+            if (key := _key(sample.labels)) is not None:
+                _add_buckets(models.setdefault(key, _Sums()), sample)
+        elif "gpu_uuid" in sample.labels and "model" not in sample.labels:
             gpus.setdefault(sample.labels["gpu_uuid"], {})[sample.name] = sample.value
         elif (key := _key(sample.labels)) is not None:
             _add(models.setdefault(key, _Sums()), sample)
@@ -78,6 +99,19 @@ def _key(labels: Mapping[str, str]) -> ModelKey | None:
     return (model, int(version)) if model and version.isdecimal() else None
 
 
+def _add_buckets(sums: _Sums, some: Buckets) -> None:
+    which, rank, scale = _BUCKETS[some.name]
+    counts = sums.buckets.setdefault((which, rank), {})
+    for bound, count in zip(_bounds(some.bounds, scale), some.counts, strict=True):
+        counts[bound] = counts.get(bound, 0.0) + count
+
+
+@lru_cache(maxsize=64)
+def _bounds(texts: tuple[str, ...], scale: float) -> tuple[float, ...]:
+    """Of many histograms the same."""
+    return tuple(_bound(text) * scale for text in texts)
+
+
 def _add(sums: _Sums, sample: Sample) -> None:
     name, labels, value = sample.name, sample.labels, sample.value
     if name in _BUCKETS:
@@ -88,10 +122,10 @@ def _add(sums: _Sums, sample: Sample) -> None:
     elif name in _TOTALS:
         which, rank, scale = _TOTALS[name]
         sums.totals[which, rank] = sums.totals.get((which, rank), 0.0) + value * scale
-    for what, rank, source in _VALUES.get(name, ()):
-        if all(labels.get(label) == wanted for label, wanted in source.labels):
-            before = sums.values.get((what, rank), 0.0)
-            sums.values[what, rank] = _joined(what, before, _possible(what, value) * source.scale)
+    label = _LABEL.get(name)
+    for what, rank, scale in _VALUES.get((name, labels.get(label, "") if label else ""), ()):
+        before = sums.values.get((what, rank), 0.0)
+        sums.values[what, rank] = _joined(what, before, _possible(what, value) * scale)
 
 
 def _possible(what: Counted | Gauged, value: float) -> float:

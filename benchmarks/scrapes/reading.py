@@ -1,0 +1,78 @@
+"""What it costs the operator to read what a pool's servers tell, until it has their signals."""
+
+import statistics
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from argosy.api.values.identity import PoolKey
+from argosy.fleet.signals.gathering import pool_signals
+from argosy.fleet.signals.metricnames import SAMPLE_NAMES
+from argosy.fleet.signals.samples import Sample, exposed
+from argosy.fleet.signals.targets import PoolTargets, Target
+from argosy.fleet.signals.windows import ServerWindow
+from argosy.signals.exposition import samples
+from argosy_runtime.telemetry.exposition import exposition
+
+from .models import Models, families_of
+
+_INTERVAL_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingCost:
+    """Milliseconds of CPU time for one MB of text: by Prometheus' own parser, as it is parsed here, and what follows
+    from there to the signals of all members. `megabytes` of one reading.
+    """
+
+    megabytes: float
+    their_parser_ms: float
+    parsing_ms: float
+    understanding_ms: float
+
+
+def reading_cost(servers: int, models: int, rounds: int) -> ReadingCost:
+    """Medians of rounds that alternate, of a pool of so many servers with the same models, all of which are busy."""
+    fleet = [Models(models, 1.0, seed) for seed in range(servers)]
+    serves = {each.labels["model"]: each.labels["model"] for each in fleet[0].series}
+    pool = PoolTargets(PoolKey("team/pool"), tuple(Target(f"s-{n}", serves=serves) for n in range(servers)))
+    windows: dict[str, ServerWindow] = {}
+    theirs, parsing, understanding, sizes = [], [], [], []
+    for round_ in range(rounds + 2):
+        texts = []
+        for each in fleet:
+            each.answer(20)
+            texts.append(exposition(families_of(each.series)).decode())
+        at, size = _INTERVAL_S * round_, sum(map(len, texts)) / 1e6
+        begun = time.process_time()
+        told = [exposed(samples(text), at) for text in texts]
+        parsed = time.process_time()
+        for target, each in zip(pool.targets, told, strict=True):
+            before = windows.get(target.server)
+            windows[target.server] = ServerWindow(each) if before is None else before.after(each)
+        known = pool_signals(pool, windows, at, datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=at))
+        understood = time.process_time()
+        assert not round_ or len(known.members) == models
+        reference = exposed(_their_samples(texts[0]), at)
+        theirs.append(1e3 * (time.process_time() - understood) / (len(texts[0]) / 1e6))
+        assert reference == told[0]
+        parsing.append(1e3 * (parsed - begun) / size)
+        understanding.append(1e3 * (understood - parsed) / size)
+        sizes.append(size)
+    return ReadingCost(*(statistics.median(each[2:]) for each in (sizes, theirs, parsing, understanding)))
+
+
+def _their_samples(text: str) -> Iterator[Sample]:
+    for family in text_string_to_metric_families(text):
+        yield from _read(family.samples)
+
+
+def _read(found: Iterable[tuple[str, dict[str, str], float]]) -> Iterator[Sample]:
+    """Those that are read, by the names they have in the text: that parser gives every counter a `_total`."""
+    for name, labels, value, *_ in found:
+        told = name if name in SAMPLE_NAMES else name.removesuffix("_total")
+        if told in SAMPLE_NAMES:
+            yield Sample(told, labels, value)
