@@ -127,6 +127,11 @@ class Scaling:
         if holding.held != pool.signals.held and self._decide(pool, replace(pool.signals, held=holding.held)):
             self._changed(key)
 
+    def learnt(self) -> list[tuple[Member, Memory]]:
+        """Each model and ensemble that scales with what is known of it. It may be asked on another thread."""
+        pools = [(pool.scene.members, pool.memory) for pool in list(self._pools.values()) if pool.scene is not None]
+        return [each for members, memory in pools for each in memory.learnt(members)]
+
     def forget(self, key: PoolKey) -> None:
         """The pool is no more."""
         self._pools.pop(key, None)

@@ -169,6 +169,7 @@ class ScalingStatus(StatusPart):
         description="What keeps replicas from desired: a field, such as spec.maxReplicas; what the next one lacks, in "
         "words; signals, where nothing new was measured.",
     )
+    learnt: str = Field(default="", description="How long executions take, as was learnt from measurements, in words.")
     out_of_memory: OutOfMemoryStatus | None = Field(
         default=None, description="What is smaller since memory ran out, and for what that holds."
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 
+from argosy.controller.learnt_metrics import Learnt, LearntMetrics
 from argosy.controller.status_metrics import Member, StatusMetrics
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -60,9 +61,12 @@ class Metrics:
         for result in ("done", "partial"):
             self._readings.labels(result)
 
-    def tell_of(self, members: Callable[[], Iterable[Member]]) -> None:
-        """Tell also what these models' and ensembles' statuses say; see `StatusMetrics`."""
+    def tell_of(self, members: Callable[[], Iterable[Member]], learnt: Callable[[], Iterable[Learnt]] = tuple) -> None:
+        """Tell also what models' and ensembles' statuses say, and what scaling learnt of them; see `StatusMetrics` and
+        `LearntMetrics`.
+        """
         self.registry.register(StatusMetrics(members))
+        self.registry.register(LearntMetrics(learnt))
 
     def began(self, waited_s: float) -> None:
         """A reconcile began, this long after the first event."""

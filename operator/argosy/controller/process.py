@@ -65,7 +65,8 @@ class Operator:
         self._options, self._make_feed = options, make_feed
         self._metrics = Metrics()
         self._store = Store()
-        self._metrics.tell_of(self._store.members)
+        self._scaling: Scaling | None = None
+        self._metrics.tell_of(self._store.members, lambda: self._scaling.learnt() if self._scaling is not None else [])
         self._workqueue: Workqueue | None = None
         self._stop = asyncio.Event()
         self._cache: ClusterCache | None = None
@@ -139,7 +140,7 @@ class Operator:
         feed = self._feed = self._make_feed(self, connection, self._options.namespaces, self._listen_to_signals)
         announcer, applier = Announcer(Recorder(connection)), Applier(connection, cache)
         images = self._options.images
-        scaling = Scaling(lambda key: holding(cache, key), self._mark)
+        scaling = self._scaling = Scaling(lambda key: holding(cache, key), self._mark)
         reconciler = Reconciler(
             self._store, cache, applier, announcer, images, cluster, changed=self._mark, scaling=scaling
         )

@@ -1,7 +1,8 @@
 """What statuses say of scaling, as Prometheus reads it: made when it asks, so that what is gone is gone. Pure."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from typing import TypeVar
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
@@ -13,7 +14,10 @@ Member = InferenceModel | Ensemble
 
 LABELS = ("namespace", "pool", "kind", "name", "model")
 """Of each model and ensemble: `model` is what clients call it, the label of the servers' own metrics."""
-_AMOUNTS: tuple[tuple[str, str, Callable[[ScalingStatus], float | None]], ...] = (
+Told = TypeVar("Told")
+Amount = tuple[str, str, Callable[[Told], float | None]]
+"""A gauge's name, what it says, and its value; None where there is none to tell."""
+_AMOUNTS: tuple[Amount[ScalingStatus], ...] = (
     ("argosy_scaling_replicas", "Replicas there are to be.", lambda scaling: scaling.replicas),
     (
         "argosy_scaling_desired_replicas",
@@ -40,14 +44,8 @@ class StatusMetrics(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """All families, also those of which nothing is to be said."""
         members = list(self._members())
-        scaled = [(_labels(each), each.status.scaling) for each in members if each.status and each.status.scaling]
-        for name, text, amount in _AMOUNTS:
-            family = GaugeMetricFamily(name, text, labels=LABELS)
-            for labels, scaling in scaled:
-                value = amount(scaling)
-                if value is not None:
-                    family.add_metric(labels, value)
-            yield family
+        scaled = [(labels_of(each), each.status.scaling) for each in members if each.status and each.status.scaling]
+        yield from gauges(_AMOUNTS, scaled)
         yield from _numbers(scaled)
         yield _without_signals(members)
         yield _bottlenecks(members)
@@ -56,6 +54,17 @@ class StatusMetrics(Collector):
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Nothing is asked of the members when it is registered."""
         return iter(())
+
+
+def gauges(amounts: Iterable[Amount[Told]], every: Sequence[tuple[list[str], Told]]) -> Iterator[GaugeMetricFamily]:
+    """A family for each amount, of all that there is, by its labels."""
+    for name, text, amount in amounts:
+        family = GaugeMetricFamily(name, text, labels=LABELS)
+        for labels, told in every:
+            value = amount(told)
+            if value is not None:
+                family.add_metric(labels, value)
+        yield family
 
 
 def _numbers(scaled: Iterable[tuple[list[str], ScalingStatus]]) -> Iterator[GaugeMetricFamily]:
@@ -81,7 +90,7 @@ def _without_signals(members: Iterable[Member]) -> GaugeMetricFamily:
     for member in members:
         scaling = member.status.condition(ConditionType.SCALING) if member.status else None
         if scaling is not None:
-            family.add_metric(_labels(member), float(scaling.reason == Reason.NO_SIGNALS))
+            family.add_metric(labels_of(member), float(scaling.reason == Reason.NO_SIGNALS))
     return family
 
 
@@ -94,7 +103,7 @@ def _bottlenecks(members: Iterable[Member]) -> GaugeMetricFamily:
     for member in members:
         found = member.status.bottleneck if member.status else None
         if found is not None:
-            family.add_metric([*_labels(member), found.kind, found.stage], 1.0)
+            family.add_metric([*labels_of(member), found.kind, found.stage], 1.0)
     return family
 
 
@@ -113,7 +122,8 @@ def _steps(members: list[Member]) -> GaugeMetricFamily:
     return family
 
 
-def _labels(member: Member) -> list[str]:
+def labels_of(member: Member) -> list[str]:
+    """The values of `LABELS`."""
     return [member.namespace, member.pool_key.name, type(member).__name__, member.name, member.served_name]
 
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from tests.operator.fleet import declared
 from tests.operator.fleet.scaling.loads import measured
 
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
+from argosy.controller.learnt_metrics import LearntMetrics
 from argosy.fleet.facts import Gpu, Node
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.signals.signals import PoolSignals, Signals
@@ -244,6 +246,43 @@ def test_an_ensemble_gets_replicas_and_its_slowest_model_instances() -> None:
     assert operator.status("slow").instances > 1
     assert operator.status("fast").instances == 1
     assert operator.replicas("fast") == operator.replicas("slow") == operator.replicas("e", "Ensemble")
+
+
+def test_what_is_reckoned_with_is_told_to_prometheus_and_service_times_in_the_status() -> None:
+    stages = (declared.model(name, memory=4, maxBatchSize=8) for name in ("fast", "slow"))
+    whole = declared.ensemble("e", "fast", "slow", slo={"latency": {"p99": "300ms"}})
+    operator = Operator((model("m", maxReplicas=4, modelName="M", instances=1), *stages, whole))
+    operator.under({"m": 100.0, "e": 20.0, "fast": 20.0, "slow": 20.0}, 120)
+    told = gauges(operator)
+    assert told["argosy_scaling_expected_requests_per_second", "m"] == pytest.approx(100, rel=0.05)
+    holds = told["argosy_scaling_replica_requests_per_second", "m"]
+    assert holds > 100
+    assert f"holds {holds:.3g}/s within p99 100 ms" in operator.status("m").message
+    # Of executions that take 8 ms and 4 ms for each row.
+    fixed, row = (told[f"argosy_scaling_execution_{part}_seconds", "m"] for part in ("fixed", "row"))
+    assert fixed + 2 * row == pytest.approx(0.016, rel=0.1)
+    assert told["argosy_scaling_execution_contention", "m"] >= 0
+    assert told["argosy_scaling_expected_requests_per_second", "slow"] == pytest.approx(20, rel=0.05)
+    assert operator.status("m").learnt.startswith(
+        f"an execution takes {1000 * fixed:.3g} ms and {1000 * row:.3g} ms for"
+    )
+    assert operator.status("slow").learnt
+
+
+def test_what_is_not_measured_any_more_is_not_reckoned_with() -> None:
+    operator = Operator((model("m", maxReplicas=4),))
+    operator.under({"m": 100.0}, 60)
+    for _ in range(20):
+        operator.now += timedelta(seconds=5)
+        operator.scaling.measured(KEY, PoolSignals(trouble="Prometheus http://x answers 503"))
+    names = {name for name, _ in gauges(operator)}
+    assert names == {f"argosy_scaling_execution_{part}" for part in ("fixed_seconds", "row_seconds", "contention")}
+
+
+def gauges(operator: Operator) -> dict[tuple[str, str], float]:
+    """What Prometheus is told that scaling learnt, by the gauge and the resource."""
+    samples = (sample for family in LearntMetrics(operator.scaling.learnt).collect() for sample in family.samples)
+    return {(each.name, each.labels["name"]): each.value for each in samples}
 
 
 def test_one_of_two_models_gets_the_last_gpu_and_the_other_hears_why() -> None:

@@ -74,6 +74,7 @@ def decided(
         _limited_by(pace, need),
         memory.scaled,
         memory.lowering,
+        memory.service,
     )
     return decision, changed(memory, at=case.now)
 

@@ -64,7 +64,7 @@ def remembered(policy: Policy, memory: Memory, wanted: Wanted, now: datetime) ->
     asked = (*kept, new)
     holds = wanted.ladder[-1].rate if wanted.ladder else 0.0
     kept_for = _kept_for(memory, asked, holds, window * (1 + 1 / _KEPT), now)
-    return changed(memory, asked=asked, catching_up=queue, kept_for=kept_for)
+    return changed(memory, asked=asked, catching_up=queue, kept_for=kept_for, expected=wanted.load.rate / memory.rows)
 
 
 def _kept_for(memory: Memory, asked: tuple[Asked, ...], holds: float, window: timedelta, now: datetime) -> KeptFor:

@@ -1,6 +1,7 @@
 """A decision in one sentence, with its numbers."""
 
 from argosy.fleet.amounts import counted
+from argosy.fleet.scaling.capacity.service import Service
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.needs import seconds
 
@@ -26,6 +27,13 @@ def sentence(before: Allocation, after: Allocation, because: str, limit: str) ->
     changed = change(before, after)
     what = f"Goes {changed}" if changed else f"Stays at {_allocation(after)}"
     return joined(f"{what}: {because}", limit)
+
+
+def service_times(service: Service) -> str:
+    """What an execution takes, as it was learnt."""
+    words = f"an execution takes {seconds(service.fixed)} and {seconds(service.per_row)} for each row"
+    share = f"{service.contention:.0%}"
+    return f"{words}, {share} longer for each other busy instance of its device" if service.contention else words
 
 
 def joined(*clauses: str) -> str:

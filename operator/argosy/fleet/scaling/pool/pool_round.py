@@ -1,6 +1,6 @@
 """One round of a pool: its signals become decisions on each member that scales, and what is told to hold each up."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
@@ -67,6 +67,17 @@ class PoolMemory:
     def holding_up(self) -> dict[str, diagnosis.Told]:
         """What is told to hold each member up, where something does."""
         return {name: each.told for name, each in self.bottlenecks.items() if each.told is not None}
+
+    def learnt(self, members: Iterable[Member]) -> Iterator[tuple[Member, Memory]]:
+        """The members of which something is known, with that: of a model that an ensemble scales as of its stage."""
+        stages = {name: known for each in self.ensembles.values() for name, known in each.stages.items()}
+        for member in members:
+            if isinstance(member, InferenceModel):
+                memory = self.models.get(member.identity) or stages.get(member.name)
+            else:
+                memory = self.ensembles[member.identity].whole if member.identity in self.ensembles else None
+            if memory is not None:
+                yield member, memory
 
 
 def decide_pool(scene: PoolScene, signals: PoolSignals, memory: PoolMemory, now: datetime) -> PoolMemory:

@@ -51,7 +51,8 @@ def _what_keeps(decision: Decision) -> str:
 
 
 def _differs(before: Decision, now: Decision) -> bool:
-    if before.desired != now.desired or before.metric != now.metric or before.limited_by != now.limited_by:
+    same = ("desired", "metric", "limited_by", "service")
+    if any(getattr(before, each) != getattr(now, each) for each in same):
         return True
     one, other = before.observed, now.observed
     if one is None or other is None:

@@ -134,6 +134,17 @@ _SCALING = Row(
             ),
         ),
         Panel(
+            "Load and capacity",
+            "Requests a second that are reckoned with, and that all replicas hold within their targets.",
+            (
+                Query(f"sum(argosy_scaling_expected_requests_per_second{_OF})", "expected"),
+                Query(
+                    f"sum(argosy_scaling_replica_requests_per_second{_OF} * argosy_scaling_replicas{_OF})",
+                    "held by all replicas",
+                ),
+            ),
+        ),
+        Panel(
             "Bottleneck",
             "What held requests up, by rule and stage.",
             (Query(f"sum by (bottleneck, stage) (argosy_bottleneck{_OF})", "{{bottleneck}} of {{stage}}"),),
