@@ -1,6 +1,5 @@
 """What a decision learns of new signals, before it decides anything."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from argosy.fleet.scaling.capacity.service import Batches, Service
@@ -30,7 +29,7 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
         return changed(memory, anew=False, seen_from=memory.seen_from or now)
     elapsed = (signals.at - before).total_seconds() if before is not None else 0.0
     gap = before is None or elapsed > GAP_S
-    memory = replace(
+    memory = changed(
         memory,
         measured_at=signals.at,
         anew=True,
