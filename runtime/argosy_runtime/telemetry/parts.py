@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from .exposition import Family, head, lines
+from .exposition import Family, exposition, head, lines
 
 MODELS_AT_ONCE: Final = 4
 """A few tenths of a millisecond, which is what a request may wait for."""
@@ -28,10 +28,11 @@ async def in_parts(
     for first in range(0, len(models), MODELS_AT_ONCE):
         text.add(families_of(models[first : first + MODELS_AT_ONCE]))
         await asyncio.sleep(0)
-    for each in (text, PartedText(rest())):
-        for piece in each.pieces():
-            yield piece
-            await asyncio.sleep(0)
+    for piece in text.pieces():
+        yield piece
+        await asyncio.sleep(0)
+    if others := rest():
+        yield exposition(others)
 
 
 class PartedText:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.fleet.scaling.capacity.queueing import Replica
+from argosy.fleet.scaling.capacity.queueing import Curve, Replica, within
 from argosy.fleet.scaling.capacity.service import Service
 from argosy.fleet.scaling.capacity.settings import SHARES, Limits, Setting, settings
 from argosy.fleet.scaling.policy import Bounds
@@ -42,7 +42,7 @@ times = st.floats(0.5, 100.0)
 
 
 def seconds(replica: Replica, rate: float, share: float, *, waiting: bool) -> float:
-    return replica.wait(rate, share) if waiting else replica.latency(rate, share)
+    return Curve(replica, share, waiting=waiting).at(rate)
 
 
 def slowly(replica: Replica, longest: float, share: float, *, waiting: bool) -> float:
@@ -67,7 +67,7 @@ def test_a_rate_is_found_to_a_ten_thousandth_and_never_above(
 ) -> None:
     longest = times * replica.service.fixed
     exact = slowly(replica, longest, share, waiting=waiting)
-    found = replica.rate_within(longest, share, waiting=waiting)
+    found = within(Curve(replica, share, waiting=waiting), longest, replica.most)
     assert exact * (1 - EXACT) - NOTHING * replica.most <= found <= exact * (1 + 1e-9)
 
 
@@ -76,7 +76,7 @@ def test_what_is_held_at_a_rate_is_held_at_all_lower_ones(
     replica: Replica, share: float, times: float, waiting: bool
 ) -> None:
     longest = times * replica.service.fixed
-    most = replica.rate_within(longest, share, waiting=waiting)
+    most = within(Curve(replica, share, waiting=waiting), longest, replica.most)
     if most > 0:
         taken = [seconds(replica, most * each / POINTS, share, waiting=waiting) for each in range(POINTS + 1)]
         assert max(taken) <= longest * (1 + 1e-9)

@@ -66,17 +66,9 @@ class Replica:
         """The share of what it can do with full batches."""
         return rate / self.most
 
-    def wait(self, rate: float, share: float) -> float:
-        """Seconds that `share` (such as 0.99) of the requests wait at most; infinite if it cannot keep up."""
-        return Curve(self, share, waiting=True).at(rate)
-
     def latency(self, rate: float, share: float) -> float:
         """Seconds that `share` of the requests take at most, waiting and being executed."""
         return Curve(self, share).at(rate)
-
-    def rate_within(self, longest: float, share: float, *, waiting: bool = False) -> float:
-        """The most rows a second up to which `share` take (or only wait) at most `longest` seconds; 0 if none does."""
-        return within(Curve(self, share, waiting=waiting), longest, self.most)
 
     def seconds(self, rows: float) -> float:
         """Of one execution while all instances are busy."""
