@@ -74,11 +74,10 @@ def _kept_for(memory: Memory, asked: tuple[Asked, ...], holds: float, window: ti
     if before is None or before.holds != holds or (memory.scaled is not None and memory.scaled.at > before.since):
         return most
     if now - before.since <= window:
-        return replace(most, since=before.since)
+        return KeptFor(before.since, most.replicas, most.rate, holds)
     if most.replicas < _FALLEN * before.replicas or most.rate < _FALLEN * before.rate:
         return most
-    most = replace(most, replicas=max(most.replicas, before.replicas), rate=max(most.rate, before.rate))
-    return replace(most, since=before.since)
+    return KeptFor(before.since, max(most.replicas, before.replicas), max(most.rate, before.rate), holds)
 
 
 def _asked_for_queue(memory: Memory, now: datetime) -> int:

@@ -1,7 +1,5 @@
 """What a replica is set to in place: instances and window. Cheap and quick, so up at once; down as replicas do."""
 
-from dataclasses import replace
-
 from argosy.fleet.scaling.capacity.settings import Setting
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.learning.memory import Memory
@@ -18,7 +16,8 @@ def in_place(
     """
     serving = min(signals.servers or allocation.replicas, allocation.replicas)
     setting = _setting(allocation, replicas, serving, wanted, memory, down=down)
-    return replace(allocation, replicas=replicas, instances=setting.instances, window_s=setting.window_s)
+    found = Allocation(replicas, setting.instances, setting.window_s, allocation.max_batch)
+    return allocation if found == allocation else found
 
 
 def _setting(

@@ -107,7 +107,7 @@ def _ladder(policy: Policy, allocation: Allocation, room: Room, memory: Memory) 
     found = settings(memory.service, limits, bounds, most, largest, variation)
     if found[-1].rate <= 0:
         found = settings(memory.service, Limits((), (), None, limits.busy), bounds, most, largest, variation)
-    return tuple(_within_experience(memory, each) for each in found)
+    return found if memory.overdriven is None else tuple(_within_experience(memory, each) for each in found)
 
 
 def _within_experience(memory: Memory, setting: Setting) -> Setting:
