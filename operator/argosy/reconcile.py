@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from argosy.api.conditions import Reason
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
@@ -36,7 +35,7 @@ from argosy.fleet.plan import FleetPlan, PoolPlan
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.pool.forms import allocations, policies, scaled_forms
-from argosy.fleet.scaling.pool.room import Grant, grants
+from argosy.fleet.scaling.pool.room import Grant, grants, hopes
 from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy.fleet.topology.deployment import Machine
 from argosy.fleet.validation.accept import Accepted, accept
@@ -99,7 +98,7 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
     members = _members(snapshot, accepted, engines, follows, allocated)
     facts = _facts(snapshot, accepted, members, nodes)
     ranked = pack_by_priority(list(facts.values()), snapshot.claimed)
-    plan, granted = ranked.plan, grants(ranked, _hoped(snapshot, ranked, members), members)
+    plan, granted = ranked.plan, grants(ranked, _hoped(snapshot, ranked, members, follows), members)
     states = {
         each.pool: _state(each, facts[each.pool], members[each.pool], snapshot.pool(each.pool), nodes, follows)
         for each in plan.pools
@@ -190,24 +189,12 @@ def _recalled(snapshot: FleetSnapshot, accepted: Accepted) -> dict[str, ScalingS
     return {name: each.scaling for name, each in members if each.scaling is not None}
 
 
-def _hoped(snapshot: FleetSnapshot, ranked: RankedPlan, members: Mapping[PoolKey, Members]) -> RankedPlan | None:
-    """The plan with one replica more of all that lacked the room for it, or made room; None where nothing did."""
-    short = {name for name, each in snapshot.decisions.items() if each.reason is Reason.LIMITED_BY_CAPACITY}
-    models = {
-        (key, model)
-        for key, each in members.items()
-        for member in (*each.models.values(), *each.ensembles.values())
-        if member.identity in short
-        for model in each.runs.get(member.name, (member.name,))
-    }
-    hoping = {
-        (facts.pool, group.name)
-        for facts in ranked.facts
-        for group in facts.groups
-        if any((facts.pool, demand.model) in models for demand in group.demands)
-    }
-    hoping |= ranked.shortfalls.keys()
-    return pack_by_priority(ranked.with_one_more(hoping), snapshot.claimed) if hoping else None
+def _hoped(
+    snapshot: FleetSnapshot, ranked: RankedPlan, members: Mapping[PoolKey, Members], follows: Mapping[str, Policy]
+) -> RankedPlan | None:
+    """The plan with all replicas that are wanted of what lacked the room for them; None where nothing did."""
+    wanted = hopes(ranked, snapshot.decisions, members, follows)
+    return pack_by_priority(ranked.with_more(wanted), snapshot.claimed) if wanted else None
 
 
 def _facts(

@@ -131,7 +131,7 @@ def test_what_was_asked_for_and_is_not_there_is_no_fault() -> None:
     outcome = reconcile(snapshot(model("m", maxReplicas=4), nodes=gpus(2), m=decision(3)), NOON)
     grant = outcome.grants["InferenceModel default/m"]
     assert (grant.asked, grant.placed) == (3, 2)
-    assert (grant.room.replicas, grant.room.servers) == (0, 0)
+    assert grant.room.replicas == 0
     assert "free" in grant.room.missing
     assert reason(outcome, "m", ConditionType.PLACED) == ("True", "Placed")
 
@@ -145,6 +145,25 @@ def test_what_is_limited_by_capacity_hears_of_room_as_soon_as_there_is_some() ->
     roomier = reconcile(replace(before, nodes=gpus(3)), NOON)
     assert roomier.grants["InferenceModel default/m"].room.replicas is None
     assert placed(roomier, "m") == 2  # to take it is another decision
+
+
+def test_how_many_of_those_that_are_wanted_there_is_room_for_is_known_before_they_are_asked_for() -> None:
+    short = decision(2, Reason.LIMITED_BY_CAPACITY, desired=9)
+    before = snapshot(model("m", maxReplicas=7), nodes=gpus(2), m=short)
+    name = "InferenceModel default/m"
+    assert reconcile(before, NOON).grants[name].room.replicas == 0
+    roomier = reconcile(replace(before, nodes=gpus(5)), NOON).grants[name]
+    assert (roomier.placed, roomier.room.replicas) == (2, 3)
+    assert "of 5 in the pool" in roomier.room.missing
+    assert reconcile(replace(before, nodes=gpus(7)), NOON).grants[name].room.replicas is None  # maxReplicas fits
+
+
+def test_what_two_want_is_not_promised_to_both() -> None:
+    short = decision(1, Reason.LIMITED_BY_CAPACITY, desired=4)
+    first, second = model("one", maxReplicas=4), model("other", maxReplicas=4, priority=1)
+    outcome = reconcile(snapshot(first, second, nodes=gpus(5), one=short, other=short), NOON)
+    rooms = [outcome.grants[f"InferenceModel default/{name}"].room.replicas for name in ("one", "other")]
+    assert rooms == [0, None]  # of the three that are free the other, which comes first, takes all that it wants
 
 
 def test_the_last_gpu_goes_to_the_higher_priority() -> None:

@@ -111,7 +111,7 @@ class _Simulation:
         used = sum(each.member.replicas * each.member.workload.gpus for each in self._all)
         free = int((self._fleet.gpus - used) / member.workload.gpus + 1e-9)
         missing = "" if free > 0 else f"all {self._fleet.gpus:g} GPUs of the fleet are held"
-        return Room(replicas=0, servers=max(0, free), missing=missing)
+        return Room(replicas=max(0, free), missing=missing)
 
     def _apply(self, looked: _Looked, wanted: Allocation) -> None:
         member = looked.member

@@ -59,7 +59,7 @@ def test_hpa_counts_pods_that_are_not_ready_as_idle_when_it_goes_up():
 
 
 def test_nobody_goes_beyond_the_room():
-    room = Room(servers=1)
+    room = Room(replicas=1)
     assert Hpa().decide(seen(0, 2, room=room, busy=1.0)).replicas == 3
     assert Kpa(KpaSettings(concurrency=1)).decide(seen(0, 2, room=room, concurrency=90)).replicas == 3
 

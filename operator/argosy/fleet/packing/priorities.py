@@ -1,7 +1,7 @@
 """Who gets the last GPU: replicas beyond a group's minimum give way to what has none, or is of higher priority."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from argosy.api.values.identity import PoolKey
@@ -13,6 +13,8 @@ from argosy.fleet.plan import FleetPlan, PoolPlan
 
 _TRIES = 16
 """How often at most a whole plan is made anew, for all pools together."""
+_MORE = 16
+"""Replicas more that all groups together may hope for, and each for one: what finds no place takes time to explain."""
 GroupKey = tuple[PoolKey, str]
 
 
@@ -36,10 +38,13 @@ class RankedPlan:
     facts: tuple[PoolFacts, ...]
     shortfalls: Mapping[GroupKey, Shortfall] = field(default_factory=dict)
 
-    def with_one_more(self, groups: Container[GroupKey]) -> list[PoolFacts]:
-        """The facts once this plan is carried out, if these groups asked for one replica more than they have in it."""
+    def with_more(self, wanted: Mapping[GroupKey, int]) -> list[PoolFacts]:
+        """The facts once this plan is carried out, if these groups asked for so many replicas: for one more than they
+        have in it at least, and for no more than a few.
+        """
+        most = max(1, _MORE // max(1, len(wanted)))
         return [
-            replace(facts, current=plan.current, groups=tuple(_with_one_more(facts, plan, groups)))
+            replace(facts, current=plan.current, groups=tuple(_with_more(facts, plan, wanted, most)))
             for facts, plan in zip(self.facts, self._plans(), strict=True)
         ]
 
@@ -49,11 +54,11 @@ class RankedPlan:
         return (plans[facts.pool] for facts in self.facts)
 
 
-def _with_one_more(facts: PoolFacts, plan: PoolPlan, groups: Container[GroupKey]) -> Iterator[Group]:
+def _with_more(facts: PoolFacts, plan: PoolPlan, wanted: Mapping[GroupKey, int], most: int) -> Iterator[Group]:
     placed = _placed(plan)
     for group in facts.groups:
-        hopes = (facts.pool, group.name) in groups
-        yield replace(group, replicas=placed[group.name] + 1) if hopes else group
+        replicas, has = wanted.get((facts.pool, group.name)), placed[group.name]
+        yield group if replicas is None else replace(group, replicas=min(max(replicas, has + 1), has + most))
 
 
 def pack_by_priority(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> RankedPlan:

@@ -23,13 +23,12 @@ class Allocation:
 @dataclass(frozen=True, slots=True)
 class Room:
     """What there is to be had beyond what it has: `instances` on each device where it sits, `replicas` on servers that
-    run, `servers` that nodes have place for. None: not known, which is no limit. `missing`: what the next replica
-    lacks, in words with numbers, where it finds no place.
+    run or on others. None: not known, which is no limit. `missing`: what the replica after those lacks, in words with
+    numbers.
     """
 
     instances: int | None = None
     replicas: int | None = None
-    servers: int | None = None
     missing: str = ""
 
 

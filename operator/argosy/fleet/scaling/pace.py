@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from argosy.api.conditions import Reason
-from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory, changed
 from argosy.fleet.scaling.learning.overdriven import reconsidered
@@ -109,11 +108,11 @@ def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted
     if replicas > bounds.max_replicas:
         replicas = bounds.max_replicas
         found = Paced(replicas, desired, Reason.AT_MAXIMUM, bounds.max_by, bound(bounds.max_by, replicas))
-    reachable = _reachable(now_are, room)
-    if reachable is not None and replicas > max(now_are, reachable):
-        replicas = max(now_are, reachable)
-        why = room.missing.removesuffix(".") or f"there is room for {counted(replicas, 'replica')}"
-        found = Paced(replicas, desired, Reason.LIMITED_BY_CAPACITY, why, why)
+    if room.replicas is not None and replicas > now_are + room.replicas:
+        why = _little_room(room.replicas, replicas - now_are)
+        missing = room.missing.removesuffix(".")
+        replicas, why = now_are + room.replicas, f"{why}; {missing}" if missing else why
+        found = Paced(replicas, desired, Reason.LIMITED_BY_CAPACITY, missing or why, why)
     if replicas <= now_are:
         return replace(found, replicas=replicas)
     last = memory.scaled
@@ -126,10 +125,9 @@ def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted
     return replace(found, replicas=replicas)
 
 
-def _reachable(now_are: int, room: Room) -> int | None:
-    if room.replicas is None and room.servers is None:
-        return None
-    return now_are + (room.replicas or 0) + (room.servers or 0)
+def _little_room(more: int, wanted: int) -> str:
+    verb = "is" if wanted == 1 else "are"
+    return f"room for {more} more, {wanted} {verb} wanted" if more else f"no room for {wanted} more"
 
 
 def _down(policy: Policy, now_are: int, memory: Memory, desired: int, lowest: int, now: datetime) -> Paced:

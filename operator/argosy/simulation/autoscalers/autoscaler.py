@@ -27,8 +27,8 @@ class Seen:
 
     def within_room(self, replicas: int) -> Allocation:
         """So many replicas, or as many as there is room for."""
-        if self.room.servers is not None:
-            replicas = min(replicas, max(self.allocation.replicas, self.allocation.replicas + self.room.servers))
+        if self.room.replicas is not None:
+            replicas = min(replicas, max(self.allocation.replicas, self.allocation.replicas + self.room.replicas))
         return replace(self.allocation, replicas=replicas)
 
 

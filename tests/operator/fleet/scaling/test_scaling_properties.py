@@ -55,7 +55,7 @@ def test_a_decision_stays_within_bounds_steps_and_room(
     policy: Policy, rates: list[float], replicas: int, instances: int, room: int
 ) -> None:
     bounds, step = policy.bounds, policy.pace.step_up
-    member = Member(policy, Allocation(replicas, instances), Room(0, room, 0, "no GPU is free"))
+    member = Member(policy, Allocation(replicas, instances), Room(0, room, "no GPU is free"))
     for rate in rates:
         before = member.allocation
         after = member.step(measured(rate, member.allocation, member.now)).allocation

@@ -1,15 +1,17 @@
 """One round of a pool with several members."""
 
 from collections.abc import ItemsView
+from dataclasses import replace
 from datetime import timedelta
 
 from tests.operator.fleet import declared
 from tests.operator.fleet.scaling.loads import START, measured
 
 from argosy.api import Ensemble, InferenceModel
-from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.pool.forms import policies
 from argosy.fleet.scaling.pool.pool_round import PoolMemory, PoolScene, decide_pool
+from argosy.fleet.scaling.pool.room import Grant
 from argosy.fleet.signals.signals import PoolSignals
 
 ONE = Allocation()
@@ -51,6 +53,22 @@ def test_each_follows_its_own_queries_and_tells_its_own_troubles() -> None:
     assert replicas == {"a": 5, "b": 3, "c": 1}
     troubled = [name for name in "abc" if "query jobs cannot be used: it has no value" in told(memory, name)[1]]
     assert troubled == ["c"]
+
+
+def test_room_that_was_taken_is_not_there_again_until_the_next_plan() -> None:
+    few = scene("a")
+    (name,) = few.policies
+    short = replace(few, grants={name: Grant(asked=1, placed=1, room=Room(replicas=2, missing="no GPU is free"))})
+    memory, now = PoolMemory(), START
+    for expected in (3, 3, 3):
+        signals = PoolSignals({"a": measured(1, ONE, now)}, queries={("a", "jobs"): 85.0})
+        memory = decide_pool(short, signals, memory, now)
+        assert told(memory, "a")[0] == expected
+        now += timedelta(seconds=5)
+    assert told(memory, "a")[1].endswith("no room for 6 more; no GPU is free.")
+    planned = replace(few, grants={name: Grant(asked=3, placed=3, room=Room(replicas=1, missing="no GPU is free"))})
+    memory = decide_pool(planned, PoolSignals({"a": measured(1, ONE, now)}, queries={("a", "jobs"): 85.0}), memory, now)
+    assert told(memory, "a")[0] == 4
 
 
 def test_queries_are_gone_through_once_however_many_members_there_are() -> None:

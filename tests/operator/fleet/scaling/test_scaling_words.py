@@ -19,7 +19,7 @@ from argosy.fleet.scaling.pool.from_spec import policy_of
 from argosy.fleet.scaling.pool.pool_round import PoolMemory, PoolScene, decide_pool
 from argosy.fleet.signals.signals import PoolSignals
 
-FULL = Room(replicas=0, servers=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")
+FULL = Room(replicas=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")
 OFFICE = {"name": "office", "minReplicas": 3, "maxReplicas": 4}
 
 

@@ -213,8 +213,12 @@ class _Round:
         return replace(allocation, replicas=min(allocation.replicas, grant.placed))
 
     def _room(self, name: str) -> Room:
+        """What is left of what the last plan had beyond what it placed."""
         grant = self.scene.grants.get(name)
-        return grant.room if grant is not None else _ANYWHERE
+        if grant is None or grant.room.replicas is None:
+            return grant.room if grant is not None else _ANYWHERE
+        taken = max(0, self._allocation(name).replicas - grant.placed)
+        return replace(grant.room, replicas=max(0, grant.room.replicas - taken))
 
     def _said(self, name: str, decision: Decision) -> Decision:
         """With what could not be had of what it is to follow."""

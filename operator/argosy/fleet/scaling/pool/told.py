@@ -40,8 +40,8 @@ def beside(decision: Decision, troubles: Iterable[str]) -> Decision:
 
 
 def _key(decision: Decision) -> tuple[object, ...]:
-    what_keeps = _DIGITS.sub("", _what_keeps(decision))
-    return decision.allocation, decision.reason, decision.scaled, what_keeps, decision.lowering is None
+    becomes, what_keeps = decision.message.partition(":")[0], _DIGITS.sub("", _what_keeps(decision))
+    return decision.allocation, decision.reason, decision.scaled, becomes, what_keeps, decision.lowering is None
 
 
 def _what_keeps(decision: Decision) -> str:
