@@ -18,8 +18,9 @@ from argosy.fleet.scaling.decision import Decision
 from argosy.fleet.scaling.ensemble import EnsembleMemory
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.pool.forms import policies
-from argosy.fleet.scaling.pool.pool_round import PoolMemory, PoolScene, decide_pool
+from argosy.fleet.scaling.pool.pool_round import decide_pool
 from argosy.fleet.scaling.pool.recalled import remembered
+from argosy.fleet.scaling.pool.scene import PoolMemory, PoolScene
 from argosy.fleet.scaling.pool.served import served
 from argosy.fleet.signals.signals import PoolSignals
 from argosy.fleet.status.findings import bottleneck

@@ -10,8 +10,9 @@ from tests.operator.fleet.scaling.loads import START, measured
 from argosy.api import Ensemble, InferenceModel
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.pool.forms import policies
-from argosy.fleet.scaling.pool.pool_round import PoolMemory, PoolScene, decide_pool
+from argosy.fleet.scaling.pool.pool_round import decide_pool
 from argosy.fleet.scaling.pool.room import Grant
+from argosy.fleet.scaling.pool.scene import PoolMemory, PoolScene
 from argosy.fleet.signals.signals import PoolSignals
 
 ONE = Allocation()

@@ -16,7 +16,8 @@ from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.policy import Bounds, Pace, Policy, Targets
 from argosy.fleet.scaling.pool.forms import policies
 from argosy.fleet.scaling.pool.from_spec import policy_of
-from argosy.fleet.scaling.pool.pool_round import PoolMemory, PoolScene, decide_pool
+from argosy.fleet.scaling.pool.pool_round import decide_pool
+from argosy.fleet.scaling.pool.scene import PoolMemory, PoolScene
 from argosy.fleet.signals.signals import PoolSignals
 
 FULL = Room(replicas=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")

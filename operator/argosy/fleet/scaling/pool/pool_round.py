@@ -1,7 +1,7 @@
 """One round of a pool: its signals become decisions on each member that scales, and what is told to hold each up."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
@@ -11,73 +11,21 @@ from argosy.fleet.bottlenecks import diagnose as diagnosis
 from argosy.fleet.bottlenecks.subject import Lever
 from argosy.fleet.bottlenecks.subjects import subjects
 from argosy.fleet.demand.grouping import runs_of
-from argosy.fleet.facts import CurrentServer
 from argosy.fleet.scaling.case import NO_QUERIES
 from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.ensemble import EnsembleMemory, Stage, decide_ensemble
 from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.policy import Policy, Served
+from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.pool.forms import scaled_form
 from argosy.fleet.scaling.pool.from_spec import Member, scales
-from argosy.fleet.scaling.pool.room import Grant
-from argosy.fleet.scaling.pool.told import Told, beside, told
+from argosy.fleet.scaling.pool.scene import PoolMemory, PoolScene
+from argosy.fleet.scaling.pool.told import beside, told
 from argosy.fleet.signals.signals import PoolSignals
 
 Value = TypeVar("Value")
 
 _NEW, _NEW_ENSEMBLE, _ANYWHERE = Memory(), EnsembleMemory(), Room()
-
-
-@dataclass(frozen=True, slots=True)
-class PoolScene:
-    """What a pool's decisions are made from, beside its signals. The mappings are by identity.
-
-    `members`: its models and ensembles in the forms that are acted upon, as they are declared; `policies` of those that
-    follow signals; `allocations` and `grants`: what each has, and what the last plan gave it; `served`: of models, what
-    memory has to do with. `servers`: where they
-    sit. `unheld`: why requests for what has no replica would not be held, so that nothing goes to zero; empty where
-    they would.
-    """
-
-    members: tuple[Member, ...] = ()
-    policies: Mapping[str, Policy] = field(default_factory=dict)
-    allocations: Mapping[str, Allocation] = field(default_factory=dict)
-    grants: Mapping[str, Grant] = field(default_factory=dict)
-    served: Mapping[str, Served] = field(default_factory=dict)
-    servers: tuple[CurrentServer, ...] = ()
-    unheld: str = "nothing holds requests here"
-
-
-@dataclass(frozen=True, slots=True)
-class PoolMemory:
-    """What the next round has to know, by identity: `told` has the last decisions."""
-
-    models: Mapping[str, Memory] = field(default_factory=dict)
-    ensembles: Mapping[str, EnsembleMemory] = field(default_factory=dict)
-    bottlenecks: Mapping[str, diagnosis.Memory] = field(default_factory=dict)
-    told: Mapping[str, Told] = field(default_factory=dict)
-
-    @property
-    def decisions(self) -> dict[str, Decision]:
-        """The last decisions."""
-        return {name: told.decision for name, told in self.told.items()}
-
-    @property
-    def holding_up(self) -> dict[str, diagnosis.Told]:
-        """What is told to hold each member up, where something does."""
-        return {name: each.told for name, each in self.bottlenecks.items() if each.told is not None}
-
-    def learnt(self, members: Iterable[Member]) -> Iterator[tuple[Member, Memory]]:
-        """The members of which something is known, with that: of a model that an ensemble scales as of its stage."""
-        stages = {name: known for each in self.ensembles.values() for name, known in each.stages.items()}
-        for member in members:
-            if isinstance(member, InferenceModel):
-                memory = self.models.get(member.identity) or stages.get(member.name)
-            else:
-                memory = self.ensembles[member.identity].whole if member.identity in self.ensembles else None
-            if memory is not None:
-                yield member, memory
 
 
 def decide_pool(scene: PoolScene, signals: PoolSignals, memory: PoolMemory, now: datetime) -> PoolMemory:
