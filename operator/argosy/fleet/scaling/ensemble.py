@@ -121,7 +121,8 @@ def _part(policy: Policy, stage: Stage, memory: Memory, whole: Allocation, now: 
     """With the ensemble's bounds of replicas, and its startup time."""
     own = stage.policy.bounds
     bounds = replace(policy.bounds, devices=own.devices, min_instances=own.min_instances,
-        max_instances=own.max_instances, max_window_s=own.max_window_s, max_batch=own.max_batch)  # fmt: skip
+        max_instances=own.max_instances, max_window_s=own.max_window_s, max_batch=own.max_batch,
+        smaller_batches=own.smaller_batches)  # fmt: skip
     mine = Policy(bounds, stage.policy.targets, policy.pace, policy.startup_s, stage.policy.served)
     before = replace(stage.allocation, replicas=whole.replicas)
     memory, usable = learnt(mine, before, stage.signals, memory, now)

@@ -49,18 +49,26 @@ def lowered(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
 def _smaller(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Lowered:
     failures = round((signals.out_of_memory or 0.0) * signals.window_s)
     failed = f"{counted(max(1, failures), 'execution')} ran out of memory"
-    largest, most_instances = allocation.max_batch or policy.bounds.max_batch, memory.most_instances
+    bounds, most_instances = policy.bounds, memory.most_instances
+    largest = allocation.max_batch or bounds.max_batch if bounds.smaller_batches else 0
+    single = "batches of 1 row" if bounds.smaller_batches else ""
     if largest > 1:
         allocation = replace(allocation, max_batch=largest // 2)
         why = f"{failed}: batches of at most {counted(largest // 2, 'row')} instead of {largest}"
-    elif allocation.instances > 1:
+    elif allocation.instances > max(1, bounds.min_instances):
         most_instances = allocation.instances - 1
-        why = f"{failed} with batches of 1 row: {counted(most_instances, 'instance')} instead of {allocation.instances}"
+        why = f"{_even(failed, single)}: {counted(most_instances, 'instance')} instead of {allocation.instances}"
         allocation = replace(allocation, instances=most_instances)
     else:
-        why = f"{failed} with 1 instance and batches of 1 row: nothing smaller is left"
+        why = f"{_even(failed, single, counted(allocation.instances, 'instance'))}: nothing smaller is left"
     lowering = Lowering(now, _failed(policy.served), why, most_instances)
     return Lowered(allocation, changed(memory, lowering=lowering, lowered_at=now), why)
+
+
+def _even(failed: str, *least: str) -> str:
+    """That it failed with the least that there is of these, which say something."""
+    said = " and ".join(filter(None, least))
+    return f"{failed} with {said}" if said else failed
 
 
 def _failed(served: Served) -> Served:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 class Bounds:
     """What may be decided. `instances` are those of one device of a replica, of which it has `devices`;
     `max_window_s` is the longest a batch may wait, None where it is not ours to decide. `max_batch`: the most rows of
-    a batch, 0 without batching. `min_by` and `max_by`: the fields that those of replicas are from; empty where that is
-    none. `fixed_by`: the field, such as `spec.replicas`, that decides the replicas; the bounds are equal then.
+    a batch, 0 without batching; `smaller_batches`: whether they may be made smaller. `min_by` and `max_by`: the fields
+    that those of replicas are from; empty where that is none. `fixed_by`: the field, such as `spec.replicas`, that
+    decides the replicas; the bounds are equal then.
     """
 
     min_replicas: int = 1
@@ -19,6 +20,7 @@ class Bounds:
     devices: int = 1
     max_window_s: float | None = None
     max_batch: int = 0
+    smaller_batches: bool = True
     min_by: str = "spec.minReplicas"
     max_by: str = "spec.maxReplicas"
     fixed_by: str = ""

@@ -95,6 +95,34 @@ def test_instances_come_back_as_batches_do() -> None:
     assert member.allocation.instances == 2
 
 
+@pytest.mark.parametrize(("spec", "batches"), [({}, False), ({"batching": {}}, True)])
+def test_batches_become_smaller_only_where_the_batcher_forms_them(spec: dict[str, object], batches: bool) -> None:
+    declaration = declared.model("m", memory=4, maxBatchSize=8, scaling={"maxInstances": 2}, **spec)
+    assert isinstance(declaration, InferenceModel)
+    member = Member(policy_of(declaration, START), Allocation(instances=2))
+    found = member.under(10, 5, out_of_memory=0.2)
+    assert (found.allocation.max_batch, found.allocation.instances) == ((4, 2) if batches else (None, 1))
+    words = (
+        "batches of at most 4 rows instead of 8"
+        if batches
+        else "3 executions ran out of memory: 1 instance instead of 2"
+    )
+    assert words in found.message
+    member.allocation = Allocation(instances=1, max_batch=1 if batches else None)
+    assert member.under(10, 60, out_of_memory=0.2).lowering is not None
+    assert "nothing smaller is left" in member.memory.lowering.why  # type: ignore[union-attr]
+
+
+def test_instances_that_a_spec_asks_for_stay() -> None:
+    declaration = declared.model("m", memory=4, maxBatchSize=8, scaling={"minInstances": 2})
+    assert isinstance(declaration, InferenceModel)
+    member = Member(policy_of(declaration, START), Allocation(instances=2))
+    found = member.under(10, 60, out_of_memory=0.2)
+    assert (found.allocation.instances, found.allocation.max_batch) == (2, None)
+    assert found.lowering is not None
+    assert found.lowering.why == "3 executions ran out of memory with 2 instances: nothing smaller is left"
+
+
 def test_failures_of_what_is_gone_count_no_more_against_what_is_new() -> None:
     member = failing()
     member.policy = replace(member.policy, served=replace(FIRST, versions=(2,)))

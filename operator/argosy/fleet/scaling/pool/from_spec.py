@@ -55,6 +55,7 @@ def _bounds(member: Member, now: datetime, windows: bool, follows: bool) -> Boun
         devices=_devices(member),
         max_window_s=_longest_window(member) if windows else None,
         max_batch=spec.batch_size or 0,
+        smaller_batches=spec.batching is not None,
     )
 
 

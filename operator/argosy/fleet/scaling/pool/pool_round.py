@@ -220,6 +220,6 @@ def _levers(policy: Policy | None) -> frozenset[Lever]:
         Lever.WINDOW: bounds.max_window_s is not None,
         Lever.INSTANCES: bounds.max_instances > bounds.min_instances,
         Lever.REPLICAS: bounds.max_replicas > bounds.min_replicas,
-        Lever.BATCH: bounds.max_batch > 1,
+        Lever.BATCH: bounds.smaller_batches and bounds.max_batch > 1,
     }
     return frozenset(lever for lever, ours in levers.items() if ours)
