@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from argosy.fleet.scaling.policy import Policy
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.member import Workload
@@ -12,6 +13,7 @@ from argosy.simulation.simulate import simulate
 
 from .baselines import NAMES, Baseline, defaults, grid
 from .cases import MOST, Case
+from .policies import policies
 
 SAVED, HALF, LATE = 0.15, 0.5, 0.01
 _FAINT = 1e-4
@@ -35,7 +37,16 @@ def run(workload: Workload, autoscaling: Autoscaling) -> Outcome:
 
 def ours(case: Case) -> Point:
     """The operator's decisions."""
-    return _point(run(case.workload, lambda: Own(case.policy)), "default")
+    return _ours(case, case.policy, "default")
+
+
+def our_frontier(case: Case) -> list[Point]:
+    """Of a grid of our settings on this trace, those than which none is better in both."""
+    return best(_ours(case, policy, words) for words, policy in policies(case.policy))
+
+
+def _ours(case: Case, policy: Policy, settings: str) -> Point:
+    return _point(run(case.workload, lambda: Own(policy)), settings)
 
 
 def of(baseline: Baseline, workload: Workload) -> Point:

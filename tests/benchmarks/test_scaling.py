@@ -4,6 +4,7 @@ import pytest
 from benchmarks.scaling.baselines import NAMES, grid
 from benchmarks.scaling.cases import batch_curve, constant, engine_curve
 from benchmarks.scaling.comparing import Point, as_cheap, as_good, best, meets, ratio, saved, tuned
+from benchmarks.scaling.policies import policies
 
 from argosy.simulation.traces import constant as steady
 
@@ -62,3 +63,11 @@ def test_every_baseline_has_a_grid_without_two_alike():
     for name in NAMES:
         settings = [each.settings for each in grid(name, 10, 1, case.throughput)]
         assert len(settings) == len(set(settings)) >= 10
+
+
+def test_our_grid_has_no_two_alike_and_ends_at_what_a_resource_may_say():
+    case = constant()
+    found = list(policies(case.policy))
+    assert len({words for words, _ in found}) == len(found) == len({str(each) for _, each in found})
+    assert all(0 < each.targets.busy_low <= each.targets.busy_high <= 1 for _, each in found)
+    assert all(each.targets.latency["p99"] <= case.policy.targets.latency["p99"] for _, each in found)

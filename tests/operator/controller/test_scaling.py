@@ -107,7 +107,7 @@ def test_a_load_adds_replicas_and_its_end_takes_them_away() -> None:
 
 def test_a_constant_load_asks_for_no_reconcile_after_it_settled() -> None:
     operator = Operator((model("m", maxReplicas=4),))
-    operator.under({"m": 200.0}, 400)
+    operator.under({"m": 200.0}, 800)
     history = operator.status("m").history
     for _ in range(60):
         operator.now += timedelta(seconds=5)

@@ -112,13 +112,17 @@ def bounded(policy: Policy, allocation: Allocation) -> Allocation:
 
 
 def learnt(
-    policy: Policy, allocation: Allocation, signals: Signals | None, memory: Memory, now: datetime
+    policy: Policy, allocation: Allocation, signals: Signals | None, memory: Memory, now: datetime, held: int = 0
 ) -> tuple[Memory, Signals | None]:
     """The memory after these signals, and what of them is of use; None where nothing is."""
     if signals is None or unusable(signals, now):
-        return missed(memory, now), None
+        memory = missed(memory, now)
+        return changed(memory, recurrence=memory.recurrence.after(now, held > 0, 0.0)), None
     signals = sensible(signals)
-    return learn(policy, allocation, signals, memory, now), signals
+    memory = learn(policy, allocation, signals, memory, now)
+    rate = 0.0 if memory.demand is None else memory.demand.level
+    active = held > 0 or bool(signals.arrivals) or bool(signals.pending)
+    return changed(memory, recurrence=memory.recurrence.after(now, active, rate)), signals
 
 
 def sensible(signals: Signals) -> Signals:

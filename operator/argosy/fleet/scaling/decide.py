@@ -13,7 +13,7 @@ from argosy.fleet.scaling.outofmemory import lowered
 from argosy.fleet.scaling.pace import Paced, doubted, paced, remembered, seen_whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.setting import in_place
-from argosy.fleet.scaling.wanted import wanted
+from argosy.fleet.scaling.wanted import foreseen, wanted
 from argosy.fleet.scaling.zero import to_or_from_zero
 from argosy.fleet.signals.signals import Signals
 
@@ -35,8 +35,8 @@ def decide(
     serves the member. Signals that are missing, or not of now, take nothing away.
     """
     case = Case(policy, allocation, room, now, queries, held)
-    memory, usable = learnt(policy, allocation, signals, memory.since(now), now)
-    zero = to_or_from_zero(policy, allocation.replicas, memory, held)
+    memory, usable = learnt(policy, allocation, signals, memory.since(now), now, held)
+    zero = to_or_from_zero(policy, allocation.replicas, memory, held, foreseen(policy, allocation, room, memory, now))
     present = bounded(policy, allocation)
     if zero is not None:
         pace = Paced(zero.replicas, zero.replicas, zero.reason)
@@ -51,7 +51,7 @@ def _by_load(case: Case, present: Allocation, signals: Signals, memory: Memory) 
     policy, now = case.policy, case.now
     less = lowered(policy, present, signals, memory, now)
     present, memory = less.allocation, less.memory
-    found = wanted(policy, present, signals, case.room, memory, case.queries, case.held)
+    found = wanted(policy, present, signals, case.room, memory, case.queries, case.held, now)
     if found is None:
         why = less.why or NOTHING_SAID
         pace = Paced(present.replicas, present.replicas, Reason.STEADY if less.why else Reason.NO_SIGNALS)

@@ -99,7 +99,9 @@ class _Part:
     def asked(self, case: Case) -> Wanted | None:
         if self.signals is None:
             return None
-        return wanted(self.policy, self.less.allocation, self.signals, self.room, self.less.memory, {}, case.held)
+        return wanted(
+            self.policy, self.less.allocation, self.signals, self.room, self.less.memory, {}, case.held, case.now
+        )
 
     def set(self, case: Case, replicas: int, asked: Wanted | None, *, down: bool) -> tuple[Decision, Memory]:
         """Its decision, once the ensemble's replicas are known."""
@@ -166,7 +168,9 @@ def _whole(
     if zero is not None:
         pace = Paced(zero.replicas, zero.replicas, zero.reason)
         return *decided(case, replace(present, replicas=zero.replicas), pace, zero.why, None, memory), ""
-    own = wanted(policy, present, signals, case.room, memory, case.queries, case.held) if signals is not None else None
+    own = None
+    if signals is not None:
+        own = wanted(policy, present, signals, case.room, memory, case.queries, case.held, case.now)
     every = {**asked, "": own}
     known = {name: each for name, each in every.items() if each is not None}
     if not known:

@@ -43,10 +43,13 @@ def whole(replicas: float) -> int:
     return ceil(replicas - _FEW)
 
 
-def needs(policy: Policy, allocation: Allocation, signals: Signals, queries: Mapping[str, float]) -> Iterator[Need]:
+def needs(
+    policy: Policy, allocation: Allocation, signals: Signals, queries: Mapping[str, float], *, modelled: bool
+) -> Iterator[Need]:
     """Of every target but those that the model of the queue answers (`capacity.py`)."""
     for each in _MEASURED:
-        yield from each(policy, allocation, signals)
+        if not (modelled and each in _OF_ENGINES):
+            yield from each(policy, allocation, signals)
     for query in policy.targets.queries:
         value = queries.get(query.name)
         if value is not None and 0 <= value < inf:
@@ -131,6 +134,8 @@ _MEASURED: tuple[Callable[[Policy, Allocation, Signals], Iterator[Need]], ...] =
     _unexplained,
     _error_free,
 )
+_OF_ENGINES = (_kv_cache, _first_token)
+"""What the model of an engine answers, where there is one (`capacity/engine.py`)."""
 
 
 def seconds(value: float) -> str:

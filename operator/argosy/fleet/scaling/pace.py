@@ -51,7 +51,7 @@ def doubted(
 def remembered(policy: Policy, memory: Memory, wanted: Wanted, now: datetime) -> Memory:
     """With what is asked for now; what is older than is kept is forgotten."""
     memory = watched(policy, memory, wanted.load.expected, now)
-    window = timedelta(seconds=hold_s(policy, memory))
+    window = timedelta(seconds=hold_s(policy, memory, now))
     kept = [each for each in memory.asked if now - each.at <= window]
     new = Asked(now, wanted.down, wanted.load.expected)
     if kept and now - kept[-1].at < window / _KEPT:
@@ -135,6 +135,13 @@ def _down(policy: Policy, now_are: int, memory: Memory, desired: int, lowest: in
     found = _least(policy, now_are, desired, lowest)
     if found.replicas >= now_are:
         return found
+    last = memory.scaled
+    if last is not None and last.after.replicas > last.before.replicas:
+        starting = policy.startup_s - (now - last.at).total_seconds()
+        if starting > 0:
+            return Paced(
+                now_are, desired, limited_by="startup", why=f"the newest still start, down after {clock(now, starting)}"
+            )
     unseen = _unseen(policy, memory, now)
     if unseen > 0:
         why = f"down at {clock(now, unseen)} at the earliest"

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from argosy.fleet.amounts import counted
-from argosy.fleet.scaling.capacity.settings import Limits, Setting, settings, strictest
+from argosy.fleet.scaling.capacity.settings import Limits, Setting, planned, settings, strictest
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning.learn import counted_s
 from argosy.fleet.scaling.learning.memory import Memory
@@ -16,8 +17,8 @@ from argosy.fleet.signals.signals import Signals
 
 _DRAIN_S = 10.0
 """In which a queue that should not be there is to be worked off."""
-_MOST_CATCHING_UP = 1.0
-"""Of what is expected: more replicas than that would hardly be there before the queue is gone."""
+_MOST_CATCHING_UP = 0.3
+"""Of what is expected. It stands in the queues of servers that are there, which new replicas only spare what comes."""
 _CHANCE = 0.05
 _NOISE = 2.0
 """Standard deviations."""
@@ -71,10 +72,11 @@ def wanted(
     memory: Memory,
     queries: Mapping[str, float],
     held: int,
+    now: datetime,
 ) -> Wanted | None:
     """None where nothing that was measured says anything about replicas."""
-    load, ladder = expected_load(policy, signals, memory, held), _ladder(policy, allocation, room, memory)
-    every = list(needs(policy, allocation, signals, queries))
+    load, ladder = expected_load(policy, signals, memory, held, now), _ladder(policy, allocation, room, memory)
+    every = list(needs(policy, allocation, signals, queries, modelled=memory.engine is not None and bool(ladder)))
     every += [need for need in (_by_rate(policy, signals, memory, load, ladder), _by_busy(policy, signals)) if need]
     if not every:
         return None
@@ -86,21 +88,35 @@ def wanted(
     return Wanted(most.up, down, most, load, ladder)
 
 
-def expected_load(policy: Policy, signals: Signals, memory: Memory, held: int) -> Load:
+def foreseen(policy: Policy, allocation: Allocation, room: Room, memory: Memory, now: datetime) -> int:
+    """Replicas for a load that comes at equal intervals, where it is about to."""
+    rate = memory.recurrence.expected(now, policy.startup_s)
+    ladder = _ladder(policy, allocation, room, memory) if rate > 0 else ()
+    return whole(rate * memory.rows / ladder[-1].rate) if ladder and ladder[-1].rate > 0 else 0
+
+
+def expected_load(policy: Policy, signals: Signals, memory: Memory, held: int, now: datetime) -> Load:
     """What the ladder is held against. A few that wait may be chance, and ask for nothing."""
     if memory.demand is None:
         return Load(waiting=held / _DRAIN_S * memory.rows)
     over_s = counted_s(signals)
     expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
+    expected = max(expected, memory.recurrence.expected(now, policy.startup_s))
     late = waiting_too_long(policy, signals, memory.demand.level) + held
     waiting = min(late / _DRAIN_S, _MOST_CATCHING_UP * expected)
     waiting = waiting if waiting > _CHANCE * expected else 0.0
-    return Load(expected * memory.rows, waiting * memory.rows, memory.demand.noise(over_s) * memory.rows)
+    noise = memory.demand.noise(over_s) if expected > 0 else 0.0
+    return Load(expected * memory.rows, waiting * memory.rows, noise * memory.rows)
 
 
 def _ladder(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Setting, ...]:
     if memory.service is None:
         return ()
+    engine = memory.engine.engine(memory.service) if memory.engine is not None else None
+    if engine is not None:
+        limits_ = tuple((planned(name), longest) for name, longest in sorted(policy.targets.first_token.items()))
+        found_ = Setting(allocation.instances, allocation.window_s, engine.held(policy.targets.busy_high, limits_))
+        return (_within_experience(memory, found_),)
     bounds, most = policy.bounds, most_instances(policy, allocation, room, memory)
     largest, variation = largest_batch(policy, allocation), memory.variation
     limits = Limits.of(policy.targets, memory.service)
@@ -120,7 +136,7 @@ def _within_experience(memory: Memory, setting: Setting) -> Setting:
 
 def most_instances(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> int:
     """Of one device: what the spec, the memory and the room leave."""
-    most = policy.bounds.max_instances
+    most = min(policy.bounds.max_instances, memory.experience.busiest + 1)
     if memory.most_instances is not None:
         most = min(most, memory.most_instances)
     if room.instances is not None:
@@ -134,7 +150,7 @@ def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladde
         return None
     best = ladder[-1]
     rate = load.rate
-    up, down = whole(rate / best.rate), load.expected * MARGIN / best.rate
+    up, down = whole((rate + load.noise) / best.rate), load.expected * MARGIN / best.rate
     because = (
         f"{memory.demand.level:.3g} requests/s come, {rate / memory.rows:.3g}/s are to be expected, and a replica with "
         f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s "
@@ -163,7 +179,7 @@ def _out_of_reach(policy: Policy, memory: Memory) -> tuple[str, str]:
 
 def _by_busy(policy: Policy, signals: Signals) -> Need | None:
     """Where executions are not measured: in proportion to the time that instances are busy."""
-    if signals.execution or signals.busy is None or not signals.servers:
+    if signals.execution or signals.tokens is not None or signals.busy is None or not signals.servers:
         return None
     high = policy.targets.busy_high
     total = signals.servers * signals.busy

@@ -18,14 +18,16 @@ class Zero:
     why: str
 
 
-def to_or_from_zero(policy: Policy, replicas: int, memory: Memory, held: int) -> Zero | None:
-    """None where there are replicas that the load decides about. `replicas` are those there are."""
+def to_or_from_zero(policy: Policy, replicas: int, memory: Memory, held: int, foreseen: int = 0) -> Zero | None:
+    """None where there are replicas that the load decides about. `replicas` are those there are, `foreseen` those that
+    a load needs which is about to come.
+    """
     bounds = policy.bounds
     if bounds.max_replicas == 0:
         return Zero(0, Reason.AT_MAXIMUM, bound(bounds.max_by, 0))
     if replicas == 0:
-        return _wake(bounds, held) if held or bounds.min_replicas else _SLEEPS
-    if bounds.min_replicas > 0 or held or not _idle(policy, memory):
+        return _wake(bounds, held, foreseen) if held or bounds.min_replicas or foreseen else _SLEEPS
+    if bounds.min_replicas > 0 or held or foreseen or not _idle(policy, memory):
         return None
     return Zero(0, Reason.SCALED_DOWN, f"no request came for {policy.pace.idle_s:g} s")
 
@@ -33,9 +35,14 @@ def to_or_from_zero(policy: Policy, replicas: int, memory: Memory, held: int) ->
 _SLEEPS = Zero(0, Reason.AT_MINIMUM, "no request waits; the first one starts it")
 
 
-def _wake(bounds: Bounds, held: int) -> Zero:
-    why = f"{counted(held, 'request')} waited for it" if held else bound(bounds.min_by, bounds.min_replicas)
-    return Zero(max(1, bounds.min_replicas), Reason.SCALED_UP, why)
+def _wake(bounds: Bounds, held: int, foreseen: int) -> Zero:
+    if held:
+        why = f"{counted(held, 'request')} waited for it"
+    elif foreseen:
+        why = "load has come at equal intervals, and the next is about to"
+    else:
+        why = bound(bounds.min_by, bounds.min_replicas)
+    return Zero(min(bounds.max_replicas, max(1, bounds.min_replicas, foreseen)), Reason.SCALED_UP, why)
 
 
 def _idle(policy: Policy, memory: Memory) -> bool:

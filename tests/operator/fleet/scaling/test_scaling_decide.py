@@ -41,9 +41,29 @@ def test_down_comes_after_a_whole_stabilisation_window_only() -> None:
 
 def test_instances_come_before_replicas() -> None:
     member = bounded(max_instances=4)
-    member.under(230, 60)
-    assert member.allocation.replicas == 1
-    assert member.allocation.instances > 1
+    for rate, instances in ((150, 1), (230, 2), (400, 3)):
+        member.under(rate, 60)
+        assert (member.allocation.replicas, member.allocation.instances) == (1, instances)
+
+
+def test_no_more_than_one_instance_beyond_those_that_were_seen_at_work_is_counted_on() -> None:
+    member = bounded(max_instances=4)
+    member.under(100, 60)
+    member.under(2000, 5)
+    assert member.allocation.instances == 2
+    assert member.allocation.replicas > 2
+
+
+def test_what_starts_is_not_given_up_before_it_is_ready() -> None:
+    member = Member(replace(POLICY, pace=Pace(stabilization_s=0, calm_s=0), startup_s=30))
+    member.under(100, 60)
+    member.under(900, 10)
+    most = member.allocation.replicas
+    decision = member.under(100, 15)
+    assert (decision.allocation.replicas, decision.limited_by) == (most, "startup")
+    assert "the newest still start" in decision.message
+    member.under(100, 30)
+    assert member.allocation.replicas < most
 
 
 def test_signals_that_are_missing_or_old_take_nothing_away() -> None:
@@ -59,8 +79,8 @@ def test_what_was_measured_before_takes_nothing_away_however_often_it_is_told() 
     member = bounded(max_instances=4, min_replicas=0)
     member.policy = replace(member.policy, pace=Pace(stabilization_s=20, idle_s=20))
     member.under(2000, 60)
-    before = member.allocation
     member.under(0, 15, running=0.0, pending=0.0)
+    before = member.allocation
     last = measured(0, member.allocation, member.now - timedelta(seconds=5))
     for _ in range(10):
         decision = member.step(replace(last, running=0.0, out_of_memory=1.0))

@@ -16,7 +16,7 @@ from argosy.api.values.tensors import BY_NAME, unique_names
 
 VARIABLES = ("namespace", "pool", "model")
 """What `$(name)` may stand for in a query."""
-IDLE_MS, HOLD_MS, STABILIZATION_MS = 900_000, 300_000, 300_000
+IDLE_MS, HOLD_MS = 900_000, 300_000
 BUSY_MIN, BUSY_MAX = 700, 900
 MOST_INSTANCES = 8
 """The default of `maxInstances`."""
@@ -126,10 +126,10 @@ class ScaleDown(ApiModel):
 
     max_step: Int | None = Field(default=None, ge=1, le=10000, description=_STEP.format(done="taken away"))
     cooldown: Duration = Field(default=0, description=_COOLDOWN.format(way="down"), json_schema_extra={"default": "0s"})
-    stabilization_window: Duration = Field(
-        default=STABILIZATION_MS,
-        description="For how long all that was measured must allow it, such as 5m. Default: 5m.",
-        json_schema_extra={"default": "5m"},
+    stabilization_window: Duration | None = Field(
+        default=None,
+        description="For how long all that was measured must allow it, such as 5m. Default: 5m, and 1m for a load that "
+        "goes slowly or was found not to come back.",
     )
 
 
@@ -141,7 +141,7 @@ class Scaling(ApiModel):
     )
     scale_up: ScaleUp = Field(default_factory=ScaleUp, description="How fast it goes up. Default: at once.")
     scale_down: ScaleDown = Field(
-        default_factory=ScaleDown, description="How fast it goes down. Default: after five minutes."
+        default_factory=ScaleDown, description="How fast it goes down. Default: after one to five minutes."
     )
     idle_timeout: PositiveDuration = Field(
         default=IDLE_MS,

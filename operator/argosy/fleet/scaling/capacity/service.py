@@ -5,7 +5,6 @@ and what instances on one device cost each other (0: nothing, 1: they only take 
 """
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import log2
 
 _MOST_EVIDENCE = 500.0
@@ -15,13 +14,16 @@ _ASSUMED_PER_ROW = 0.15
 _PRIOR_ROWS = 0.05
 """How much batches must differ, as a share of their mean, before what differs between them outweighs the assumption."""
 _ASSUMED_CONTENTION = 0.3
-_PRIOR_EXECUTIONS = 30.0
-"""Of one more busy instance, which outweigh that assumption."""
+_PRIOR_EXECUTIONS = 5.0
+"""Executions that are wrong by all of their time weigh as much as contention that is wrong by one."""
+_CONTENTIONS = tuple(step / 20 for step in range(21))
 _LEAST_FIXED = 0.02
 _AS_FORESEEN = 0.03
 """What takes as long as foreseen, but for this share, changes nothing that is known."""
 _CHANGED = 0.5
-"""A batch that takes so much more or less than others of its kind is of another model, or another device."""
+"""A batch that takes so much more or less than others of its kind may be of another model, or another device."""
+_CONVINCED = 8
+"""So many surprises one after the other, and it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Batches:
     @property
     def kind(self) -> tuple[int, int]:
         """Each size is about 1.4 times the one before."""
-        return round(2 * log2(max(1.0, self.rows))), round(self.busy)
+        return round(2 * log2(max(1.0, self.rows))), round(2 * self.busy)
 
     def mixed(self, new: "Batches") -> "Batches":
         """With more of the same kind."""
@@ -73,9 +75,17 @@ class Batches:
 
 @dataclass(frozen=True, slots=True)
 class Experience:
-    """Batches by kind, so that a quiet hour does not wipe out what a busy one taught."""
+    """Batches by kind, so that a quiet hour does not wipe out what a busy one taught. `surprises`: so many of the
+    latest were not as others of their kind.
+    """
 
     batches: tuple[Batches, ...] = ()
+    surprises: int = 0
+
+    @property
+    def busiest(self) -> int:
+        """The most instances of a device that were seen at work together."""
+        return round(max((each.busy for each in self.batches), default=1.0))
 
     def learnt(self, new: Batches) -> "Experience":
         """After more batches."""
@@ -86,7 +96,7 @@ class Experience:
         if before is None:
             return Experience((*self.batches, new))
         if abs(new.seconds / before.seconds - 1) > _CHANGED:
-            return Experience((new,))
+            return replace(self, surprises=self.surprises + 1) if self.surprises < _CONVINCED else Experience((new,))
         return Experience((*(each for each in self.batches if each is not before), before.mixed(new)))
 
     def as_foreseen(self, new: Batches, service: Service | None) -> bool:
@@ -96,11 +106,16 @@ class Experience:
         return abs(new.seconds / service.seconds(new.rows, new.busy) - 1) <= _AS_FORESEEN
 
     def service(self) -> Service | None:
-        """The straight line that fits best; None before anything was measured."""
-        count = sum(each.executions for each in self.batches)
-        if count <= 0:
+        """What fits best; None before anything was measured."""
+        if not self.batches:
             return None
-        contention = self._contention()
+        if all(each.busy <= 1 for each in self.batches):
+            return self._fitted(_ASSUMED_CONTENTION)
+        return min((self._fitted(each) for each in _CONTENTIONS), key=self._wrong)
+
+    def _fitted(self, contention: float) -> Service:
+        """The straight line through what each would have taken alone."""
+        count = sum(each.executions for each in self.batches)
         alone = [(each, each.seconds / (1 + contention * max(0.0, each.busy - 1))) for each in self.batches]
         rows = sum(each.executions * each.rows for each in self.batches) / count
         seconds = sum(each.executions * took for each, took in alone) / count
@@ -112,15 +127,9 @@ class Experience:
         per_row = min(max(0.0, per_row), (1 - _LEAST_FIXED) * seconds / rows)
         return Service(seconds - per_row * rows, per_row, contention)
 
-    def _contention(self) -> float:
-        """From 0 to 1: batches of one size beside more and fewer others."""
-        slower, weights = _PRIOR_EXECUTIONS * _ASSUMED_CONTENTION, _PRIOR_EXECUTIONS
-        for fewer, more in combinations(sorted(self.batches, key=lambda each: each.busy), 2):
-            if fewer.kind[0] != more.kind[0] or fewer.kind[1] == more.kind[1]:
-                continue
-            times = more.seconds / fewer.seconds
-            apart = (more.busy - 1) - times * (fewer.busy - 1)
-            weight = min(fewer.executions, more.executions) * max(0.0, apart)
-            slower += weight * min(max(0.0, (times - 1) / apart if apart > 0 else 0.0), 1.0)
-            weights += weight
-        return slower / weights
+    def _wrong(self, service: Service) -> float:
+        """The squares of what it is wrong by, as shares."""
+        assumed = _PRIOR_EXECUTIONS * (service.contention - _ASSUMED_CONTENTION) ** 2
+        return assumed + sum(
+            each.executions * (service.seconds(each.rows, each.busy) / each.seconds - 1) ** 2 for each in self.batches
+        )

@@ -12,7 +12,9 @@ _WINDOWS = (0.0, 0.25, 0.5, 1.0)
 """Of the longest window: what is tried, shortest first."""
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _MEAN = 0.5
-_WORTH_IT = 1.1
+_LATE_AS_PLANNED = 0.1
+"""Of those that a percentile lets be late: the rest is left to what no plan foresees."""
+_WORTH_IT = 1.25
 """How many times as much a setting must hold to be preferred to a cheaper one."""
 
 
@@ -41,6 +43,11 @@ def strictest(targets: Targets, service: Service | None) -> str:
     alone = service.seconds(1.0) if service is not None else 0.0
     reachable = [name for name, limit in targets.latency.items() if limit > alone]
     return max(reachable, key=lambda name: SHARES[name], default="")
+
+
+def planned(percentile: str) -> float:
+    """The share of requests that is to hold what the percentile is the target of."""
+    return 1 - _LATE_AS_PLANNED * (1 - SHARES[percentile])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +87,9 @@ def held(replica: Replica, limits: Limits, least: float = 0.0) -> float:
 def _curves(replica: Replica, limits: Limits) -> Iterator[tuple[Curve, float]]:
     """What is limited, each with its limit in seconds."""
     for name, longest in limits.latency:
-        yield Curve(replica, SHARES[name]), longest
+        yield Curve(replica, planned(name)), longest
     for name, longest in limits.waiting:
-        yield Curve(replica, SHARES[name], waiting=True), longest
+        yield Curve(replica, planned(name), waiting=True), longest
     if limits.queue_share is not None and limits.queue_share < 1:
         alone = replica.seconds(1.0)
         yield Curve(replica, _MEAN, waiting=True), alone * limits.queue_share / (1 - limits.queue_share)

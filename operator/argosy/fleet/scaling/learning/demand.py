@@ -12,7 +12,9 @@ _SURPRISE = 4.0
 """Standard deviations of chance beyond which a change is no noise: the level follows at once, and the trend does not
 take a step for a slope."""
 _RISES = 3
-"""So many surprises one after the other are a slope, as steep as the least of them."""
+"""So many rises one after the other are a slope, as steep as the least of them."""
+_EVEN = 0.5
+"""What share of the greatest rise the least must be: a load that jumps rises more and more slowly after it."""
 _CERTAIN = 3.0
 """Standard deviations by which a trend must exceed chance over the time that it is projected."""
 MOST_GROWTH = 1.5
@@ -24,7 +26,8 @@ _NOISE_S = 120.0
 class Demand:
     """Requests a second: `level` now, `trend` by which it changes each second, and `excess`, how many times more it
     varies than arrivals that know nothing of each other. `last`: the newest that was measured; `rises`: by how much
-    more each second the latest were than those before them.
+    more each second the latest were than those before them; `jumped`: the last was more than chance makes of what came
+    before.
     """
 
     level: float = 0.0
@@ -32,6 +35,7 @@ class Demand:
     excess: float = 1.0
     last: float = 0.0
     rises: tuple[float, ...] = ()
+    jumped: bool = False
 
     @staticmethod
     def of(measured: float) -> "Demand":
@@ -50,7 +54,7 @@ class Demand:
         level = max(0.0, foreseen + (gap if sudden else follow * gap))
         trend = self.trend + (1 - exp(-elapsed_s / _TREND_S)) * follow * calm / elapsed_s
         rises = (*self.rises, (measured - self.last) / elapsed_s)[-_RISES:]
-        return Demand(level, trend, self._varies(calm / chance, elapsed_s), measured, rises)
+        return Demand(level, trend, self._varies(calm / chance, elapsed_s), measured, rises, gap > _SURPRISE * chance)
 
     def expected(self, ahead_s: float, over_s: float) -> float:
         """The rate in `ahead_s`, if it grows on; the present level if it falls, or if its growth may be chance."""
@@ -58,9 +62,9 @@ class Demand:
         chance = self._chance(self.level, over_s)
         if growth <= _CERTAIN * chance:
             growth = 0.0
-        steep = min(self.rises) if len(self.rises) == _RISES else 0.0
-        if sum(self.rises) * over_s > _SURPRISE * chance:
-            growth = max(growth, steep * ahead_s)
+        if len(self.rises) == _RISES and sum(self.rises) * over_s > _SURPRISE * chance:
+            least = min(self.rises)
+            growth = max(growth, least * ahead_s if least >= _EVEN * max(self.rises) else 0.0)
         return self.level + min(growth, MOST_GROWTH * self.level)
 
     def noise(self, over_s: float) -> float:

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from argosy.fleet.scaling.capacity.service import Batches, Service
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.learning.demand import Demand
+from argosy.fleet.scaling.learning.engines import EngineUse
 from argosy.fleet.scaling.learning.memory import Memory, changed
 from argosy.fleet.scaling.learning.overdriven import overdriven, waiting_too_long
 from argosy.fleet.scaling.learning.variation import felt
@@ -20,6 +21,8 @@ _SAME = 0.1
 _ENOUGH = 1.0
 """Executions of each instance in a window: of fewer those that were cut off at its ends tell too much."""
 _ROWS_FOLLOW = 0.2
+_ALL_BUSY = 0.95
+"""The share of time from which on no server is less busy than others, wherever a queue of before stands."""
 
 
 def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
@@ -38,6 +41,8 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
         active_at=now if memory.active_at is None or _active(signals) else memory.active_at,
     )
     memory = _queued(policy, signals, memory, now)
+    if memory.queued_at == now or (memory.demand is not None and memory.demand.jumped):
+        memory = changed(memory, jumped_at=now)
     memory = _served(policy, signals, memory, signals.window_s if gap else elapsed, now)
     if settled(policy, memory, signals.window_s, now):
         memory = felt(policy, allocation, signals, memory)
@@ -92,6 +97,7 @@ def _active(signals: Signals) -> bool:
 
 def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Memory:
     """Service times, and the rows of a request."""
+    memory = changed(memory, engine=EngineUse.after(memory.engine, signals, elapsed))
     batches = _batches(policy, signals, memory, elapsed, now)
     if batches is not None:
         as_foreseen = memory.experience.as_foreseen(batches, memory.service)
@@ -107,12 +113,18 @@ def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, no
 
 def _batches(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Batches | None:
     """What was executed; nothing while some of it was so with other instances."""
+    if memory.engine is not None:
+        uneven = signals.servers > 1 and not settled(policy, memory, signals.window_s, now)
+        return None if memory.service is not None and uneven else memory.engine.batches(signals.window_s, elapsed)
     if not (signals.execution and signals.busy and signals.instances and signals.servers):
         return None
     on_device = signals.instances / (signals.servers * policy.bounds.devices)
     last = memory.scaled
     mixed = last is not None and (now - last.at).total_seconds() < signals.window_s
     if mixed and (policy.bounds.max_instances > 1 or on_device > 1):
+        return None
+    uneven = signals.servers > 1 and not settled(policy, memory, signals.window_s, now)
+    if memory.service is not None and uneven and signals.busy < _ALL_BUSY:
         return None
     rate = signals.busy * signals.instances / signals.execution
     if memory.service is not None and rate * signals.window_s < _ENOUGH * signals.instances:

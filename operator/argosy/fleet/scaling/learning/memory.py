@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from argosy.fleet.scaling.capacity.service import Experience, Service
 from argosy.fleet.scaling.decision import Lowering, Scaled
 from argosy.fleet.scaling.learning.demand import Demand
+from argosy.fleet.scaling.learning.engines import EngineUse
+from argosy.fleet.scaling.learning.recurrence import Recurrence
 
 __all__ = ["Asked", "KeptFor", "Memory", "Overdriven", "Peak", "changed"]
 
-_INEXPERIENCED = Experience()
+_INEXPERIENCED, _UNEVEN = Experience(), Recurrence()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class Memory:
     nothing goes down; `seen_from`: since when these had no gap; nothing goes down before that is a whole stabilisation
     window. `active_at`: when there was last a request, `queued_at`: when more waited than may wait with every target
     held, `drained_at`: when of that queue last fewer were `left` than ever.
-    `service`: the service times in use, which follow `experience` once that tells something else. `rows`: of a request.
+    `service`: the service times in use, which follow `experience` once that tells something else; of steps, where there
+    is an `engine`. `rows`: of a request.
     `variation`: of arrivals at one replica, as is reckoned with; `varies`: as was last found.
     `over_since`: since when a latency has been over its target without a pause. `overdriven`: what a
     replica does not hold, whatever the model of the queue says.
@@ -72,7 +75,8 @@ class Memory:
     `expected`: requests a second that are reckoned with. `scaled`: the newest change. `kept_for`: what goes on being
     there for.
     `catching_up`: replicas that a queue asked for, and when. `peak`: of late; `returns`: the seconds after which load
-    came back that had left, the latest ones.
+    came back that had left, the latest ones. `gaps`: the same of every load that left, infinite for what did not come
+    back. `jumped_at`: when load last came all at once, or queued up. `recurrence`: load that comes at equal intervals.
     """
 
     at: datetime | None = None
@@ -87,6 +91,7 @@ class Memory:
     demand: Demand | None = None
     experience: Experience = _INEXPERIENCED
     service: Service | None = None
+    engine: EngineUse | None = None
     rows: float = 1.0
     variation: float = 1.0
     varies: float = 1.0
@@ -100,6 +105,9 @@ class Memory:
     catching_up: Asked | None = None
     peak: Peak | None = None
     returns: tuple[float, ...] = ()
+    gaps: tuple[float, ...] = ()
+    jumped_at: datetime | None = None
+    recurrence: Recurrence = _UNEVEN
 
     @staticmethod
     def rebuilt(scaled: Scaled | None, lowering: Lowering | None = None) -> "Memory":
@@ -134,6 +142,7 @@ class Memory:
             catching_up=None,
             kept_for=None,
             peak=None,
+            jumped_at=_past(self.jumped_at, now),
             scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
         )
 

@@ -41,7 +41,7 @@ def overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory:
         memory = changed(memory, over_since=now)
     if not _unexpected(policy, signals, memory, queue=queue, now=now):
         return memory
-    return _found(allocation, demand.level, memory, now)
+    return _found(allocation, max(demand.level, signals.completions or 0.0), memory, now)
 
 
 def _unexpected(policy: Policy, signals: Signals, memory: Memory, *, queue: bool, now: datetime) -> bool:
@@ -92,8 +92,9 @@ def _stood(memory: Memory, seconds: float, now: datetime) -> bool:
 
 def waiting_too_long(policy: Policy, signals: Signals, rate: float) -> float:
     """Requests in queues beyond those that may be there with every target held."""
-    longest = min((*policy.targets.latency.values(), *policy.targets.queue_delay.values()), default=1.0)
-    return max(0.0, (signals.pending or 0.0) - rate * longest)
+    targets, pending = policy.targets, (signals.pending or 0.0) + (signals.engine_waiting or 0.0)
+    limits = (*targets.latency.values(), *targets.queue_delay.values(), *targets.first_token.values())
+    return max(0.0, pending - rate * min(limits, default=1.0))
 
 
 def over(policy: Policy, signals: Signals) -> str:

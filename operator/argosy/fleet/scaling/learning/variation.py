@@ -13,7 +13,7 @@ from argosy.fleet.scaling.learning.memory import Memory, changed
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
 
-LEAST, MOST = 0.1, 4.0
+LEAST, MOST = 0.5, 4.0
 _STEP = 0.5
 """How far one look goes, as a share of what the two latencies differ by."""
 _SAME = 0.2

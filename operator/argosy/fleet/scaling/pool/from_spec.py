@@ -15,6 +15,8 @@ Member = InferenceModel | Ensemble
 ONE_ENGINE = frozenset({"vllm", "tensorrtllm"})
 """Backends of which one instance joins whatever comes into its running batch: a second one would only take memory."""
 _MS, _THOUSANDTHS, _MILLIONTHS = 1e3, 1e3, 1e6
+_STABILIZATION_S, _CALM_S = 300.0, 60.0
+"""Where the spec names no window."""
 _WINDOW_SHARE = 4
 """A batch waits for more no longer than this part of the smallest latency that is asked for."""
 
@@ -135,11 +137,13 @@ def seconds_of(percentiles: Percentiles | None) -> dict[str, float]:
 
 def _pace(scaling: Scaling) -> Pace:
     up, down = scaling.scale_up, scaling.scale_down
+    window = down.stabilization_window
     return Pace(
         step_up=up.max_step,
         step_down=down.max_step,
         cooldown_up_s=up.cooldown / _MS,
         cooldown_down_s=down.cooldown / _MS,
-        stabilization_s=down.stabilization_window / _MS,
+        stabilization_s=_STABILIZATION_S if window is None else window / _MS,
+        calm_s=_CALM_S if window is None else window / _MS,
         idle_s=scaling.idle_timeout / _MS,
     )

@@ -1,0 +1,31 @@
+"""The grid of our own settings, which is tuned over on each trace as the baselines' grids are."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+
+from argosy.fleet.scaling.policy import Policy
+
+_SLO = (1.0, 0.85, 0.7)
+"""What is asked for, as a share of the budget that violations are counted by."""
+_BUSY = (0.9, 0.7, 0.5, 0.35, 0.25)
+_DOWN_S = (None, 60.0, 300.0)
+
+
+def policies(policy: Policy) -> Iterator[tuple[str, Policy]]:
+    """Each with its settings in words."""
+    for slo, busy, down in product(_SLO, _BUSY, _DOWN_S):
+        targets = replace(
+            policy.targets,
+            latency=_share(slo, policy.targets.latency),
+            first_token=_share(slo, policy.targets.first_token),
+            busy_low=min(policy.targets.busy_low, busy),
+            busy_high=busy,
+        )
+        pace = policy.pace if down is None else replace(policy.pace, stabilization_s=down, calm_s=down)
+        words = "" if down is None else f", stabilizationWindow {down:g} s"
+        yield f"slo {slo:.0%} of the budget, busy.max {busy:.0%}{words}", replace(policy, targets=targets, pace=pace)
+
+
+def _share(share: float, limits: Mapping[str, float]) -> dict[str, float]:
+    return {name: share * limit for name, limit in limits.items()}

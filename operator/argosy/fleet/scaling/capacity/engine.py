@@ -1,0 +1,57 @@
+"""How many requests a second one engine holds that batches token by token, as vLLM does.
+
+An engine runs up to `slots` sequences together, and a step, in which each gets one token, takes longer the more they
+are; what prompts take is part of it, since steps wait for them. So a sequence holds its slot for `tokens` steps, the
+slots are the servers of a queue (Erlang C), and who finds none free waits for its first token.
+"""
+
+from dataclasses import dataclass
+from math import inf, log
+
+from argosy.fleet.scaling.capacity.queueing import erlang_c
+from argosy.fleet.scaling.capacity.service import Service
+
+_STEPS = 24
+_WAITING = 0.8
+"""Of the time until the first token: the rest is the prompt's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """`service`: seconds of a step by the sequences that run. `slots`: the most of them. `tokens`: of a request."""
+
+    service: Service
+    slots: float
+    tokens: float
+
+    @property
+    def most(self) -> float:
+        """Requests a second with all slots in use."""
+        return self.slots / (self.tokens * self.service.seconds(self.slots))
+
+    def running(self, rate: float) -> float:
+        """Sequences at once, on average, at so many requests a second."""
+        steps = rate * self.tokens
+        left = 1 - steps * self.service.per_row
+        return steps * self.service.fixed / left if left > 0 else inf
+
+    def wait(self, rate: float, share: float) -> float:
+        """Seconds that `share` of the requests wait at most for a slot."""
+        slots, running = max(1, round(self.slots)), self.running(rate)
+        full = erlang_c(slots, running)
+        if full <= 1 - share:
+            return 0.0
+        holds = self.tokens * self.service.seconds(running)
+        return holds / (slots - running) * log(full / (1 - share)) if running < slots else inf
+
+    def held(self, busy: float, limits: tuple[tuple[float, float], ...]) -> float:
+        """The most requests a second with at most the share `busy` of the slots in use, and with limits (share of
+        requests, seconds) of the time to the first token.
+        """
+        low, high = 0.0, self.most
+        for _ in range(_STEPS):
+            rate = (low + high) / 2
+            holds = self.running(rate) <= busy * self.slots
+            holds = holds and all(self.wait(rate, share) <= _WAITING * longest for share, longest in limits)
+            low, high = (rate, high) if holds else (low, rate)
+        return low

@@ -1,0 +1,90 @@
+"""Service times and engines' capacity, learnt from what was measured."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.operator.fleet.scaling.loads import START
+
+from argosy.fleet.scaling.capacity.engine import Engine
+from argosy.fleet.scaling.capacity.service import Batches, Experience, Service
+from argosy.fleet.scaling.learning.engines import EngineUse
+from argosy.fleet.signals.signals import Signals
+
+times = st.floats(0.001, 1.0)
+ENGINE = Engine(Service(0.02, 0.0035), 16.0, 200.0)
+
+
+def of(service: Service, *points: tuple[float, float]) -> Experience:
+    """Executions of (rows, busy instances)."""
+    found = Experience()
+    for rows, busy in points:
+        found = found.learnt(Batches(rows, busy, service.seconds(rows, busy), 500.0))
+    return found
+
+
+@given(times, times, st.sampled_from([0.0, 0.2, 0.5, 0.8, 1.0]))
+def test_what_batches_of_many_kinds_take_is_found_again(fixed: float, per_row: float, contention: float) -> None:
+    truth = Service(fixed, per_row, contention)
+    found = of(truth, (1, 1), (4, 1), (8, 1), (1, 2), (8, 2), (8, 3)).service()
+    assert found is not None
+    for rows, busy in ((1, 1), (8, 1), (8, 3)):
+        assert found.seconds(rows, busy) == pytest.approx(truth.seconds(rows, busy), rel=0.1)
+
+
+def test_what_only_takes_turns_is_found_though_batches_grow_with_the_instances() -> None:
+    found = of(Service(0.0, 0.03, 1.0), (1.1, 1.0), (2.5, 2.0), (6.0, 3.0)).service()
+    assert found is not None
+    assert found.contention >= 0.8
+
+
+def test_a_few_odd_executions_wipe_nothing_out_and_many_do() -> None:
+    found = of(Service(0.1, 0.01), (4, 1))
+    odd = Batches(4.0, 1.0, 0.7, 10.0)
+    for _ in range(8):
+        found = found.learnt(odd)
+        assert found.batches[0].seconds == pytest.approx(0.14)
+    assert found.learnt(odd).batches == (odd,)
+
+
+@given(st.floats(0.0, 20.0), st.floats(0.0, 20.0))
+def test_the_faster_requests_come_the_more_sequences_run_and_the_longer_they_wait(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert ENGINE.running(low) <= ENGINE.running(high)
+    assert ENGINE.wait(low, 0.99) <= ENGINE.wait(high, 0.99)
+
+
+@given(st.floats(0.1, 60.0), st.floats(0.3, 1.0))
+def test_an_engine_holds_what_it_says(longest: float, busy: float) -> None:
+    rate = ENGINE.held(busy, ((0.99, longest),))
+    assert rate <= ENGINE.most
+    assert ENGINE.running(rate) <= busy * ENGINE.slots * (1 + 1e-6)
+    assert ENGINE.wait(rate, 0.99) <= longest
+
+
+def test_an_engines_slots_tokens_and_steps_are_learnt() -> None:
+    truth, running, use = Service(0.02, 0.0035), 6.0, None
+    step = truth.seconds(running)
+    signals = Signals(
+        START, 30.0, servers=2, completions=2 * running / step / 200, tokens=2 * running / step, busy=1.0,
+        engine_running=2 * running, engine_waiting=0.0, kv_cache=running / 16,
+    )  # fmt: skip
+    for _ in range(40):
+        use = EngineUse.after(use, signals, 5.0)
+    assert use is not None
+    batches = use.batches(30.0, 5.0)
+    assert batches is not None
+    assert (batches.rows, batches.seconds) == (pytest.approx(running), pytest.approx(step))
+    engine = use.engine(truth)
+    assert engine is not None
+    assert (engine.slots, engine.tokens) == (pytest.approx(16.0), pytest.approx(200.0))
+
+
+def test_an_engine_that_tells_nothing_of_itself_has_no_model() -> None:
+    signals = Signals(START, 30.0, servers=1, completions=1.0)
+    assert EngineUse.after(None, signals, 5.0) is None
+    silent = replace(signals, engine_running=0.0, tokens=0.0, kv_cache=0.0)
+    use = EngineUse.after(EngineUse.after(None, silent, 5.0), silent, 60.0)
+    assert use is not None
+    assert (use.batches(30.0, 5.0), use.engine(Service(0.1, 0.0))) == (None, None)
