@@ -29,7 +29,7 @@ def is_a_tree(files: dict[str, bytes]) -> bool:
     return not any(other.startswith(f"{name}/") for name in files for other in files)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.dictionaries(PATHS, st.binary(max_size=300), min_size=1, max_size=6).filter(is_a_tree))
 def test_files_come_back_as_they_were(files: dict[str, bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -91,4 +91,4 @@ class Sinks(RuleBasedStateMachine):
 
 
 TestSinks = Sinks.TestCase
-TestSinks.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestSinks.settings = settings(max_examples=30, stateful_step_count=20)

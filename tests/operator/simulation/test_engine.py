@@ -35,7 +35,7 @@ def test_two_share_the_steps_and_a_third_waits_for_its_turn():
     assert (server.queued, server.running) == (0, 0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     requests=st.lists(st.tuples(st.floats(0, 20), st.integers(0, 50), st.integers(1, 30)), min_size=1, max_size=25),
     cuts=st.lists(st.floats(0, 40), max_size=6),

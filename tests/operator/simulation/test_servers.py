@@ -1,7 +1,7 @@
 """A batching server: when batches are formed, who shares the device, and what changes in place."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.fleet.scaling.decision import Allocation
@@ -67,7 +67,6 @@ def test_what_starts_later_is_not_done_yet():
     assert server.unfinished(0.4) == pytest.approx(0.6)
 
 
-@settings(deadline=None)
 @given(
     gaps=st.lists(st.floats(0, 2), min_size=1, max_size=60),
     cuts=st.lists(st.floats(0, 60), max_size=8),

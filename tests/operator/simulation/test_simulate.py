@@ -93,7 +93,7 @@ def test_the_same_seed_is_the_same_run():
     assert np.array_equal(runs[0].latency, runs[1].latency)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 1000),
     rate=st.floats(0, 60),

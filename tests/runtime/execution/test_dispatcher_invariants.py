@@ -192,5 +192,5 @@ class DispatcherMachine(RuleBasedStateMachine):
         assert not any(instance.holds for instance in self.factory.made), "nothing is left behind"
 
 
-DispatcherMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+DispatcherMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
 TestDispatcher = DispatcherMachine.TestCase

@@ -17,7 +17,7 @@ from argosy_runtime.messages import InferRequest, InferResponse, RequestPlan, Te
 from argosy_runtime.modelconfig.datatypes import numpy_dtype
 
 # The first text that is drawn takes seconds.
-slow_start = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slow_start = settings(suppress_health_check=[HealthCheck.too_slow])
 DATATYPES = ["BOOL", "UINT8", "INT64", "FP16", "BF16", "FP64"]
 PARAMETERS = st.dictionaries(
     st.text(max_size=5),

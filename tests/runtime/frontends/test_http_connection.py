@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy_runtime.frontends.http.wire.application import ByCoroutine, Fixed, Handler
@@ -109,7 +109,6 @@ async def test_requests_come_in_any_pieces(size: int) -> None:
     st.lists(st.tuples(st.binary(max_size=200), st.lists(st.integers(1, 80), max_size=3) | st.none()), max_size=5),
     st.lists(st.integers(0, 3000), max_size=8),
 )
-@settings(deadline=None)
 def test_requests_are_the_same_however_they_come(made: list[tuple[bytes, list[int] | None]], cuts: list[int]) -> None:
     sent = b"".join(post("/echo", body) if sizes is None else chunked(body, sizes) for body, sizes in made)
     places = sorted({0, len(sent), *(cut for cut in cuts if cut < len(sent))})

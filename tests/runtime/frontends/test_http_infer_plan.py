@@ -200,7 +200,7 @@ _SAME_ID_TWICE = (
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(requests(), st.lists(st.integers(0, 1 << 16), max_size=3))
 @example(("echo", [_request("/v2/models/echo/infer", text + b"\1", str(len(text))) for text in (
     _SAME_ID_TWICE.replace(b'"a"', b'"b"'), _SAME_ID_TWICE, _SAME_ID_TWICE.replace(b',"id"', b',"\\u0069d"'),

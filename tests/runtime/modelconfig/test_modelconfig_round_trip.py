@@ -72,7 +72,7 @@ def configs(draw: st.DrawFn) -> ModelConfig:
     return config
 
 
-SETTINGS = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS

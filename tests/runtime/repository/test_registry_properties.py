@@ -271,7 +271,7 @@ async def story(path: Path, events: list[tuple[Any, ...]], hurried: bool) -> Non
     await asyncio.gather(*world.callers, return_exceptions=True)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(events=st.lists(steps, max_size=30), hurried=st.booleans())
 def test_nothing_is_left_behind(events: list[tuple[Any, ...]], hurried: bool) -> None:
     path = Path(tempfile.mkdtemp(prefix="argosy-models-"))

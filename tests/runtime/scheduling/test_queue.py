@@ -96,5 +96,5 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.queue.next_deadline <= min(deadlines), "nobody is told too late"
 
 
-QueueMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+QueueMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
 TestQueue = QueueMachine.TestCase

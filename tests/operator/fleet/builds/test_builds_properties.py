@@ -75,7 +75,7 @@ def observed(outcome: Outcome, fates: list[str]) -> dict[str, ObservedBuild]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(NODES, MODELS, FATES)
 def test_every_build_is_planned_once_and_takes_no_gpu_that_a_server_has(
     machines: list[tuple[str, int, bool]], models: list[dict[str, Any]], fates: list[str]
@@ -106,7 +106,7 @@ def test_every_build_is_planned_once_and_takes_no_gpu_that_a_server_has(
             assert not after[name].start
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(NODES, MODELS, st.integers(0, 5))
 def test_what_serves_goes_on_serving_whatever_is_built(
     machines: list[tuple[str, int, bool]], models: list[dict[str, Any]], broken: int

@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import ceil, inf, nan
 from random import Random
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.operator.fleet.scaling.loads import ANYWHERE, POLICY, START, Member, measured
 
@@ -68,7 +68,6 @@ def test_a_decision_stays_within_bounds_steps_and_room(
             assert step is None or abs(after.replicas - before.replicas) <= step or after.replicas == 0
 
 
-@settings(deadline=None)
 @given(st.floats(1, 1500), st.integers(1, 3), st.integers(), st.sampled_from([0.0, 0.02, 0.05]))
 @example(809.0, 3, 842410, 0.02)
 @example(785.0, 1, 416541, 0.05)
@@ -87,7 +86,6 @@ def test_a_constant_load_is_answered_once(rate: float, instances: int, seed: int
     assert all((one.replicas, one.instances) == (other.replicas, other.instances) for one, other in pairwise(late))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 2500), st.integers(1, 40)), min_size=1, max_size=6))
 @example([(1280.0, 5), (0.0, 7), (133.0, 6), (0.0, 11), (201.0, 2)])
 def test_it_never_goes_below_what_holds_the_present_load(loads: list[tuple[float, int]]) -> None:
