@@ -14,7 +14,7 @@ from argosy.fleet.scaling.learning.memory import Memory, changed
 from argosy.fleet.scaling.needs import Need
 from argosy.fleet.scaling.pace import Paced
 from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.scaling.words import sentence
+from argosy.fleet.scaling.words import learnt_times, sentence
 from argosy.fleet.signals.signals import Signals
 
 NO_QUERIES: Mapping[str, float] = MappingProxyType({})
@@ -74,7 +74,7 @@ def decided(
         _limited_by(pace, need),
         memory.scaled,
         memory.lowering,
-        memory.service,
+        learnt_times(memory.service, of_engine=memory.engine is not None) if memory.service is not None else "",
     )
     return decision, changed(memory, at=case.now)
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from argosy.api.conditions import Reason
-from argosy.fleet.scaling.capacity.service import Service
 from argosy.fleet.scaling.policy import Served
 
 
@@ -62,7 +61,7 @@ class Decision:
     `metric` names what decided, as `latency p99` or `busy`; `observed` and `target` are its two numbers. `limited_by`:
     what keeps `allocation` from `desired`: a field's path in the API, what is missing or `signals`. `message` is
     one sentence with the numbers. `scaled`: the newest change, of this decision or an earlier one. `lowering`: what is
-    smaller for want of memory, if anything. `service`: the service times that it reckons with.
+    smaller for want of memory, if anything. `learnt`: the service times that it reckons with, in words.
     """
 
     allocation: Allocation
@@ -75,4 +74,4 @@ class Decision:
     limited_by: str = ""
     scaled: Scaled | None = None
     lowering: Lowering | None = None
-    service: Service | None = None
+    learnt: str = ""

@@ -1,16 +1,16 @@
 """How many replicas are wanted: of all targets the one that asks for most, and by which numbers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from argosy.fleet.amounts import counted
-from argosy.fleet.scaling.capacity.settings import Limits, Setting, planned, settings, strictest
+from argosy.fleet.scaling.capacity.settings import Setting
 from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.ladder import held_within, ladder_of
 from argosy.fleet.scaling.learning.learn import counted_s
 from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.learning.overdriven import ALMOST, waiting_too_long
-from argosy.fleet.scaling.learning.variation import largest_batch
+from argosy.fleet.scaling.learning.overdriven import waiting_too_long
 from argosy.fleet.scaling.needs import MARGIN, Need, needs, seconds, whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
@@ -75,7 +75,7 @@ def wanted(
     now: datetime,
 ) -> Wanted | None:
     """None where nothing that was measured says anything about replicas."""
-    load, ladder = expected_load(policy, signals, memory, held, now), _ladder(policy, allocation, room, memory)
+    load, ladder = expected_load(policy, signals, memory, held, now), ladder_of(policy, allocation, room, memory)
     every = list(needs(policy, allocation, signals, queries, modelled=memory.engine is not None and bool(ladder)))
     every += [need for need in (_by_rate(policy, signals, memory, load, ladder), _by_busy(policy, signals)) if need]
     if not every:
@@ -91,7 +91,7 @@ def wanted(
 def foreseen(policy: Policy, allocation: Allocation, room: Room, memory: Memory, now: datetime) -> int:
     """Replicas for a load that comes at equal intervals, where it is about to."""
     rate = memory.recurrence.expected(now, policy.startup_s)
-    ladder = _ladder(policy, allocation, room, memory) if rate > 0 else ()
+    ladder = ladder_of(policy, allocation, room, memory) if rate > 0 else ()
     return whole(rate * memory.rows / ladder[-1].rate) if ladder and ladder[-1].rate > 0 else 0
 
 
@@ -109,41 +109,6 @@ def expected_load(policy: Policy, signals: Signals, memory: Memory, held: int, n
     return Load(expected * memory.rows, waiting * memory.rows, noise * memory.rows)
 
 
-def _ladder(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Setting, ...]:
-    if memory.service is None:
-        return ()
-    engine = memory.engine.engine(memory.service) if memory.engine is not None else None
-    if engine is not None:
-        limits_ = tuple((planned(name), longest) for name, longest in sorted(policy.targets.first_token.items()))
-        found_ = Setting(allocation.instances, allocation.window_s, engine.held(policy.targets.busy_high, limits_))
-        return (_within_experience(memory, found_),)
-    bounds, most = policy.bounds, most_instances(policy, allocation, room, memory)
-    largest, variation = largest_batch(policy, allocation), memory.variation
-    limits = Limits.of(policy.targets, memory.service)
-    found = settings(memory.service, limits, bounds, most, largest, variation)
-    if found[-1].rate <= 0:
-        found = settings(memory.service, Limits((), (), None, limits.busy), bounds, most, largest, variation)
-    return found if memory.overdriven is None else tuple(_within_experience(memory, each) for each in found)
-
-
-def _within_experience(memory: Memory, setting: Setting) -> Setting:
-    """What so many instances were found not to hold, they and fewer do not hold, whatever the model says."""
-    known = memory.overdriven
-    if known is None or setting.instances > known.instances:
-        return setting
-    return replace(setting, rate=min(setting.rate, ALMOST * known.rate * memory.rows))
-
-
-def most_instances(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> int:
-    """Of one device: what the spec, the memory and the room leave."""
-    most = min(policy.bounds.max_instances, memory.experience.busiest + 1)
-    if memory.most_instances is not None:
-        most = min(most, memory.most_instances)
-    if room.instances is not None:
-        most = min(most, allocation.instances + room.instances)
-    return max(policy.bounds.min_instances, most)
-
-
 def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladder: tuple[Setting, ...]) -> Need | None:
     """The model of the queue: what comes, over what one replica holds."""
     if not ladder or memory.demand is None or signals.arrivals is None:
@@ -155,26 +120,13 @@ def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladde
         f"{memory.demand.level:.3g} requests/s come, {rate / memory.rows:.3g}/s are to be expected, and a replica with "
         f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s "
     )
-    beyond, limited_by = _out_of_reach(policy, memory)
-    name = strictest(policy.targets, memory.service)
-    if name:
-        limit, observed = policy.targets.latency[name], signals.latency.percentile(name)
-        because += f"within {name} {seconds(limit)}{beyond}"
-        return Need(f"latency {name}", observed or 0.0, limit, up, down, because, limited_by)
-    high = policy.targets.busy_high
-    return Need("busy", rate / best.rate * high, high, up, down, f"{because}at {high:.0%}{beyond}", limited_by)
-
-
-def _out_of_reach(policy: Policy, memory: Memory) -> tuple[str, str]:
-    """The latency that no number of replicas reaches, in words and as a field; nothing where all can be."""
-    if memory.service is None:
-        return "", ""
-    alone = memory.service.seconds(1.0)
-    for name, limit in sorted(policy.targets.latency.items()):
-        if limit <= alone:
-            words = f"; {name} {seconds(limit)} is out of reach, one request alone is executed for {seconds(alone)}"
-            return words, f"spec.slo.latency.{name}"
-    return "", ""
+    target = held_within(policy, signals, memory)
+    if not target.name:
+        high = policy.targets.busy_high
+        because += f"at {high:.0%}{target.beyond}"
+        return Need("busy", rate / best.rate * high, high, up, down, because, target.limited_by)
+    because += f"within {target.name} {seconds(target.limit)}{target.beyond}"
+    return Need(target.metric, target.observed or 0.0, target.limit, up, down, because, target.limited_by)
 
 
 def _by_busy(policy: Policy, signals: Signals) -> Need | None:

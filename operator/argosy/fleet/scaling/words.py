@@ -1,5 +1,7 @@
 """A decision in one sentence, with its numbers."""
 
+from functools import lru_cache
+
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity.service import Service
 from argosy.fleet.scaling.decision import Allocation
@@ -29,9 +31,11 @@ def sentence(before: Allocation, after: Allocation, because: str, limit: str) ->
     return joined(f"{what}: {because}", limit)
 
 
-def service_times(service: Service) -> str:
-    """What an execution takes, as it was learnt."""
-    words = f"an execution takes {seconds(service.fixed)} and {seconds(service.per_row)} for each row"
+@lru_cache(maxsize=20_000)
+def learnt_times(service: Service, *, of_engine: bool) -> str:
+    """What an execution takes, as it was learnt, or a step of an engine that batches token by token."""
+    what, each = ("a step", "sequence") if of_engine else ("an execution", "row")
+    words = f"{what} takes {seconds(service.fixed)} and {seconds(service.per_row)} for each {each}"
     share = f"{service.contention:.0%}"
     return f"{words}, {share} longer for each other busy instance of its device" if service.contention else words
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.operator.fleet.scaling.loads import START
+from tests.operator.fleet.scaling.loads import POLICY, START, Member
 
 from argosy.fleet.scaling.capacity.engine import Engine
 from argosy.fleet.scaling.capacity.service import Batches, Experience, Service
 from argosy.fleet.scaling.learning.engines import EngineUse
-from argosy.fleet.signals.signals import Signals
+from argosy.fleet.scaling.policy import Targets
+from argosy.fleet.signals.signals import Distribution, Signals
 
 times = st.floats(0.001, 1.0)
 ENGINE = Engine(Service(0.02, 0.0035), 16.0, 200.0)
@@ -88,3 +89,32 @@ def test_an_engine_that_tells_nothing_of_itself_has_no_model() -> None:
     use = EngineUse.after(EngineUse.after(None, silent, 5.0), silent, 60.0)
     assert use is not None
     assert (use.batches(30.0, 5.0), use.engine(Service(0.1, 0.0))) == (None, None)
+
+
+def test_a_language_models_sentence_has_its_target_and_its_steps() -> None:
+    policy = replace(POLICY, targets=Targets(first_token={"p99": 2.0}))
+    member, running = Member(policy), 6.0
+    for _ in range(40):
+        generated = running / ENGINE.service.seconds(running)
+        decision = member.step(
+            Signals(
+                member.now,
+                30.0,
+                servers=member.allocation.replicas,
+                arrivals=generated / 200,
+                tokens=generated,
+                completions=generated / 200,
+                busy=1.0,
+                engine_running=running,
+                engine_waiting=0.0,
+                kv_cache=running / 16,
+                pending=0.0,
+                running=running,
+                first_token=Distribution(0.1, *[0.1] * 5),
+            )
+        )
+    assert "a replica with 1 instance holds" in decision.message
+    assert "within first token p99 2 s" in decision.message
+    assert (decision.metric, decision.observed, decision.target) == ("first token p99", 0.1, 2.0)
+    assert "a step takes" in decision.learnt
+    assert "for each sequence" in decision.learnt

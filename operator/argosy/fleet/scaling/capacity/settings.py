@@ -1,6 +1,6 @@
 """What one replica holds within its targets, and the cheapest setting of it that is enough."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -38,10 +38,9 @@ class Limits:
         return Limits(reachable, waiting, targets.queue_share, targets.busy_high)
 
 
-def strictest(targets: Targets, service: Service | None) -> str:
-    """The highest percentile of latency that the model can hold at all; none without such a target."""
-    alone = service.seconds(1.0) if service is not None else 0.0
-    reachable = [name for name, limit in targets.latency.items() if limit > alone]
+def strictest(limits: Mapping[str, float], alone: float) -> str:
+    """The highest percentile that can be held at all, which takes longer than one request `alone`; none without one."""
+    reachable = [name for name, limit in limits.items() if limit > alone]
     return max(reachable, key=lambda name: SHARES[name], default="")
 
 

@@ -105,7 +105,7 @@ def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, no
         another = len(experience.batches) < len(memory.experience.batches)
         memory = changed(memory, experience=experience, overdriven=None if another else memory.overdriven)
         if not as_foreseen:
-            memory = changed(memory, service=_in_use(policy, memory.service, experience.service()))
+            memory = changed(memory, service=_in_use(policy, memory, experience.service()))
     if policy.bounds.max_batch > 0 and settled(policy, memory, signals.window_s, now):
         memory = changed(memory, rows=memory.rows + _ROWS_FOLLOW * (_rows(signals, memory) - memory.rows))
     return memory
@@ -140,9 +140,9 @@ def _rows(signals: Signals, memory: Memory) -> float:
     return max(1.0, signals.batch * signals.busy * signals.instances / signals.execution / signals.completions)
 
 
-def _in_use(policy: Policy, used: Service | None, learnt: Service | None) -> Service | None:
+def _in_use(policy: Policy, memory: Memory, learnt: Service | None) -> Service | None:
+    used, bounds = memory.service, policy.bounds
     if used is None or learnt is None:
         return learnt or used
-    bounds = policy.bounds
-    full = max(1, bounds.max_batch)
-    return used if learnt.near(used, full, bounds.max_instances, _SAME) else learnt
+    full = bounds.max_batch if memory.engine is None else memory.engine.slots
+    return used if learnt.near(used, max(1.0, full), bounds.max_instances, _SAME) else learnt

@@ -51,7 +51,7 @@ def _what_keeps(decision: Decision) -> str:
 
 
 def _differs(before: Decision, now: Decision) -> bool:
-    same = ("desired", "metric", "limited_by", "service")
+    same = ("desired", "metric", "limited_by", "learnt")
     if any(getattr(before, each) != getattr(now, each) for each in same):
         return True
     one, other = before.observed, now.observed

@@ -8,7 +8,6 @@ from argosy.api import ConditionType, Ensemble, InferenceModel, Reason, ServingP
 from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
 from argosy.fleet.demand.footprint import instances_of
 from argosy.fleet.scaling.decision import Allocation, Decision, Lowering, Scaled
-from argosy.fleet.scaling.words import service_times
 from argosy.fleet.status.conditions import Finding, bounded, timestamp
 
 HISTORY = 10
@@ -81,7 +80,7 @@ def scaling_status(scaled: ScaledMember, desired: int, now: datetime) -> Scaling
             "reason": decision.reason,
             "message": bounded(_sentence(scaled), _LONGEST),
             "limited_by": bounded(decision.limited_by, _LONGEST),
-            "learnt": service_times(decision.service) if decision.service is not None else "",
+            "learnt": decision.learnt,
             "out_of_memory": _out_of_memory(decision.lowering),
             "last_scale_time": timestamp(newest.at) if newest else before.last_scale_time,
             "history": tuple(_history(newest, before.history))[:HISTORY],

@@ -1,0 +1,103 @@
+"""What a replica may be set to and what it then holds, by what was learnt; and within which of the targets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from argosy.fleet.scaling.capacity.engine import Engine
+from argosy.fleet.scaling.capacity.settings import Limits, Setting, planned, settings, strictest
+from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.overdriven import ALMOST
+from argosy.fleet.scaling.learning.variation import largest_batch
+from argosy.fleet.scaling.needs import seconds
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.signals.signals import Signals
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """The target that a rate is held within: its percentile's `name`, its `limit` and what was `observed`, seconds.
+    Where a target is out of reach of any number of replicas, `beyond` says so and `limited_by` names its field.
+    """
+
+    metric: str
+    name: str
+    limit: float
+    observed: float | None
+    beyond: str = ""
+    limited_by: str = ""
+
+
+def ladder_of(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Setting, ...]:
+    """Settings with the rows a second that each holds, the cheapest first; none before service times are known."""
+    if memory.service is None:
+        return ()
+    engine = engine_of(memory)
+    found = _settings(policy, allocation, room, memory) if engine is None else (_whole(policy, allocation, engine),)
+    return found if memory.overdriven is None else tuple(_within_experience(memory, each) for each in found)
+
+
+def engine_of(memory: Memory) -> Engine | None:
+    """The engine that batches by itself, once enough is known of it."""
+    return memory.engine.engine(memory.service) if memory.engine is not None else None
+
+
+def _whole(policy: Policy, allocation: Allocation, engine: Engine) -> Setting:
+    """An engine has nothing that is set from outside."""
+    limits = tuple((planned(name), longest) for name, longest in sorted(policy.targets.first_token.items()))
+    return Setting(allocation.instances, allocation.window_s, engine.held(policy.targets.busy_high, limits))
+
+
+def _settings(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Setting, ...]:
+    if memory.service is None:
+        return ()
+    bounds, most = policy.bounds, _most_instances(policy, allocation, room, memory)
+    largest, variation = largest_batch(policy, allocation), memory.variation
+    limits = Limits.of(policy.targets, memory.service)
+    found = settings(memory.service, limits, bounds, most, largest, variation)
+    if found[-1].rate > 0:
+        return found
+    return settings(memory.service, Limits((), (), None, limits.busy), bounds, most, largest, variation)
+
+
+def _within_experience(memory: Memory, setting: Setting) -> Setting:
+    """What so many instances were found not to hold, they and fewer do not hold, whatever the model says."""
+    known = memory.overdriven
+    if known is None or setting.instances > known.instances:
+        return setting
+    return replace(setting, rate=min(setting.rate, ALMOST * known.rate * memory.rows))
+
+
+def _most_instances(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> int:
+    """Of one device: what the spec, the memory and the room leave, and one more than was seen at work."""
+    most = min(policy.bounds.max_instances, memory.experience.busiest + 1)
+    if memory.most_instances is not None:
+        most = min(most, memory.most_instances)
+    if room.instances is not None:
+        most = min(most, allocation.instances + room.instances)
+    return max(policy.bounds.min_instances, most)
+
+
+def held_within(policy: Policy, signals: Signals, memory: Memory) -> Within:
+    """The strictest target that what is held follows from; without a name where that is the time in use alone."""
+    if engine_of(memory) is not None:
+        limits, measured, what = policy.targets.first_token, signals.first_token, "first token"
+        beyond, limited_by, alone = "", "", 0.0
+    else:
+        limits, measured, what = policy.targets.latency, signals.latency, "latency"
+        alone = memory.service.seconds(1.0) if memory.service is not None else 0.0
+        beyond, limited_by = _out_of_reach(limits, alone)
+    name = strictest(limits, alone)
+    if not name:
+        return Within("busy", "", 0.0, None, beyond, limited_by)
+    words = name if what == "latency" else f"{what} {name}"
+    return Within(f"{what} {name}", words, limits[name], measured.percentile(name), beyond, limited_by)
+
+
+def _out_of_reach(limits: Mapping[str, float], alone: float) -> tuple[str, str]:
+    """The latency that no number of replicas reaches, in words and as a field; nothing where all can be."""
+    for name, limit in sorted(limits.items()):
+        if limit <= alone:
+            words = f"; {name} {seconds(limit)} is out of reach, one request alone is executed for {seconds(alone)}"
+            return words, f"spec.slo.latency.{name}"
+    return "", ""
