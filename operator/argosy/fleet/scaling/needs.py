@@ -44,12 +44,23 @@ def whole(replicas: float) -> int:
 
 
 def needs(
-    policy: Policy, allocation: Allocation, signals: Signals, queries: Mapping[str, float], *, modelled: bool
+    policy: Policy,
+    allocation: Allocation,
+    signals: Signals,
+    queries: Mapping[str, float],
+    *,
+    modelled: bool,
+    stood: bool,
 ) -> Iterator[Need]:
-    """Of every target but those that the model of the queue answers (`capacity.py`)."""
+    """Of every target but those that the model of the queue answers. `modelled`: it has one of the engine; `stood`: the
+    replicas are those of before what was measured.
+    """
     for each in _MEASURED:
-        if not (modelled and each in _OF_ENGINES):
-            yield from each(policy, allocation, signals)
+        if modelled and each in _OF_ENGINES:
+            continue
+        for need in each(policy, allocation, signals):
+            early = each in _LATE and not stood
+            yield replace(need, up=min(need.up, allocation.replicas)) if early else need
     for query in policy.targets.queries:
         value = queries.get(query.name)
         if value is not None and 0 <= value < inf:
@@ -134,6 +145,8 @@ _MEASURED: tuple[Callable[[Policy, Allocation, Signals], Iterator[Need]], ...] =
     _unexplained,
     _error_free,
 )
+_LATE = (_first_token, _unexplained)
+"""Long after replicas were added latencies are those of before: so they ask for more only once these had their time."""
 _OF_ENGINES = (_kv_cache, _first_token)
 """What the model of an engine answers, where there is one (`capacity/engine.py`)."""
 

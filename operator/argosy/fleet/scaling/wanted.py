@@ -8,7 +8,7 @@ from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity.settings import Setting
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.ladder import held_within, ladder_of
-from argosy.fleet.scaling.learning.learn import counted_s
+from argosy.fleet.scaling.learning.learn import counted_s, has_stood
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.learning.overdriven import waiting_too_long
 from argosy.fleet.scaling.needs import MARGIN, Need, needs, seconds, whole
@@ -76,7 +76,8 @@ def wanted(
 ) -> Wanted | None:
     """None where nothing that was measured says anything about replicas."""
     load, ladder = expected_load(policy, signals, memory, held, now), ladder_of(policy, allocation, room, memory)
-    every = list(needs(policy, allocation, signals, queries, modelled=memory.engine is not None and bool(ladder)))
+    modelled, stood = memory.engine is not None and bool(ladder), has_stood(policy, memory, signals.window_s, now)
+    every = list(needs(policy, allocation, signals, queries, modelled=modelled, stood=stood))
     every += [need for need in (_by_rate(policy, signals, memory, load, ladder), _by_busy(policy, signals)) if need]
     if not every:
         return None

@@ -217,3 +217,17 @@ def test_a_replica_more_that_the_same_load_needed_after_all_is_kept() -> None:
     assert more > held
     member.under(500, 1200)
     assert member.allocation.replicas == more
+
+
+def test_a_latency_that_nothing_explains_asks_for_more_once_what_it_asked_for_had_its_time() -> None:
+    member = Member(replace(POLICY, startup_s=30))
+    late = Distribution(0.3, *[0.3] * 5)
+    before = []
+    for _ in range(20):
+        signals = measured(100, member.allocation, member.now)
+        before.append(
+            member.step(replace(signals, execution=None, batch=None, busy=None, latency=late)).allocation.replicas
+        )
+    assert before[:9] == [3] * 9
+    assert before[9:18] == [9] * 9
+    assert before[18] == 20

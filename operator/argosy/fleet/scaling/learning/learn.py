@@ -60,8 +60,13 @@ def missed(memory: Memory, now: datetime) -> Memory:
 
 def settled(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
     """Whether what is measured is of the present allocation, and no queue of before is left in it."""
-    started = memory.scaled is None or now - memory.scaled.at >= timedelta(seconds=policy.startup_s + window_s)
-    return started and (memory.drained_at is None or now - memory.drained_at > timedelta(seconds=window_s))
+    stood = has_stood(policy, memory, window_s, now)
+    return stood and (memory.drained_at is None or now - memory.drained_at > timedelta(seconds=window_s))
+
+
+def has_stood(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
+    """Whether all that is measured is of the present allocation."""
+    return memory.scaled is None or now - memory.scaled.at >= timedelta(seconds=policy.startup_s + window_s)
 
 
 def _queued(policy: Policy, signals: Signals, memory: Memory, now: datetime) -> Memory:

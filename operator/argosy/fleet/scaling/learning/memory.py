@@ -1,4 +1,6 @@
-"""What has to be known of earlier decisions. All but the last change is learnt anew within one stabilisation window."""
+"""What has to be known of earlier decisions. All but the last change is learnt anew: within one stabilisation window,
+and load that comes at equal intervals once it came four times.
+"""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
