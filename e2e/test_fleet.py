@@ -19,7 +19,7 @@ from e2e.agents import FakeAgents
 from e2e.cluster import Cluster
 from e2e.cluster.fake import FakeKubelets, fake_nodes
 from e2e.cluster.gpus import Gpus
-from e2e.cluster.hollow import start_hollow_nodes, stop_hollow_nodes
+from e2e.cluster.hollow import HollowKubelets, start_hollow_nodes, stop_hollow_nodes
 from e2e.cluster.hollow_pods import HollowPods
 from e2e.operatorprocess import OperatorProcess
 from e2e.resources import API, Body
@@ -59,7 +59,7 @@ def nodes(cluster: Cluster) -> Iterator[list[str]]:
             yield names
         return
     names = start_hollow_nodes(cluster, NODES, Gpus(count=GPUS), wave=NODES // 2)
-    with HollowPods(cluster), FakeAgents(cluster):
+    with HollowPods(cluster), HollowKubelets(cluster, names, Gpus(count=GPUS)), FakeAgents(cluster):
         yield names
     stop_hollow_nodes(cluster, names)
 

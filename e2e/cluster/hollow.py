@@ -9,7 +9,9 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
+from e2e.cluster.background import Background
 from e2e.cluster.cluster import Cluster
 from e2e.cluster.errors import ClusterUnavailableError
 from e2e.cluster.gpus import Gpus, offer_gpus
@@ -19,6 +21,9 @@ from e2e.cluster.waiting import wait_for
 
 WAVE = 10
 WAVE_TIMEOUT_S = 180.0
+_FAULT = b"fatal error: concurrent map"
+_LOOK_S = 1.0
+_OFFERS = 30
 # Every kubemark has its pretended runtime's socket at one fixed path in /tmp, so each gets a /tmp of its own.
 OWN_TMP = """set -e
 mount --bind "$1" "$0/kubemark"
@@ -55,6 +60,40 @@ def start_hollow_nodes(
                 offer_gpus(cluster, name, gpus)
         progress(f"{first + len(some)} of {count} hollow nodes ready")
     return names
+
+
+class HollowKubelets(Background):
+    """Starts hollow kubelets again that died of a fault of kubemark's own, as a machine's init system would: what it
+    pretends containers with writes one map from several threads. Any other end is left to be found.
+    """
+
+    def __init__(self, cluster: Cluster, names: Sequence[str], gpus: Gpus | None = None) -> None:
+        super().__init__(self._keep)
+        self._cluster, self._names, self._gpus = cluster, names, gpus
+        self._seen = dict.fromkeys(names, 0)
+        self._offering: dict[str, int] = {}
+
+    def _keep(self) -> None:
+        while not self.stopping.wait(_LOOK_S):
+            for name in self._names:
+                process = self._cluster.processes.get(name)
+                if process is not None and not process.alive() and self._has_failed(name, Path(process.log)):
+                    _start(self._cluster, name, *free_ports(2))
+                    self._offering[name] = _OFFERS
+            self._offer()
+
+    def _has_failed(self, name: str, log: Path) -> bool:
+        text = log.read_bytes()
+        failed = _FAULT in text[self._seen[name] :]
+        self._seen[name] = len(text)
+        return failed
+
+    def _offer(self) -> None:
+        """A kubelet that starts may take away what its node offered, whenever it comes to it."""
+        for name in [name for name, left in self._offering.items() if left > 0]:
+            self._offering[name] -= 1
+            if self._gpus is not None:
+                offer_gpus(self._cluster, name, self._gpus)
 
 
 def stop_hollow_nodes(cluster: Cluster, names: Sequence[str]) -> None:
