@@ -84,6 +84,7 @@ def _stages(found: dict[str, Any]) -> str:
 TABLES: dict[str, dict[str, Callable[[Any], str]]] = {
     "triton": {"beside Triton": _beside_triton, "where it goes": _where_it_goes},
     "thread": {"beside Triton, on threads": _beside_triton},
+    "thread_one_core": {"beside Triton, on threads of one core": _beside_triton},
     "peers": {"beside others": _beside_peers},
     "stages": {"stages": _stages},
     "scale": {"at rest and at scale": _scale},

@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> int:
     console = Console(width=max(130, Console().width))
     asked = list(loads(options.models, options.protocols, options.concurrencies, options.sizes))
     try:
-        with served(options.models, options.python, options.isolation) as (ours, theirs):
+        with served(options.models, options.python, options.isolation, options.cores) as (ours, theirs):
             found = compare(ours, theirs, asked, options.rounds, options.window, _noted(console))
     except (PeerUnavailableError, ServerStartError) as reason:
         console.print(f"cannot compare: {reason}", markup=False)
@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--isolation", choices=("process", "thread"), help="where Argosy runs models; a process of their own by default"
     )
+    add("--cores", default="", help="the cores that Argosy may use, such as 0; all by default")
     add("--json", type=Path, help="where the rows go as JSON")
     add("--plot", type=Path, help="where a picture goes, .svg or .png; needs matplotlib")
     return parser

@@ -15,16 +15,16 @@ from tests.peers.triton import triton
 
 @contextmanager
 def served(
-    models: Iterable[str], python: str = sys.executable, isolation: str | None = None
+    models: Iterable[str], python: str = sys.executable, isolation: str | None = None, cores: str = ""
 ) -> Iterator[tuple[Server, Server]]:
     """Argosy and Triton, on a repository of these models and of what they call.
 
     `python` runs Argosy. `isolation` "thread" or "process" says where Argosy runs the models; None leaves it to the
-    default, which is a process of their own.
+    default, which is a process of their own. `cores`: those that Argosy may use, all where nothing is said.
     """
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         repository = _repository(Path(folder) / "models", models, isolation)
-        ours = argosy(repository, log=Path(folder) / "argosy.log", python=python)
+        ours = argosy(repository, log=Path(folder) / "argosy.log", python=python, cores=cores)
         stack.callback(ours.stop)
         theirs = triton(repository, log=Path(folder) / "triton.log")
         stack.callback(theirs.stop)

@@ -16,15 +16,19 @@ def argosy(
     log: Path,
     wait_for: str = "/v2/health/ready",
     python: str = sys.executable,
+    cores: str = "",
     timeout_s: float = 120.0,
 ) -> Server:
     """Start Argosy's server on `repository` with more `flags` of tritonserver's; it answers `wait_for`.
 
-    Another interpreter than the running one, of the same version, borrows this one's packages.
+    Another interpreter than the running one, of the same version, borrows this one's packages. `cores`: those that the
+    server may use, as taskset takes them.
     """
+    confined = ["taskset", "--cpu-list", cores] if cores else []
 
     def command(ports: Ports) -> list[str]:
         return [
+            *confined,
             python,
             "-m",
             "argosy_runtime.server",

@@ -32,7 +32,7 @@ class ThreadRun:
         self.number = number
         self.requests = requests
         self._instance = instance
-        self._changed = threading.Condition()
+        self._changed = instance.changed
         self._held: list[tuple[int, InferResponse]] = []
         self._returned = False
         self._cancelled: set[int] = set()
@@ -124,6 +124,8 @@ class ThreadInstance(Instance):
     def __init__(self, spec: InstanceSpec, calls: ServerCalls, load_timeout: float) -> None:
         super().__init__(spec.name)
         self.decoupled = spec.config.model_transaction_policy.decoupled
+        # One for all of its runs: to make one costs more than a short batch's way through a thread.
+        self.changed = threading.Condition()
         self._spec = spec
         self._load_timeout = load_timeout
         self._work: SimpleQueue[ThreadRun | None] = SimpleQueue()
@@ -195,7 +197,11 @@ class ThreadInstance(Instance):
         times: ExecutionTimes | None,
         error: ServingError | None,
     ) -> None:
-        if times is not None and [index for index, _ in held] == list(range(len(run.requests))):
+        if (
+            times is not None
+            and len(held) == len(run.requests)
+            and all(index == at for at, (index, _) in enumerate(held))
+        ):
             self._answered(run.number, [response for _, response in held], times)
         else:
             self._free(run.number)
