@@ -25,6 +25,8 @@ RATE = 10.0
 PEAK = 8
 MOST = 24
 STARTUP_S = 30.0
+_SEEDS = (11, 12, 13)
+"""A drawn trace is drawn so many times: one draw tells as much of chance as of a scaler."""
 _BUDGET = 3.0
 """How often the largest batch fits into the latency budget, alone on its device."""
 _TIMES = 4
@@ -54,22 +56,27 @@ class Case:
         return curve.throughput(float(trace.prompts.mean()), float(trace.outputs.mean()))
 
 
-def cases() -> list[Case]:
-    """All that there is data for."""
-    return [*_seeded(), *_functions(), *_language_models()]
+def cases() -> dict[str, tuple[Case, ...]]:
+    """All that there is data for: each trace by its name, with its draws."""
+    found: dict[str, tuple[Case, ...]] = {}
+    for case in (*_seeded(), *_functions(), *_language_models()):
+        found[case.name] = (*found.get(case.name, ()), case)
+    return found
 
 
-def constant() -> Case:
-    """A load that never changes, for four replicas."""
-    return _batched(traces.constant(RATE * 2.6, 3600), "embed")
+def constant() -> tuple[Case, ...]:
+    """A load that never changes, each draw for two models."""
+    drawn = [traces.constant(RATE * 2.6, 3600, seed) for seed in _SEEDS]
+    return tuple(_batched(trace, model) for trace in drawn for model in ("embed", "safety"))
 
 
 def _seeded() -> Iterator[Case]:
     peak = PEAK * RATE * 0.8
-    yield _batched(traces.diurnal(peak, seconds=5400), "embed")
-    yield _batched(traces.flash_crowd(peak / 10, seconds=5400), "safety")
-    yield _batched(traces.bursts(peak / 2, seconds=5400), "embed", to_zero=True)
-    yield _batched(traces.ramp(peak, seconds=5400), "safety")
+    for seed in _SEEDS:
+        yield _batched(traces.diurnal(peak, 5400, seed), "embed")
+        yield _batched(traces.flash_crowd(peak / 10, seconds=5400, seed=seed), "safety")
+        yield _batched(traces.bursts(peak / 2, 5400, seed), "embed", to_zero=True)
+        yield _batched(traces.ramp(peak, 5400, seed), "safety")
 
 
 def _functions() -> Iterator[Case]:

@@ -56,7 +56,7 @@ def _by_load(case: Case, present: Allocation, signals: Signals, memory: Memory) 
         why = less.why or NOTHING_SAID
         pace = Paced(present.replicas, present.replicas, Reason.STEADY if less.why else Reason.NO_SIGNALS)
         return decided(case, present, pace, why, None, memory)
-    memory = remembered(policy, doubted(policy, present, found, signals, memory, now), found, now)
+    memory = remembered(policy, present, doubted(policy, present, found, signals, memory, now), found, now)
     pace = paced(policy, present, case.room, memory, found, now)
     lowest = max(found.up, whole(found.down))
     down = pace.replicas <= lowest and not signals.unmeasured and seen_whole(policy, memory, now)

@@ -112,7 +112,7 @@ class _Part:
             pace, after = Paced(replicas, replicas, reason), replace(present, replicas=replicas)
             return decided(own, after, pace, self.less.why or self.why or NOTHING_SAID, None, memory)
         memory = doubted(self.policy, present, asked, self.signals, memory, case.now)
-        memory = remembered(self.policy, memory, asked, case.now)
+        memory = remembered(self.policy, present, memory, asked, case.now)
         down = down and memory.anew and not self.signals.unmeasured
         after = in_place(present, replicas, self.signals, asked, memory, down=down)
         why = self.less.beside(asked.need.because)
@@ -181,7 +181,7 @@ def _whole(
     blind = signals is None or any(each.signals is None for each in parts.values())
     down = max(max(each.down for each in known.values()), present.replicas if blind else 0)
     most = replace(most, down=down)
-    memory = remembered(policy, memory, most, now)
+    memory = remembered(policy, present, memory, most, now)
     pace = paced(policy, present, case.room, memory, most, now)
     because = f"{limiting}: {most.need.because}" if limiting else most.need.because
     decision, memory = decided(case, replace(present, replicas=pace.replicas), pace, because, most.need, memory)

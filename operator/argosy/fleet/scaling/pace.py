@@ -48,15 +48,16 @@ def doubted(
     return reconsidered(policy, present, wanted.load.expected, wanted.up, signals.window_s, memory, now)
 
 
-def remembered(policy: Policy, memory: Memory, wanted: Wanted, now: datetime) -> Memory:
+def remembered(policy: Policy, present: Allocation, memory: Memory, wanted: Wanted, now: datetime) -> Memory:
     """With what is asked for now; what is older than is kept is forgotten."""
     memory = watched(policy, memory, wanted.load.expected, now)
     window = timedelta(seconds=hold_s(policy, memory, now))
     kept = [each for each in memory.asked if now - each.at <= window]
-    new = Asked(now, wanted.down, wanted.load.expected)
+    expected = wanted.load.expected
+    new = Asked(now, wanted.down, expected, expected if wanted.up <= present.replicas else 0.0)
     if kept and now - kept[-1].at < window / _KEPT:
         last = kept.pop()
-        new = Asked(last.at, max(last.replicas, new.replicas), max(last.rate, new.rate))
+        new = Asked(last.at, max(last.replicas, new.replicas), max(last.rate, new.rate), max(last.covered, new.covered))
     queue = memory.catching_up
     if wanted.load.waiting > 0:
         queue = Asked(now, max(wanted.up, _asked_for_queue(memory, now)), wanted.load.rate)

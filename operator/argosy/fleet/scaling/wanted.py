@@ -20,8 +20,10 @@ _DRAIN_S = 10.0
 _MOST_CATCHING_UP = 0.3
 """Of what is expected. It stands in the queues of servers that are there, which new replicas only spare what comes."""
 _CHANCE = 0.05
-_NOISE = 2.0
-"""Standard deviations."""
+_NOISE, _MORE_NOISE = 1.0, 2.0
+"""Standard deviations of chance that replicas are to hold, and that those hold that are asked for once they do not."""
+_MARGIN = 1.05
+"""Down only to what would hold this many times the highest level of the window, in which chance is already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class Wanted:
     def up_to(self) -> int:
         """Where it goes up, so many as also hold what chance may bring: or it would go up again, for chance alone."""
         load, best = self.load, self.ladder[-1].rate if self.ladder else 0.0
-        return max(self.up, whole((load.rate + _NOISE * load.noise) / best)) if best > 0 else self.up
+        return max(self.up, whole((load.rate + _MORE_NOISE * load.noise) / best)) if best > 0 else self.up
 
 
 def wanted(
@@ -116,7 +118,7 @@ def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladde
         return None
     best = ladder[-1]
     rate = load.rate
-    up, down = whole((rate + load.noise) / best.rate), load.expected * MARGIN / best.rate
+    up, down = whole((rate + _NOISE * load.noise) / best.rate), load.expected * _MARGIN / best.rate
     because = (
         f"{memory.demand.level:.3g} requests/s come, {rate / memory.rows:.3g}/s are to be expected, and a replica with "
         f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s "

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from tests.operator.fleet.scaling.loads import POLICY, START, Member, measured
 
 from argosy.api.conditions import Reason
@@ -41,7 +42,7 @@ def test_down_comes_after_a_whole_stabilisation_window_only() -> None:
 
 def test_instances_come_before_replicas() -> None:
     member = bounded(max_instances=4)
-    for rate, instances in ((150, 1), (230, 2), (400, 3)):
+    for rate, instances in ((150, 1), (190, 2), (380, 3)):
         member.under(rate, 60)
         assert (member.allocation.replicas, member.allocation.instances) == (1, instances)
 
@@ -52,6 +53,26 @@ def test_no_more_than_one_instance_beyond_those_that_were_seen_at_work_is_counte
     member.under(2000, 5)
     assert member.allocation.instances == 2
     assert member.allocation.replicas > 2
+
+
+def test_what_a_bound_kept_away_is_not_taken_for_what_replicas_do_not_hold() -> None:
+    """Else they would be thought to hold less and less while the load falls, and stay."""
+    member = bounded(max_replicas=3)
+    member.under(1500, 600)
+    assert member.allocation.replicas == 3
+    for rate in range(1500, 100, -20):
+        member.under(rate, 20)
+    member.under(100, 600)
+    assert member.allocation.replicas == 1
+
+
+def test_few_requests_tell_nothing_of_how_many_rows_one_has() -> None:
+    """An execution that began before the window, or ends after it, is no row of the few that were answered in it."""
+    member = bounded(max_instances=4)
+    member.under(1.0, 120, completions=0.2)
+    assert member.memory.rows == 1.0
+    member.under(150.0, 300, completions=75.0)
+    assert member.memory.rows == pytest.approx(2.0, rel=0.1)
 
 
 def test_what_starts_is_not_given_up_before_it_is_ready() -> None:

@@ -61,17 +61,3 @@ def quiet(member: Member, end: datetime) -> None:
             member.under(0, 5, running=0.0, pending=0.0)
         else:
             member.step(None)
-
-
-def test_a_load_that_goes_slowly_is_followed_sooner_than_one_that_jumped() -> None:
-    left = {}
-    for name, rates in {"slowly": [900 - 10 * n for n in range(61)], "at once": [900] * 49 + [300] * 12}.items():
-        member = Member(replace(POLICY, pace=Pace()))
-        member.under(900, 900)
-        if name == "at once":
-            member.under(300, 60)
-            member.under(900, 240)
-        for rate in rates:
-            member.under(rate, 5)
-        left[name] = member.allocation.replicas
-    assert left["slowly"] < left["at once"]

@@ -31,7 +31,7 @@ def test_what_batches_of_many_kinds_take_is_found_again(fixed: float, per_row: f
     found = of(truth, (1, 1), (4, 1), (8, 1), (1, 2), (8, 2), (8, 3)).service()
     assert found is not None
     for rows, busy in ((1, 1), (8, 1), (8, 3)):
-        assert found.seconds(rows, busy) == pytest.approx(truth.seconds(rows, busy), rel=0.1)
+        assert found.seconds(rows, busy) == pytest.approx(truth.seconds(rows, busy), rel=0.15)
 
 
 def test_what_only_takes_turns_is_found_though_batches_grow_with_the_instances() -> None:

@@ -129,7 +129,7 @@ class ScaleDown(ApiModel):
     stabilization_window: Duration | None = Field(
         default=None,
         description="For how long all that was measured must allow it, such as 5m. Default: 5m, and 1m for a load that "
-        "goes slowly or was found not to come back.",
+        "was found not to come back.",
     )
 
 

@@ -2,13 +2,13 @@
 
 Three parts. Who finds all instances busy (Erlang C) waits until one is free; what came meanwhile is its batch, so
 batches grow with the rate. What does not fit into the next batch waits on: full batches are customers of a queue of
-their own, whose mean wait is Allen and Cunneen's for arrivals in groups (their variation falls with the size of the
-group) and even service times. Formulas and sources: docs/scaling.md.
+their own, with arrivals in groups (their variation falls with the size of the group) and even service times; the tail
+of their wait is known. Formulas and sources: docs/scaling.md.
 """
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, log, sqrt
+from math import inf, log, log1p, sqrt
 from statistics import NormalDist
 
 from argosy.fleet.scaling.capacity.service import Service
@@ -18,6 +18,10 @@ _EXACT = 1e-4
 _MOST_FOLLOWS = 0.9
 _TOGETHER = 0.5
 """Who waits longest for an instance is seldom who waits longest for a place in a batch, too."""
+_STEPS = 3
+"""Of Newton's method, after which it is right to four millionths at any load."""
+_FULL = 0.999
+"""The load from which on the first terms of its series are as right, and rounding spoils Newton's method."""
 _RARELY_BOTH = 0.75
 """Nor do the largest batches come after each other."""
 
@@ -30,6 +34,18 @@ def erlang_c(servers: int, offered: float) -> float:
     for number in range(1, servers + 1):
         blocked = offered * blocked / (number + offered * blocked)
     return servers * blocked / (servers - offered * (1 - blocked))
+
+
+def decay(load: float) -> float:
+    """How fast the tail of the wait falls where service times are even: by `e` in `1/y` of the mean time between two
+    arrivals, times their variation, with `load · y = ln(1 + y)` (Cramér and Lundberg's exponent).
+    """
+    y = 2 * (1 - load) / load
+    if load > _FULL:
+        return y * (1 + (1 - load) / 3)
+    for _ in range(_STEPS):
+        y -= (load * y - log1p(y)) / (load - 1 / (1 + y))
+    return y
 
 
 @lru_cache(maxsize=64)
@@ -104,7 +120,7 @@ class Curve:
         if load >= 1:
             return inf
         largest_s, until_free = self._batches(rate)
-        beyond = self._beyond(load)
+        beyond = self._beyond(rate, load)
         waits = beyond + _TOGETHER * until_free if beyond > until_free else until_free + _TOGETHER * beyond
         waits += self._window(rate)
         return waits if self._waiting else waits + largest_s
@@ -134,20 +150,19 @@ class Curve:
         largest = min(float(replica.max_batch), max(rows, most))
         largest_s = (service.fixed + service.per_row * largest) * self._slow
         busy = erlang_c(servers, rate * seconds / rows)
-        until_free = largest_s / sqrt(servers) * (1 - self._late / busy) if busy > self._late else 0.0
+        until_free = largest_s * (1 - (self._late / busy) ** (1 / servers)) if busy > self._late else 0.0
         return largest_s, until_free
 
     def _window(self, rate: float) -> float:
         """Nobody waits longer for a batch than it takes to fill."""
         return self._replica.window_s if rate <= self._window_full else self._replica.max_batch / rate
 
-    def _beyond(self, load: float) -> float:
+    def _beyond(self, rate: float, load: float) -> float:
         """Seconds until what did not fit into a batch has a place in one."""
         full = erlang_c(self._servers, load * self._servers)
         if full <= self._late:
             return 0.0
-        mean = self._replica.variation * self._full_s / (2 * self._servers * self._replica.max_batch * (1 - load))
-        return mean * log(full / self._late)
+        return self._replica.variation / (rate * decay(load)) * log(full / self._late)
 
 
 def within(curve: Curve, longest: float, most: float, least: float = 0.0) -> float:

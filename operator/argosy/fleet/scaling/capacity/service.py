@@ -9,12 +9,16 @@ from math import log2
 
 _MOST_EVIDENCE = 500.0
 """Executions of one kind that are remembered: what was measured before these fades."""
-_ASSUMED_PER_ROW = 0.15
-"""Of the time of one row alone: what the row costs, as long as nobody saw batches of different sizes."""
+_WEIGHT = 20.0
+"""Executions of one kind, of which more tell nothing new: what is left is what the straight line is wrong by."""
+_ASSUMED_PER_ROW = 0.05
+"""Of the time of one row alone: what the row costs, as long as nobody saw batches of different sizes. Too little is
+soon found out, by the larger batches that it leads to; too much never is.
+"""
 _PRIOR_ROWS = 0.05
 """How much batches must differ, as a share of their mean, before what differs between them outweighs the assumption."""
 _ASSUMED_CONTENTION = 0.3
-_PRIOR_EXECUTIONS = 5.0
+_PRIOR_EXECUTIONS = 2.0
 """Executions that are wrong by all of their time weigh as much as contention that is wrong by one."""
 _CONTENTIONS = tuple(step / 20 for step in range(21))
 _LEAST_FIXED = 0.02
@@ -61,6 +65,11 @@ class Batches:
     def kind(self) -> tuple[int, int]:
         """Each size is about 1.4 times the one before."""
         return round(2 * log2(max(1.0, self.rows))), round(2 * self.busy)
+
+    @property
+    def weight(self) -> float:
+        """How much it counts beside other kinds."""
+        return min(self.executions, _WEIGHT)
 
     def mixed(self, new: "Batches") -> "Batches":
         """With more of the same kind."""
@@ -115,12 +124,12 @@ class Experience:
 
     def _fitted(self, contention: float) -> Service:
         """The straight line through what each would have taken alone."""
-        count = sum(each.executions for each in self.batches)
+        count = sum(each.weight for each in self.batches)
         alone = [(each, each.seconds / (1 + contention * max(0.0, each.busy - 1))) for each in self.batches]
-        rows = sum(each.executions * each.rows for each in self.batches) / count
-        seconds = sum(each.executions * took for each, took in alone) / count
-        varied = sum(each.executions * (each.rows - rows) ** 2 for each in self.batches) / count
-        together = sum(each.executions * (each.rows - rows) * (took - seconds) for each, took in alone) / count
+        rows = sum(each.weight * each.rows for each in self.batches) / count
+        seconds = sum(each.weight * took for each, took in alone) / count
+        varied = sum(each.weight * (each.rows - rows) ** 2 for each in self.batches) / count
+        together = sum(each.weight * (each.rows - rows) * (took - seconds) for each, took in alone) / count
         prior = (_PRIOR_ROWS * rows) ** 2
         assumed = seconds * _ASSUMED_PER_ROW / (_ASSUMED_PER_ROW * rows + 1 - _ASSUMED_PER_ROW)
         per_row = (together + prior * assumed) / (varied + prior)
@@ -131,5 +140,5 @@ class Experience:
         """The squares of what it is wrong by, as shares."""
         assumed = _PRIOR_EXECUTIONS * (service.contention - _ASSUMED_CONTENTION) ** 2
         return assumed + sum(
-            each.executions * (service.seconds(each.rows, each.busy) / each.seconds - 1) ** 2 for each in self.batches
+            each.weight * (service.seconds(each.rows, each.busy) / each.seconds - 1) ** 2 for each in self.batches
         )

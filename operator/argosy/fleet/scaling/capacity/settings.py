@@ -12,7 +12,7 @@ _WINDOWS = (0.0, 0.25, 0.5, 1.0)
 """Of the longest window: what is tried, shortest first."""
 SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _MEAN = 0.5
-_LATE_AS_PLANNED = 0.1
+_LATE_AS_PLANNED = 0.03
 """Of those that a percentile lets be late: the rest is left to what no plan foresees."""
 _WORTH_IT = 1.25
 """How many times as much a setting must hold to be preferred to a cheaper one."""

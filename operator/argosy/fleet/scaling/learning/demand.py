@@ -1,41 +1,83 @@
-"""How fast requests come, and how fast they will: Holt's level and trend over uneven steps of time, and what is too
-sudden for them.
+"""How fast requests come, and how fast they will: Holt's level and trend over uneven steps of time, Page's cumulative
+sums for what is more than chance, and how steep a climb is.
 """
 
 from dataclasses import dataclass
 from math import exp, sqrt
 
-_LEVEL_S = 12.0
+_LEVEL_S = 60.0
 """Seconds after which the level has followed most of a change that is within the noise."""
+_FIRST_S = 10.0
+"""The same just after a change: then it is the mean of what came since."""
 _TREND_S = 40.0
 _SURPRISE = 4.0
-"""Standard deviations of chance beyond which a change is no noise: the level follows at once, and the trend does not
-take a step for a slope."""
-_RISES = 3
-"""So many rises one after the other are a slope, as steep as the least of them."""
-_EVEN = 0.5
-"""What share of the greatest rise the least must be: a load that jumps rises more and more slowly after it."""
+"""Standard deviations of chance beyond which one reading is no noise."""
+_DRIFT, _DECIDED = 0.5, 5.0
+"""Page's test: of each reading's surprise so much is taken to be chance, and so much of the sum is not."""
+_RISE, _RISES = 2.0, 3
+"""Standard deviations by which a reading is a rise, and so many in a row: two may have one step in the middle of them.
+"""
 _CERTAIN = 3.0
 """Standard deviations by which a trend must exceed chance over the time that it is projected."""
 MOST_GROWTH = 1.5
-"""A trend is trusted for at most this much growth, as a share of the present rate."""
+"""Growth is trusted for at most this much, as a share of the present rate."""
 _NOISE_S = 120.0
+_ODD = 2.0
+"""Standard deviations: what is more tells of a change, and little of how much the load varies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Surprises of one sign, less drift, as long as they are more than that; of so many readings."""
+
+    total: float = 0.0
+    readings: int = 0
+
+    def after(self, surprise: float) -> "Sum":
+        """With one more, in standard deviations."""
+        total = self.total + surprise - _DRIFT
+        return Sum(total, self.readings + 1) if total > 0 else NONE
+
+    @property
+    def shift(self) -> float:
+        """Standard deviations by which these readings were off; 0 while that may be chance."""
+        return self.total / self.readings + _DRIFT if self.total > _DECIDED else 0.0
+
+
+NONE = Sum()
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """A change upwards, and what rose on after it: from `low`, for so many `seconds`, in so many `rises`."""
+
+    low: float
+    seconds: float
+    rises: int
+
+    def after(self, surprise: float, elapsed_s: float) -> "Climb | None":
+        """With one more reading; none once one is no higher than those before."""
+        if surprise <= _DRIFT:
+            return None
+        return Climb(self.low, self.seconds + elapsed_s, self.rises + (surprise > _RISE))
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
     """Requests a second: `level` now, `trend` by which it changes each second, and `excess`, how many times more it
-    varies than arrivals that know nothing of each other. `last`: the newest that was measured; `rises`: by how much
-    more each second the latest were than those before them; `jumped`: the last was more than chance makes of what came
-    before.
+    varies than arrivals that know nothing of each other. `last`: the newest that was measured. `since_s`: seconds since
+    the level changed by more than chance, `climb`: upwards, and it goes on; `above` and `below`: what may become the
+    next change.
     """
 
     level: float = 0.0
     trend: float = 0.0
     excess: float = 1.0
     last: float = 0.0
-    rises: tuple[float, ...] = ()
-    jumped: bool = False
+    since_s: float = 0.0
+    climb: Climb | None = None
+    above: Sum = NONE
+    below: Sum = NONE
 
     @staticmethod
     def of(measured: float) -> "Demand":
@@ -46,34 +88,41 @@ class Demand:
         """Once another rate was measured, over `over_s` seconds and `elapsed_s` after the last one."""
         if elapsed_s <= 0:
             return self
-        foreseen = self.level + self.trend * elapsed_s
+        foreseen = max(0.0, self.level + self.trend * elapsed_s)
         gap, chance = measured - foreseen, self._chance(max(self.level, measured), over_s)
-        sudden = abs(gap) > _SURPRISE * chance
+        surprise = gap / chance
+        above, below = self.above.after(surprise), self.below.after(-surprise)
+        since_s = self.since_s + elapsed_s
+        follow = 1 - exp(-elapsed_s / min(max(since_s, _FIRST_S), _LEVEL_S))
         calm = min(max(gap, -_SURPRISE * chance), _SURPRISE * chance)
-        follow = 1 - exp(-elapsed_s / _LEVEL_S)
-        level = max(0.0, foreseen + (gap if sudden else follow * gap))
-        trend = self.trend + (1 - exp(-elapsed_s / _TREND_S)) * follow * calm / elapsed_s
-        rises = (*self.rises, (measured - self.last) / elapsed_s)[-_RISES:]
-        return Demand(level, trend, self._varies(calm / chance, elapsed_s), measured, rises, gap > _SURPRISE * chance)
+        trend = self.trend + (1 - exp(-elapsed_s / _TREND_S)) * (1 - exp(-elapsed_s / _LEVEL_S)) * calm / elapsed_s
+        step = gap if abs(surprise) > _SURPRISE else (above.shift - below.shift) * chance
+        excess = self._varies((measured - self.last) / chance, elapsed_s)
+        climb = self.climb.after(surprise, elapsed_s) if self.climb is not None else None
+        if step > 0 and climb is None:
+            climb = Climb(self.level, elapsed_s, 1)
+        if step:
+            return Demand(max(0.0, foreseen + step), trend, excess, measured, 0.0, climb)
+        level = max(0.0, foreseen + follow * gap)
+        return Demand(level, trend, excess, measured, since_s, climb, above, below)
 
     def expected(self, ahead_s: float, over_s: float) -> float:
         """The rate in `ahead_s`, if it grows on; the present level if it falls, or if its growth may be chance."""
         growth = self.trend * ahead_s
-        chance = self._chance(self.level, over_s)
-        if growth <= _CERTAIN * chance:
+        if growth <= _CERTAIN * self._chance(self.level, over_s):
             growth = 0.0
-        if len(self.rises) == _RISES and sum(self.rises) * over_s > _SURPRISE * chance:
-            least = min(self.rises)
-            growth = max(growth, least * ahead_s if least >= _EVEN * max(self.rises) else 0.0)
+        if self.climb is not None and self.climb.rises >= _RISES:
+            growth = max(growth, (self.level - self.climb.low) / self.climb.seconds * ahead_s)
         return self.level + min(growth, MOST_GROWTH * self.level)
 
     def noise(self, over_s: float) -> float:
         """The standard deviation that the level itself has by chance, as the mean of what was measured of late."""
-        return self._chance(self.level, over_s + 2 * _LEVEL_S)
+        return self._chance(self.level, over_s + 2 * min(max(self.since_s, _FIRST_S), _LEVEL_S))
 
-    def _varies(self, surprise: float, elapsed_s: float) -> float:
+    def _varies(self, difference: float, elapsed_s: float) -> float:
+        """By what two readings one after the other differ, of which a slope is a small part: twice the variance."""
         share = 1 - exp(-elapsed_s / _NOISE_S)
-        return max(1.0, self.excess + share * (surprise * surprise - 1) * self.excess)
+        return max(1.0, self.excess + share * (min(difference * difference / 2, _ODD * _ODD) - 1) * self.excess)
 
     def _chance(self, rate: float, over_s: float) -> float:
         """The standard deviation of a rate counted over so many seconds."""

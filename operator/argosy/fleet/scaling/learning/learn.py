@@ -21,6 +21,8 @@ _SAME = 0.1
 _ENOUGH = 1.0
 """Executions of each instance in a window: of fewer those that were cut off at its ends tell too much."""
 _ROWS_FOLLOW = 0.2
+_REQUESTS = 50.0
+"""Answered in a window: of fewer it tells too much which of their executions lie wholly within it."""
 _ALL_BUSY = 0.95
 """The share of time from which on no server is less busy than others, wherever a queue of before stands."""
 
@@ -41,8 +43,6 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
         active_at=now if memory.active_at is None or _active(signals) else memory.active_at,
     )
     memory = _queued(policy, signals, memory, now)
-    if memory.queued_at == now or (memory.demand is not None and memory.demand.jumped):
-        memory = changed(memory, jumped_at=now)
     memory = _served(policy, signals, memory, signals.window_s if gap else elapsed, now)
     if settled(policy, memory, signals.window_s, now):
         memory = felt(policy, allocation, signals, memory)
@@ -141,6 +141,8 @@ def _batches(policy: Policy, signals: Signals, memory: Memory, elapsed: float, n
 def _rows(signals: Signals, memory: Memory) -> float:
     """Of a request: rows that were executed, over requests that were answered."""
     if not (signals.completions and signals.execution and signals.busy and signals.instances and signals.batch):
+        return memory.rows
+    if signals.completions * signals.window_s < _REQUESTS:
         return memory.rows
     return max(1.0, signals.batch * signals.busy * signals.instances / signals.execution / signals.completions)
 

@@ -20,12 +20,13 @@ _INEXPERIENCED, _UNEVEN = Experience(), Recurrence()
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What was asked for from `at` on, at most: replicas with the margin that going down takes, not rounded, and the
-    rate.
+    rate. `covered`: the most of it that the replicas of then were to hold.
     """
 
     at: datetime
     replicas: float
     rate: float
+    covered: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Memory:
     there for.
     `catching_up`: replicas that a queue asked for, and when. `peak`: of late; `returns`: the seconds after which load
     came back that had left, the latest ones. `gaps`: the same of every load that left, infinite for what did not come
-    back. `jumped_at`: when load last came all at once, or queued up. `recurrence`: load that comes at equal intervals.
+    back. `recurrence`: load that comes at equal intervals.
     """
 
     at: datetime | None = None
@@ -108,7 +109,6 @@ class Memory:
     peak: Peak | None = None
     returns: tuple[float, ...] = ()
     gaps: tuple[float, ...] = ()
-    jumped_at: datetime | None = None
     recurrence: Recurrence = _UNEVEN
 
     @staticmethod
@@ -144,7 +144,6 @@ class Memory:
             catching_up=None,
             kept_for=None,
             peak=None,
-            jumped_at=_past(self.jumped_at, now),
             scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
         )
 

@@ -54,7 +54,7 @@ def _unexpected(policy: Policy, signals: Signals, memory: Memory, *, queue: bool
         return False
     if not _stood(memory, policy.startup_s + signals.window_s, now):
         return False
-    foreseen = max((each.rate for each in memory.asked if each.at < since), default=0.0)
+    foreseen = max((each.covered for each in memory.asked if each.at < since), default=0.0)
     if queue:
         grows = (signals.completions or 0.0) < _KEEPS_UP * (signals.arrivals or 0.0)
         return grows and foreseen >= demand.level * memory.rows > 0
@@ -72,7 +72,7 @@ def reconsidered(
     queued = memory.drained_at is not None and (now - memory.drained_at).total_seconds() < new_s
     if queued or (now - seen).total_seconds() < new_s or not _stood(memory, new_s, now):
         return memory
-    foreseen = max((each.rate for each in memory.asked if (now - each.at).total_seconds() > window_s), default=0.0)
+    foreseen = max((each.covered for each in memory.asked if (now - each.at).total_seconds() > window_s), default=0.0)
     return _found(allocation, demand.level, memory, now) if foreseen >= expected else memory
 
 

@@ -15,9 +15,6 @@ _WORTH = 20.0
 _LONGER = 1.5
 """The next gap may be so many times the longest one of late."""
 _KEPT = 3
-_FALLEN, _CERTAIN, _NEWEST_S = 0.88, 2.0, 5.0
-_EVEN = 3.0
-"""How many times more an even load varies than arrivals that know nothing of each other, at most."""
 _VAIN = 2
 """Loads that left and did not come back within the window, one after the other, after which it is not waited for."""
 _ALIKE = 0.8
@@ -28,19 +25,9 @@ def hold_s(policy: Policy, memory: Memory, now: datetime) -> float:
     """Seconds for which what was asked for is kept: the stabilisation window, or longer to bridge a gap."""
     longest = min(_LONGER * max(memory.returns, default=0.0), _worth_s(policy))
     whole = policy.pace.stabilization_s
-    calm = memory.jumped_at is None or (now - memory.jumped_at).total_seconds() > whole
     in_vain = len(memory.gaps) >= _VAIN and min(memory.gaps) > whole
-    gone = (calm and _ebbs(memory)) or in_vain or memory.recurrence.is_over(now)
+    gone = in_vain or memory.recurrence.is_over(now)
     return max(min(policy.pace.calm_s, whole) if gone else whole, longest)
-
-
-def _ebbs(memory: Memory) -> bool:
-    """Whether an even load has become less than it was, by more than chance."""
-    demand = memory.demand
-    if demand is None or demand.excess > _EVEN:
-        return False
-    most = max((each.rate for each in memory.asked), default=0.0)
-    return (demand.level + _CERTAIN * demand.noise(_NEWEST_S)) * memory.rows < _FALLEN * most
 
 
 def watched(policy: Policy, memory: Memory, rate: float, now: datetime) -> Memory:
