@@ -20,7 +20,9 @@ WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-COMPILED_PATH := tests/runtime tests/differential --ignore=tests/runtime/builder
+# Builders, and backends of frameworks, lead through none of the compiled modules.
+COMPILED_PATH := tests/runtime tests/differential --ignore=tests/runtime/builder \
+  $(foreach name,cuda pytorch tensorrt transformers,--ignore-glob='tests/runtime/backends/test_$(name)*')
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
