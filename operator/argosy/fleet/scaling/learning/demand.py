@@ -92,19 +92,25 @@ class Demand:
         gap, chance = measured - foreseen, self._chance(max(self.level, measured), over_s)
         surprise = gap / chance
         above, below = self.above.after(surprise), self.below.after(-surprise)
-        since_s = self.since_s + elapsed_s
-        follow = 1 - exp(-elapsed_s / min(max(since_s, _FIRST_S), _LEVEL_S))
-        calm = min(max(gap, -_SURPRISE * chance), _SURPRISE * chance)
-        trend = self.trend + (1 - exp(-elapsed_s / _TREND_S)) * (1 - exp(-elapsed_s / _LEVEL_S)) * calm / elapsed_s
         step = gap if abs(surprise) > _SURPRISE else (above.shift - below.shift) * chance
+        trend = self._steeper(gap, chance, elapsed_s)
         excess = self._varies((measured - self.last) / chance, elapsed_s)
-        climb = self.climb.after(surprise, elapsed_s) if self.climb is not None else None
-        if step > 0 and climb is None:
-            climb = Climb(self.level, elapsed_s, 1)
+        climb = self._climbs(surprise, step, elapsed_s)
         if step:
             return Demand(max(0.0, foreseen + step), trend, excess, measured, 0.0, climb)
-        level = max(0.0, foreseen + follow * gap)
-        return Demand(level, trend, excess, measured, since_s, climb, above, below)
+        since_s = self.since_s + elapsed_s
+        level = foreseen + (1 - exp(-elapsed_s / _mean_of(since_s))) * gap
+        return Demand(max(0.0, level), trend, excess, measured, since_s, climb, above, below)
+
+    def _steeper(self, gap: float, chance: float, elapsed_s: float) -> float:
+        """The trend. A step is no slope: of a gap only so much counts as may be chance."""
+        calm = min(max(gap, -_SURPRISE * chance), _SURPRISE * chance)
+        return self.trend + (1 - exp(-elapsed_s / _TREND_S)) * (1 - exp(-elapsed_s / _LEVEL_S)) * calm / elapsed_s
+
+    def _climbs(self, surprise: float, step: float, elapsed_s: float) -> Climb | None:
+        """The climb that goes on, or begins with this step."""
+        climb = self.climb.after(surprise, elapsed_s) if self.climb is not None else None
+        return Climb(self.level, elapsed_s, 1) if climb is None and step > 0 else climb
 
     def expected(self, ahead_s: float, over_s: float) -> float:
         """The rate in `ahead_s`, if it grows on; the present level if it falls, or if its growth may be chance."""
@@ -117,7 +123,7 @@ class Demand:
 
     def noise(self, over_s: float) -> float:
         """The standard deviation that the level itself has by chance, as the mean of what was measured of late."""
-        return self._chance(self.level, over_s + 2 * min(max(self.since_s, _FIRST_S), _LEVEL_S))
+        return self._chance(self.level, over_s + 2 * _mean_of(self.since_s))
 
     def _varies(self, difference: float, elapsed_s: float) -> float:
         """By what two readings one after the other differ, of which a slope is a small part: twice the variance."""
@@ -127,3 +133,8 @@ class Demand:
     def _chance(self, rate: float, over_s: float) -> float:
         """The standard deviation of a rate counted over so many seconds."""
         return sqrt(self.excess * max(rate, 1 / over_s) / over_s)
+
+
+def _mean_of(since_s: float) -> float:
+    """Seconds after which the level has followed most of what is within the noise, so long after its last change."""
+    return min(max(since_s, _FIRST_S), _LEVEL_S)
