@@ -102,7 +102,9 @@ def _active(signals: Signals) -> bool:
 
 def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Memory:
     """Service times, and the rows of a request."""
-    memory = changed(memory, engine=EngineUse.after(memory.engine, signals, elapsed))
+    engine = EngineUse.after(memory.engine, signals, elapsed)
+    if engine is not memory.engine:
+        memory = changed(memory, engine=engine)
     batches = _batches(policy, signals, memory, elapsed, now)
     if batches is not None:
         as_foreseen = memory.experience.as_foreseen(batches, memory.service)
@@ -112,7 +114,8 @@ def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, no
         if not as_foreseen:
             memory = changed(memory, service=_in_use(policy, memory, experience.service()))
     if policy.bounds.max_batch > 0 and settled(policy, memory, signals.window_s, now):
-        memory = changed(memory, rows=memory.rows + _ROWS_FOLLOW * (_rows(signals, memory) - memory.rows))
+        more = _rows(signals, memory) - memory.rows
+        memory = changed(memory, rows=memory.rows + _ROWS_FOLLOW * more) if more else memory
     return memory
 
 

@@ -1,6 +1,6 @@
 """Load that comes again at equal intervals, as what a timer triggers does: replicas can be there before it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ class Recurrence:
             return self
         last = self.active_at
         if last is not None and (now - last).total_seconds() < _QUIET_S:
-            return replace(self, present=max(self.present, rate), active_at=now)
+            return Recurrence(self.starts, self.rate, max(self.present, rate), now)
         return Recurrence((*self.starts, now)[-_STARTS:], max(self.present, self.rate / 2), rate, now)
 
     def expected(self, now: datetime, ahead_s: float) -> float:
