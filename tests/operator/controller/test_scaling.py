@@ -94,7 +94,7 @@ class Operator:
 def test_a_load_adds_replicas_and_its_end_takes_them_away() -> None:
     operator = Operator((model("m", maxReplicas=4),))
     assert operator.replicas("m") == 1
-    operator.under({"m": 400.0}, 60)
+    operator.under({"m": 300.0}, 60)
     up = operator.replicas("m")
     assert up > 1
     assert operator.status("m").history[-1].reason == "ScaledUp"
@@ -258,9 +258,9 @@ def test_what_is_reckoned_with_is_told_to_prometheus_and_service_times_in_the_st
     holds = told["argosy_scaling_replica_requests_per_second", "m"]
     assert holds > 100
     assert f"holds {holds:.3g}/s within p99 100 ms" in operator.status("m").message
-    # Of executions that take 8 ms and 4 ms for each row.
+    # Of executions that take 8 ms and 4 ms for each row, and had a row and a third: what more rows take nobody saw.
     fixed, row = (told[f"argosy_scaling_execution_{part}_seconds", "m"] for part in ("fixed", "row"))
-    assert fixed + 2 * row == pytest.approx(0.016, rel=0.1)
+    assert fixed + 4 / 3 * row == pytest.approx(0.0133, rel=0.05)
     assert told["argosy_scaling_execution_contention", "m"] >= 0
     assert told["argosy_scaling_expected_requests_per_second", "slow"] == pytest.approx(20, rel=0.05)
     assert operator.status("m").learnt.startswith(
