@@ -12,7 +12,8 @@ from argosy.simulation.autoscalers.kpa import Kpa, KpaSettings
 
 NAMES = ("hpa", "keda", "kpa")
 _BUSY = (0.5, 0.65, 0.8)
-_CONCURRENCY = (1.0, 2.0, 4.0, 8.0)
+CONCURRENCY = (1.0, 2.0, 4.0, 6.0, 8.0, 12.0)
+"""Requests at once for each replica; what ours is tuned over, too."""
 _RATES = (0.6, 0.75, 0.9)
 _DOWN_S = (60.0, 300.0)
 
@@ -48,7 +49,7 @@ def grid(name: str, most: int, start: int, throughput: float) -> Iterator[Baseli
 
 
 def _targets(throughput: float) -> Iterator[tuple[HpaMetric, float]]:
-    yield from ((HpaMetric.CONCURRENCY, target) for target in _CONCURRENCY)
+    yield from ((HpaMetric.CONCURRENCY, target) for target in CONCURRENCY)
     yield from ((HpaMetric.RATE, round(share * throughput, 2)) for share in _RATES)
 
 
@@ -67,7 +68,7 @@ def _kedas(most: int, throughput: float) -> Iterator[tuple[str, Autoscaling]]:
 
 
 def _kpas(most: int, throughput: float) -> Iterator[tuple[str, Autoscaling]]:
-    for target, delay in product((*_CONCURRENCY, 12.0), (0.0, 120.0)):
+    for target, delay in product(CONCURRENCY, (0.0, 120.0)):
         settings = KpaSettings(target, 1.0, max_replicas=most, down_delay_s=delay)
         yield f"concurrency {target:g}, scale-down delay {delay:g} s", _kpa(settings)
 

@@ -26,7 +26,10 @@ PEAK = 8
 MOST = 24
 STARTUP_S = 30.0
 _SEEDS = (11, 12, 13)
-"""A drawn trace is drawn so many times: one draw tells as much of chance as of a scaler."""
+"""A trace is drawn so many times: one draw tells as much of chance as of a scaler."""
+_LATER_S = (0.0, 1.7, 3.4)
+"""What has its own seconds begins so much later instead: scalers look at it at other moments then."""
+_CONSTANT_SEEDS = range(11, 27)
 _BUDGET = 3.0
 """How often the largest batch fits into the latency budget, alone on its device."""
 _TIMES = 4
@@ -65,8 +68,8 @@ def cases() -> dict[str, tuple[Case, ...]]:
 
 
 def constant() -> tuple[Case, ...]:
-    """A load that never changes, each draw for two models."""
-    drawn = [traces.constant(RATE * 2.6, 3600, seed) for seed in _SEEDS]
+    """A load that never changes, drawn more often than the others, each draw for two models."""
+    drawn = [traces.constant(RATE * 2.6, 3600, seed) for seed in _CONSTANT_SEEDS]
     return tuple(_batched(trace, model) for trace in drawn for model in ("embed", "safety"))
 
 
@@ -80,14 +83,17 @@ def _seeded() -> Iterator[Case]:
 
 
 def _functions() -> Iterator[Case]:
-    """Of Azure's Functions all that HTTP triggers, and one that is idle for most of the time; four times as many."""
+    """Of Azure's Functions all that HTTP triggers, and one that is idle for most of the time; four times as many. Of
+    requests the minute is known, in which they are drawn.
+    """
     file = DATA / "azure_functions2019" / "500_480min_inv.csv.gz"
     if file.exists():
         text = gzip.decompress(file.read_bytes()).decode()
-        http = invocations(text, "azure_functions_http", {"Trigger": "http"}, _TIMES)
-        yield _batched(http, "embed")
-        sporadic = invocations(text, "azure_function_sporadic", {"HashFunction": "fd6f7f10"}, _TIMES)
-        yield _batched(sporadic, "embed", to_zero=True)
+        for seed in _SEEDS:
+            http = invocations(text, "azure_functions_http", {"Trigger": "http"}, _TIMES, seed)
+            yield _batched(http, "embed")
+            sporadic = invocations(text, "azure_function_sporadic", {"HashFunction": "fd6f7f10"}, _TIMES, seed)
+            yield _batched(sporadic, "embed", to_zero=True)
 
 
 def _language_models() -> Iterator[Case]:
@@ -95,7 +101,11 @@ def _language_models() -> Iterator[Case]:
         path = DATA / "azure_llm2023" / f"{file}.csv.gz"
         if path.exists():
             (trace,) = read_trace(gzip.decompress(path.read_bytes()).decode(), f"azure_llm_{name}").values()
-            yield _generated(trace)
+            yield from (_generated(_later(trace, seconds)) for seconds in _LATER_S)
+
+
+def _later(trace: Trace, seconds: float) -> Trace:
+    return replace(trace, seconds=trace.seconds + seconds, arrivals=trace.arrivals + seconds)
 
 
 def _batched(trace: Trace, model: str, to_zero: bool = False) -> Case:

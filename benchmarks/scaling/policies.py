@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
-from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.policy import Policy, Targets
+
+from .baselines import CONCURRENCY
 
 _SLO = (1.0, 0.85, 0.7)
 """What is asked for, as a share of the budget that violations are counted by."""
@@ -14,17 +16,26 @@ _DOWN_S = (None, 60.0, 300.0)
 
 def policies(policy: Policy) -> Iterator[tuple[str, Policy]]:
     """Each with its settings in words."""
-    for slo, busy, down in product(_SLO, _BUSY, _DOWN_S):
-        targets = replace(
-            policy.targets,
-            latency=_share(slo, policy.targets.latency),
-            first_token=_share(slo, policy.targets.first_token),
-            busy_low=min(policy.targets.busy_low, busy),
-            busy_high=busy,
-        )
+    for (words, targets), down in product(_targets(policy.targets), _DOWN_S):
         pace = policy.pace if down is None else replace(policy.pace, stabilization_s=down, calm_s=down)
-        words = "" if down is None else f", stabilizationWindow {down:g} s"
-        yield f"slo {slo:.0%} of the budget, busy.max {busy:.0%}{words}", replace(policy, targets=targets, pace=pace)
+        window = "" if down is None else f", stabilizationWindow {down:g} s"
+        yield words + window, replace(policy, targets=targets, pace=pace)
+
+
+def _targets(targets: Targets) -> Iterator[tuple[str, Targets]]:
+    for slo, busy in product(_SLO, _BUSY):
+        yield (
+            f"slo {slo:.0%} of the budget, busy.max {busy:.0%}",
+            replace(
+                targets,
+                latency=_share(slo, targets.latency),
+                first_token=_share(slo, targets.first_token),
+                busy_low=min(targets.busy_low, busy),
+                busy_high=busy,
+            ),
+        )
+    for concurrency in CONCURRENCY:
+        yield f"concurrency {concurrency:g}", replace(targets, concurrency=concurrency)
 
 
 def _share(share: float, limits: Mapping[str, float]) -> dict[str, float]:

@@ -46,6 +46,7 @@ class Sample:
     instances: int
     held: int
     tokens: float
+    between_s: float
 
 
 class Recorder:
@@ -71,7 +72,7 @@ class Recorder:
             at, seconds, len(arrivals), ended - arrived, started - arrived, first - arrived, inside, len(executed),
             float(executed.sum()), max(0.0, busy - state.unfinished_s), state.instances * seconds, state.pending,
             self._flying.shape[1] + state.running, state.servers, state.instances, state.held,
-            sum(each.tokens for each in work),
+            sum(each.tokens for each in work), sum(each.between_s for each in work),
         )  # fmt: skip
         self._samples.append(sample)
         while self._samples[0].at < at - _KEPT_S:
@@ -159,12 +160,14 @@ class Recorder:
         )
 
     def _of_engines(self, whole: Signals, found: list[Sample]) -> Signals:
-        room = whole.servers * self._max_running
+        room, tokens = whole.servers * self._max_running, sum(each.tokens for each in found)
+        between = Distribution(sum(each.between_s for each in found) / tokens) if tokens else UNMEASURED
         return replace(
             whole,
             pending=0.0,
             first_token=_distribution(np.concatenate([each.first for each in found])),
-            tokens=sum(each.tokens for each in found) / whole.window_s,
+            between_tokens=between,
+            tokens=tokens / whole.window_s,
             engine_waiting=float(found[-1].pending),
             engine_running=float(found[-1].running),
             kv_cache=min(1.0, found[-1].running / room) if room else None,

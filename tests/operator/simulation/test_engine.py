@@ -28,10 +28,17 @@ def test_a_sequence_takes_its_prompt_and_its_steps():
     assert served.tokens == pytest.approx(10)
 
 
+def test_a_prompt_keeps_the_others_waiting_for_their_next_token():
+    served = engine(EngineCurve((0.1, 0.1), prompt_token_s=0.01), [(0.0, 0, 10), (0.45, 50, 1)]).served
+    assert served.tokens == pytest.approx(11)
+    assert served.between_s == pytest.approx(11 * 0.1 + 0.5)
+
+
 def test_two_share_the_steps_and_a_third_waits_for_its_turn():
     server = engine(EngineCurve((0.1, 0.15)), [(0.0, 0, 10), (0.0, 0, 20), (0.0, 0, 10)])
     assert server.served.ended == [pytest.approx(1.5), pytest.approx(3.0), pytest.approx(3.0)]
     assert sorted(server.served.started) == [0.0, 0.0, pytest.approx(1.5)]
+    assert server.served.between_s == pytest.approx(2 * 3.0)
     assert (server.queued, server.running) == (0, 0)
 
 
@@ -46,6 +53,7 @@ def test_looking_at_it_in_between_changes_nothing(requests, cuts):
     assert sorted(whole.served.ended) == pytest.approx(sorted(pieces.served.ended))
     assert len(whole.served.ended) == len(requests)
     assert whole.served.tokens == pytest.approx(sum(tokens for _, _, tokens in requests))
+    assert whole.served.between_s == pytest.approx(pieces.served.between_s)
     assert all(begun >= came for came, begun in zip(whole.served.arrived, whole.served.started, strict=True))
 
 

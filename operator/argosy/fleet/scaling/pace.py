@@ -16,6 +16,8 @@ from argosy.fleet.signals.signals import Signals
 
 _QUEUE_S = 15.0
 _UP, _DOWN = "spec.scaling.scaleUp", "spec.scaling.scaleDown"
+_LITTLE = 1.1
+"""Of what replicas hold: so little more than it may be chance, and what it is the next reading tells."""
 _KEPT = 12
 """Parts of a stabilisation window of which the most that was asked for is kept."""
 _FALLEN = 0.88
@@ -64,7 +66,15 @@ def remembered(policy: Policy, present: Allocation, memory: Memory, wanted: Want
     asked = (*kept, new)
     holds = wanted.ladder[-1].rate if wanted.ladder else 0.0
     kept_for = _kept_for(memory, asked, holds, window * (1 + 1 / _KEPT), now)
-    return changed(memory, asked=asked, catching_up=queue, kept_for=kept_for, expected=wanted.load.rate / memory.rows)
+    short_at = (memory.short_at or memory.measured_at) if wanted.up > present.replicas else None
+    return changed(
+        memory,
+        asked=asked,
+        catching_up=queue,
+        kept_for=kept_for,
+        short_at=short_at,
+        expected=wanted.load.rate / memory.rows,
+    )
 
 
 def _kept_for(memory: Memory, asked: tuple[Asked, ...], holds: float, window: timedelta, now: datetime) -> KeptFor:
@@ -96,11 +106,23 @@ def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wa
     """`memory` has what is asked for now, too."""
     now_are = allocation.replicas
     if wanted.up > now_are:
+        if _may_be_chance(memory, wanted, now_are):
+            return Paced(now_are, wanted.up, why="so little more may be chance, which the next reading tells")
         return _up(policy, now_are, room, memory, wanted, now)
     kept = memory.kept_for
-    lowest = max(wanted.up, whole(wanted.down if kept is None else kept.replicas), _asked_for_queue(memory, now))
-    lowest = max(lowest, _for_the_newest(memory, wanted))
-    return _down(policy, now_are, memory, wanted.up, min(now_are, lowest), now)
+    of_late = whole(wanted.down if kept is None else kept.replicas)
+    lowest = min(now_are, max(wanted.up, of_late, _asked_for_queue(memory, now), _for_the_newest(memory, wanted)))
+    found = _down(policy, now_are, memory, wanted.up, lowest, now)
+    if found.why or of_late <= wanted.up:
+        return found
+    return replace(found, why=f"the last {hold_s(policy, memory, now):.0f} s asked for {min(now_are, of_late)}")
+
+
+def _may_be_chance(memory: Memory, wanted: Wanted, now_are: int) -> bool:
+    """Whether only the newest reading asks for more, and hardly more than there is."""
+    best = wanted.ladder[-1].rate if wanted.by_rate else 0.0
+    little = 0 < wanted.load.rate <= _LITTLE * now_are * best
+    return little and memory.short_at in (None, memory.measured_at)
 
 
 def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted, now: datetime) -> Paced:

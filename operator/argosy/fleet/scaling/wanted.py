@@ -8,18 +8,13 @@ from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity.settings import Setting
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.ladder import held_within, ladder_of
-from argosy.fleet.scaling.learning.learn import counted_s, has_stood
+from argosy.fleet.scaling.learning.learn import has_stood
 from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.learning.overdriven import waiting_too_long
+from argosy.fleet.scaling.load import NO_LOAD, Load, load_of
 from argosy.fleet.scaling.needs import MARGIN, Need, needs, seconds, whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
 
-_DRAIN_S = 10.0
-"""In which a queue that should not be there is to be worked off."""
-_MOST_CATCHING_UP = 0.3
-"""Of what is expected. It stands in the queues of servers that are there, which new replicas only spare what comes."""
-_CHANCE = 0.05
 _NOISE, _MORE_NOISE = 1.0, 2.0
 """Standard deviations of chance that replicas are to hold, and that those hold that are asked for once they do not."""
 _MARGIN = 1.05
@@ -27,37 +22,18 @@ _MARGIN = 1.05
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
-    """Rows a second: `expected` to come when a new replica would be ready, `waiting` too long, to be caught up on.
-    `noise`: the standard deviation that is chance in the first.
-    """
-
-    expected: float = 0.0
-    waiting: float = 0.0
-    noise: float = 0.0
-
-    @property
-    def rate(self) -> float:
-        """Both."""
-        return self.expected + self.waiting
-
-
-_NO_LOAD = Load()
-
-
-@dataclass(frozen=True, slots=True)
 class Wanted:
     """`up`: the fewest replicas that hold all targets, `down`: the fewest to go down to once queues are worked off, not
-    rounded.
-    `need`: what decides. `load`: what a model of the queue has to do with; `ladder`: what a replica may be set to, and
-    what it then holds.
+    rounded. `need`: what decides, which the rate of requests does where it is `by_rate`. `load`: what a model of the
+    queue has to do with; `ladder`: what a replica may be set to, and what it then holds.
     """
 
     up: int
     down: float
     need: Need
-    load: Load = _NO_LOAD
+    load: Load = NO_LOAD
     ladder: tuple[Setting, ...] = ()
+    by_rate: bool = False
 
     @property
     def up_to(self) -> int:
@@ -77,10 +53,11 @@ def wanted(
     now: datetime,
 ) -> Wanted | None:
     """None where nothing that was measured says anything about replicas."""
-    load, ladder = expected_load(policy, signals, memory, held, now), ladder_of(policy, allocation, room, memory)
+    load, ladder = load_of(policy, allocation, signals, memory, held, now), ladder_of(policy, allocation, room, memory)
     modelled, stood = memory.engine is not None and bool(ladder), has_stood(policy, memory, signals.window_s, now)
     every = list(needs(policy, allocation, signals, queries, modelled=modelled, stood=stood))
-    every += [need for need in (_by_rate(policy, signals, memory, load, ladder), _by_busy(policy, signals)) if need]
+    by_rate = _by_rate(policy, signals, memory, load, ladder)
+    every += [need for need in (by_rate, _by_busy(policy, signals)) if need]
     if not every:
         return None
     most = max(every, key=lambda need: (need.up, need.down))
@@ -88,7 +65,7 @@ def wanted(
     unknown = any(query.name not in queries for query in policy.targets.queries)
     if signals.unmeasured or unknown:
         down = max(down, allocation.replicas)
-    return Wanted(most.up, down, most, load, ladder)
+    return Wanted(most.up, down, most, load, ladder, most is by_rate)
 
 
 def foreseen(policy: Policy, allocation: Allocation, room: Room, memory: Memory, now: datetime) -> int:
@@ -98,27 +75,13 @@ def foreseen(policy: Policy, allocation: Allocation, room: Room, memory: Memory,
     return whole(rate * memory.rows / ladder[-1].rate) if ladder and ladder[-1].rate > 0 else 0
 
 
-def expected_load(policy: Policy, signals: Signals, memory: Memory, held: int, now: datetime) -> Load:
-    """What the ladder is held against. A few that wait may be chance, and ask for nothing."""
-    if memory.demand is None:
-        return Load(waiting=held / _DRAIN_S * memory.rows)
-    over_s = counted_s(signals)
-    expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
-    expected = max(expected, memory.recurrence.expected(now, policy.startup_s))
-    late = waiting_too_long(policy, signals, memory.demand.level) + held
-    waiting = min(late / _DRAIN_S, _MOST_CATCHING_UP * expected)
-    waiting = waiting if waiting > _CHANCE * expected else 0.0
-    noise = memory.demand.noise(over_s) if expected > 0 else 0.0
-    return Load(expected * memory.rows, waiting * memory.rows, noise * memory.rows)
-
-
 def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladder: tuple[Setting, ...]) -> Need | None:
     """The model of the queue: what comes, over what one replica holds."""
     if not ladder or memory.demand is None or signals.arrivals is None:
         return None
     best = ladder[-1]
     rate = load.rate
-    up, down = whole((rate + _NOISE * load.noise) / best.rate), load.expected * _MARGIN / best.rate
+    up, down = whole((rate + _NOISE * load.noise) / best.rate), load.lasting * _MARGIN / best.rate
     because = (
         f"{memory.demand.level:.3g} requests/s come, {rate / memory.rows:.3g}/s are to be expected, and a replica with "
         f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s "

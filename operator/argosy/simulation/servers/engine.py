@@ -96,6 +96,7 @@ class EngineServer:
         prefill = float(self._prompts[number]) * self._curve.prompt_token_s
         self._clock += prefill
         self.served.busy_s += prefill
+        self.served.between_s += prefill * len(self._running)
         first = self._clock + self._curve.step_s[min(len(self._running), self._curve.max_running - 1)]
         ends = self._steps + max(1.0, float(self._outputs[number]))
         heappush(self._running, (ends, arrived, started, first))
@@ -109,6 +110,7 @@ class EngineServer:
         self._steps += steps
         self.served.tokens += steps * len(self._running)
         self.served.busy_s += at - self._clock
+        self.served.between_s += (at - self._clock) * len(self._running)
         self._clock = at
         if at == ends and ends <= until:
             self._steps = self._running[0][0]

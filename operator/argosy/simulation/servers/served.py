@@ -10,7 +10,8 @@ from argosy.fleet.scaling.decision import Allocation
 class Served:
     """Requests that were started: when each arrived, was started, had its first response and its last, in seconds of
     the trace. `first` is empty where it is the last, too. `over`: when each execution that was started ends; `lasting`:
-    its seconds. `busy_s` are those of all executions together, `tokens` what they generated.
+    its seconds. `busy_s` are those of all executions together, `tokens` what they generated, `between_s` the seconds
+    between one of a sequence's tokens and its next, of all sequences together.
     """
 
     arrived: list[float] = field(default_factory=list)
@@ -20,6 +21,7 @@ class Served:
     over: list[float] = field(default_factory=list)
     lasting: list[float] = field(default_factory=list)
     tokens: float = 0.0
+    between_s: float = 0.0
     busy_s: float = 0.0
 
 

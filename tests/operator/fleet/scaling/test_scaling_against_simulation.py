@@ -1,4 +1,4 @@
-"""The model of the queue beside a simulation of one: what docs/scaling.md says of how far it is off."""
+"""Models of a queue and of an engine beside simulations of them: what docs/scaling.md says of how far they are off."""
 
 from itertools import product
 
@@ -8,8 +8,15 @@ import pytest
 from argosy.fleet.scaling.capacity.queueing import Replica, decay
 from argosy.fleet.scaling.capacity.service import Service
 from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.ladder import engine_of
+from argosy.fleet.scaling.policy import Bounds, Policy, Targets
+from argosy.simulation.autoscalers.own import Own
+from argosy.simulation.member import Workload
 from argosy.simulation.servers.batching import BatchingServer
+from argosy.simulation.servers.engine import EngineCurve
 from argosy.simulation.service import ServiceCurve
+from argosy.simulation.simulate import simulate
+from argosy.simulation.traces import Trace
 
 REQUESTS = 30_000
 FIRST = 2_000
@@ -44,3 +51,27 @@ def test_latencies_are_those_of_a_simulated_queue_within_what_is_said() -> None:
 def test_the_tail_falls_as_fast_as_its_equation_says(load: float) -> None:
     found = decay(load)
     assert load * found == pytest.approx(np.log1p(found), rel=1e-5)
+
+
+CURVE = EngineCurve(tuple(0.018 + 0.0015 * count for count in range(16)), prompt_token_s=0.0004)
+
+
+def thought_to_hold(prompt: float, output: float, load: float, seed: int) -> float:
+    """Of what an engine holds at most, after an hour at this load, with eight replicas."""
+    replicas, most = 8, CURVE.throughput(prompt, output)
+    draws = np.random.default_rng(seed)
+    arrivals = np.sort(draws.uniform(0, 3600, int(load * most * replicas * 3600)))
+    prompts, outputs = (mean * draws.gamma(1.0, 1.0, len(arrivals)) for mean in (prompt, output))
+    policy = Policy(Bounds(replicas, replicas), Targets(first_token={"p99": 20.0}))
+    own = Own(policy)
+    trace = Trace("t", 3600.0, arrivals, prompts, outputs)
+    simulate([(Workload("m", trace, CURVE, 20.0, Allocation(replicas)), lambda: own)])
+    engine = engine_of(own._memory)
+    assert engine is not None
+    return engine.most / most
+
+
+@pytest.mark.parametrize(("prompt", "output"), [(2000.0, 30.0), (1200.0, 200.0), (100.0, 400.0)])
+def test_what_an_engine_holds_is_learnt_before_it_is_full(prompt: float, output: float) -> None:
+    for seed, (load, most) in enumerate(((0.3, 1.65), (0.5, 1.5), (0.7, 1.4), (0.85, 1.2))):
+        assert 0.95 < thought_to_hold(prompt, output, load, seed) < most

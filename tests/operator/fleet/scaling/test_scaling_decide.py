@@ -7,10 +7,11 @@ import pytest
 from tests.operator.fleet.scaling.loads import POLICY, START, Member, measured
 
 from argosy.api.conditions import Reason
-from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.decide import decide
+from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Pace, QueryTarget, Targets
-from argosy.fleet.signals.signals import Distribution
+from argosy.fleet.signals.signals import Distribution, Signals
 
 
 def bounded(**bounds: object) -> Member:
@@ -226,6 +227,60 @@ def test_a_load_that_comes_back_soon_is_waited_for_the_next_time() -> None:
         kept.append(member.allocation.replicas)
     assert kept[0] == 1
     assert kept[-1] > 3
+
+
+def slow(rate: float, member: Member) -> Signals:
+    """A replica holds two requests a second, in batches of four seconds."""
+    return measured(rate, member.allocation, member.now, fixed=0.8, per_row=0.4)
+
+
+def after_a_burst(limit_s: float) -> tuple[int, int, Decision]:
+    """Replicas during ten seconds of twenty times the load, and half a minute after them; the last decision."""
+    policy = replace(POLICY, bounds=replace(POLICY.bounds, max_replicas=100), targets=Targets({"p99": limit_s}))
+    member = Member(policy)
+    for _ in range(30):
+        member.step(slow(2.0, member))
+    for _ in range(2):
+        member.step(slow(40.0, member))
+    during = member.allocation.replicas
+    for _ in range(6):
+        member.step(slow(2.0, member))
+    return during, member.allocation.replicas, member.decisions[-1]
+
+
+def test_a_burst_is_kept_for_as_far_as_requests_cannot_wait_it_out() -> None:
+    """Ten seconds of 40 requests/s are worked off with none waiting for 6.4 s by who holds 24/s."""
+    during, after, decision = after_a_burst(20.0)
+    assert 24 * 1.05 / 2 < after < 24 * 1.05 / 2 * 1.3 < during
+    assert decision.message.endswith(f"; the last 60 s asked for {after}.")
+    during, after, _ = after_a_burst(4.6)
+    assert after >= 40 * 1.05 / 2
+
+
+def test_hardly_more_than_there_is_has_to_be_read_twice() -> None:
+    member = Member()
+    member.under(500, 300)
+    held = member.allocation.replicas
+    short = next(rate for rate in range(500, 900, 5) if wants_more(member, rate))
+    decision = member.under(short, 5)
+    assert (decision.allocation.replicas, decision.desired) == (held, held + 1)
+    assert decision.message.endswith("; so little more may be chance, which the next reading tells.")
+    assert member.under(short, 5).allocation.replicas > held
+
+
+def wants_more(member: Member, rate: float) -> bool:
+    signals = measured(rate, member.allocation, member.now)
+    return decide(POLICY, member.allocation, signals, Room(), member.memory, member.now)[0].desired > (
+        member.allocation.replicas
+    )
+
+
+def test_a_queue_at_most_doubles_what_is_asked_for() -> None:
+    member = Member(replace(POLICY, bounds=replace(POLICY.bounds, max_replicas=1000)))
+    member.under(500, 300)
+    calm = member.allocation.replicas
+    asked = [member.under(500, 5, pending=pending).desired for pending in (1500.0, 15e3, 150e3)]
+    assert calm < asked[0] <= asked[1] == asked[2] <= 2.5 * calm
 
 
 def test_a_replica_more_that_the_same_load_needed_after_all_is_kept() -> None:

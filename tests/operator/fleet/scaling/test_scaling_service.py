@@ -65,8 +65,9 @@ def test_an_engine_holds_what_it_says(longest: float, busy: float) -> None:
 
 
 def test_an_engines_slots_tokens_and_steps_are_learnt() -> None:
+    """A token finds as many beside its own as run on average, where they know nothing of each other."""
     truth, running, use = Service(0.02, 0.0035), 6.0, None
-    step = truth.seconds(running)
+    step = truth.seconds(1 + running)
     signals = Signals(
         START, 30.0, servers=2, completions=2 * running / step / 200, tokens=2 * running / step, busy=1.0,
         engine_running=2 * running, engine_waiting=0.0, kv_cache=running / 16,
@@ -76,10 +77,45 @@ def test_an_engines_slots_tokens_and_steps_are_learnt() -> None:
     assert use is not None
     batches = use.batches(30.0, 5.0)
     assert batches is not None
-    assert (batches.rows, batches.seconds) == (pytest.approx(running), pytest.approx(step))
+    assert (batches.rows, batches.seconds) == (pytest.approx(1 + running), pytest.approx(step))
     engine = use.engine(truth)
     assert engine is not None
     assert (engine.slots, engine.tokens) == (pytest.approx(16.0), pytest.approx(200.0))
+
+
+def used(**changed: float | Distribution) -> EngineUse:
+    """Of an engine that answers half a request a second, of 40 tokens, with one of its sixteen slots in use."""
+    signals = replace(
+        Signals(START, 30.0, servers=1, completions=0.5, tokens=20.0, engine_running=1.0, engine_waiting=0.0,
+                kv_cache=1 / 16), **changed,
+    )  # fmt: skip
+    use = None
+    for _ in range(40):
+        use = EngineUse.after(use, signals, 5.0)
+    assert use is not None
+    return use
+
+
+def test_the_time_between_tokens_tells_more_exactly_than_a_gauge_how_many_run() -> None:
+    gauge, counted = used(engine_running=3.0), used(engine_running=3.0, between_tokens=Distribution(0.05))
+    assert gauge.running == pytest.approx(3.0)
+    assert counted.running == pytest.approx(0.05 * 20)
+    batches = counted.batches(30.0, 5.0)
+    assert batches is not None
+    assert batches.seconds == pytest.approx(0.05)
+
+
+def test_what_prompts_take_limits_an_engine_that_was_never_full() -> None:
+    """Half a request a second waits 1 s for its first token: its prompt takes 2/3 s, so no more than 1.5/s are held."""
+    truth = Service(0.049, 0.0001)
+    blind, seen = used().engine(truth), used(first_token=Distribution(1.0)).engine(truth)
+    assert blind is not None
+    assert seen is not None
+    assert blind.most > 5
+    assert 1.2 < seen.most < 1.5
+    full = used(first_token=Distribution(1.0), engine_waiting=5.0).engine(truth)
+    assert full is not None
+    assert full.most == pytest.approx(blind.most)
 
 
 def test_an_engine_that_tells_nothing_of_itself_has_no_model() -> None:

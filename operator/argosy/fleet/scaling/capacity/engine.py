@@ -30,10 +30,10 @@ class Engine:
         return self.slots / (self.tokens * self.service.seconds(self.slots))
 
     def running(self, rate: float) -> float:
-        """Sequences at once, on average, at so many requests a second."""
+        """Sequences at once, on average, at so many requests a second; each has as many others beside it."""
         steps = rate * self.tokens
         left = 1 - steps * self.service.per_row
-        return steps * self.service.fixed / left if left > 0 else inf
+        return steps * self.service.seconds(1.0) / left if left > 0 else inf
 
     def wait(self, rate: float, share: float) -> float:
         """Seconds that `share` of the requests wait at most for a slot."""
@@ -41,7 +41,7 @@ class Engine:
         full = erlang_c(slots, running)
         if full <= 1 - share:
             return 0.0
-        holds = self.tokens * self.service.seconds(running)
+        holds = self.tokens * self.service.seconds(1.0 + running)
         return holds / (slots - running) * log(full / (1 - share)) if running < slots else inf
 
     def held(self, busy: float, limits: tuple[tuple[float, float], ...]) -> float:

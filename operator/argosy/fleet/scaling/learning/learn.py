@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from argosy.fleet.scaling.capacity.service import Batches, Service
 from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.learning.arrivals import NOTHING, Arrivals
 from argosy.fleet.scaling.learning.demand import Demand
 from argosy.fleet.scaling.learning.engines import EngineUse
 from argosy.fleet.scaling.learning.memory import Memory, changed
@@ -40,6 +41,7 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
         anew=True,
         seen_from=now if gap or memory.seen_from is None else memory.seen_from,
         demand=_demand(None if gap else memory.demand, signals, elapsed),
+        arrivals=_arrivals(NOTHING if gap else memory.arrivals, signals, elapsed),
         active_at=now if memory.active_at is None or _active(signals) else memory.active_at,
     )
     memory = _queued(policy, signals, memory, now)
@@ -87,6 +89,11 @@ def _demand(before: Demand | None, signals: Signals, elapsed: float) -> Demand |
         return Demand.of(signals.arrivals)
     newest = signals.arrivals if signals.recent is None else signals.recent
     return before.after(newest, elapsed, counted_s(signals))
+
+
+def _arrivals(before: Arrivals, signals: Signals, elapsed: float) -> Arrivals:
+    newest = signals.arrivals if signals.recent is None else signals.recent
+    return before if newest is None else before.after(newest, elapsed)
 
 
 def counted_s(signals: Signals) -> float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from argosy.fleet.scaling.capacity.service import Experience, Service
 from argosy.fleet.scaling.decision import Lowering, Scaled
+from argosy.fleet.scaling.learning.arrivals import NOTHING, Arrivals
 from argosy.fleet.scaling.learning.demand import Demand
 from argosy.fleet.scaling.learning.engines import EngineUse
 from argosy.fleet.scaling.learning.recurrence import Recurrence
@@ -75,11 +76,11 @@ class Memory:
     `over_since`: since when a latency has been over its target without a pause. `overdriven`: what a
     replica does not hold, whatever the model of the queue says.
     `lowering`: what is smaller since memory ran out; `lowered_at`: when that last changed.
-    `expected`: requests a second that are reckoned with. `scaled`: the newest change. `kept_for`: what goes on being
-    there for.
-    `catching_up`: replicas that a queue asked for, and when. `peak`: of late; `returns`: the seconds after which load
-    came back that had left, the latest ones. `gaps`: the same of every load that left, infinite for what did not come
-    back. `recurrence`: load that comes at equal intervals.
+    `arrivals`: of the last minute. `expected`: requests a second that are reckoned with. `scaled`: the newest change.
+    `kept_for`: what goes on being there for. `short_at`: the reading since which more replicas are wanted than there
+    are. `catching_up`: replicas that a queue asked for, and when. `peak`: of late; `returns`: the seconds after which
+    load came back that had left, the latest ones. `gaps`: the same of every load that left, infinite for what did not
+    come back. `recurrence`: load that comes at equal intervals.
     """
 
     at: datetime | None = None
@@ -92,6 +93,7 @@ class Memory:
     left: float = 0.0
     asked: tuple[Asked, ...] = ()
     demand: Demand | None = None
+    arrivals: Arrivals = NOTHING
     experience: Experience = _INEXPERIENCED
     service: Service | None = None
     engine: EngineUse | None = None
@@ -105,6 +107,7 @@ class Memory:
     expected: float | None = None
     scaled: Scaled | None = None
     kept_for: KeptFor | None = None
+    short_at: datetime | None = None
     catching_up: Asked | None = None
     peak: Peak | None = None
     returns: tuple[float, ...] = ()
@@ -143,6 +146,7 @@ class Memory:
             lowered_at=_past(self.lowered_at, now),
             catching_up=None,
             kept_for=None,
+            short_at=None,
             peak=None,
             scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
         )

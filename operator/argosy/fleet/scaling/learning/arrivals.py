@@ -1,0 +1,44 @@
+"""What came of late, and the rate at which it could have been worked off with nobody waiting for too long.
+
+A burst that is over within seconds needs less than its own rate where requests may wait: whoever serves C a second
+works off A requests of w seconds with a delay of at most d if A ≤ C·(w + d), for every w (the delay bound of network
+calculus, where A over w is the arrival curve).
+"""
+
+from dataclasses import dataclass
+from math import inf
+
+_KEPT_S = 60.0
+"""What came before is in the mean of the time since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Readings, the newest first: (requests, seconds), of about a minute."""
+
+    readings: tuple[tuple[float, float], ...] = ()
+
+    def after(self, rate: float, elapsed_s: float) -> "Arrivals":
+        """Once another rate was measured, `elapsed_s` after the last one."""
+        if elapsed_s <= 0:
+            return self
+        kept, seconds = [(rate * elapsed_s, elapsed_s)], elapsed_s
+        for each in self.readings:
+            if seconds >= _KEPT_S:
+                break
+            kept.append(each)
+            seconds += each[1]
+        return Arrivals(tuple(kept))
+
+    def sustained(self, delay_s: float) -> float:
+        """Requests a second that, served steadily, would have kept every wait within `delay_s`; at least the mean."""
+        count = seconds = most = 0.0
+        for came, lasted in self.readings:
+            count, seconds = count + came, seconds + lasted
+            most = max(most, count / (seconds + delay_s))
+        if not seconds:
+            return inf
+        return max(most, count / seconds) if seconds >= _KEPT_S else most
+
+
+NOTHING = Arrivals()

@@ -1,0 +1,76 @@
+"""What replicas are to hold: the rate that is expected, with the queue that is to be worked off, and of bursts what a
+fleet has to last through.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from argosy.fleet.scaling.capacity.settings import Limits
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.learning.learn import counted_s
+from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.overdriven import waiting_too_long
+from argosy.fleet.scaling.learning.variation import largest_batch
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.signals.signals import Signals
+
+_DRAIN_S = 5.0
+"""In which a queue that should not be there is to be worked off."""
+_MOST_CATCHING_UP = 1.0
+"""Of what is expected. It stands in the queues of servers that are there, which new replicas only spare what comes."""
+_CHANCE = 0.05
+_BURST = 0.8
+"""Of what is expected: where less would have been enough, a burst is what asks for it."""
+_OF_LIMIT = 0.6
+"""The share of the time that a request may wait that a burst may take of it: the rest is chance's, and that of servers
+that have more of it than others.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Rows a second: `expected` to come when a new replica would be ready, `waiting` too long, to be caught up on.
+    `noise`: the standard deviation that is chance in the first. `lasting`: what replicas are kept for, which is less
+    than is expected during a burst: as much as would keep waits within their limits if it were over now.
+    """
+
+    expected: float = 0.0
+    waiting: float = 0.0
+    noise: float = 0.0
+    lasting: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """What is expected and what waits."""
+        return self.expected + self.waiting
+
+
+NO_LOAD = Load()
+
+
+def load_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, held: int, now: datetime) -> Load:
+    """What the ladder is held against. A few that wait may be chance, and ask for nothing."""
+    if memory.demand is None:
+        return Load(waiting=held / _DRAIN_S * memory.rows)
+    over_s = counted_s(signals)
+    expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
+    expected = max(expected, memory.recurrence.expected(now, policy.startup_s))
+    late = waiting_too_long(policy, signals, memory.demand.level) + held
+    waiting = min(late / _DRAIN_S, _MOST_CATCHING_UP * expected)
+    waiting = waiting if waiting > _CHANCE * expected else 0.0
+    noise = memory.demand.noise(over_s) if expected > 0 else 0.0
+    sustained = memory.arrivals.sustained(_OF_LIMIT * _may_wait(policy, allocation, memory))
+    lasting = sustained if sustained < _BURST * expected else expected
+    return Load(expected * memory.rows, waiting * memory.rows, noise * memory.rows, lasting * memory.rows)
+
+
+def _may_wait(policy: Policy, allocation: Allocation, memory: Memory) -> float:
+    """Seconds that a request may wait and yet be in time, for a place in a batch or in an engine."""
+    if memory.service is None:
+        return 0.0
+    if memory.engine is not None:
+        return min(policy.targets.first_token.values(), default=0.0)
+    limits = Limits.of(policy.targets, memory.service)
+    executed = memory.service.seconds(max(1, largest_batch(policy, allocation)))
+    waits = [limit for _, limit in limits.waiting] + [limit - executed for _, limit in limits.latency]
+    return max(0.0, min(waits, default=0.0))
