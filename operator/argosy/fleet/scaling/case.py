@@ -11,9 +11,9 @@ from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Decision, Room, Scaled
 from argosy.fleet.scaling.learning.learn import learn, missed
 from argosy.fleet.scaling.learning.memory import Memory, changed
-from argosy.fleet.scaling.needs import Need
 from argosy.fleet.scaling.pace import Paced
 from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.wanted.needs import Need
 from argosy.fleet.scaling.words import learnt_times, sentence
 from argosy.fleet.signals.signals import Signals
 

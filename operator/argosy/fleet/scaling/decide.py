@@ -8,12 +8,12 @@ from argosy.api.conditions import Reason
 from argosy.fleet.scaling.case import NO_QUERIES, NOTHING_SAID, Case, bounded, decided, learnt, unusable
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.needs import whole
 from argosy.fleet.scaling.outofmemory import lowered
 from argosy.fleet.scaling.pace import Paced, doubted, paced, remembered, seen_whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.setting import in_place
-from argosy.fleet.scaling.wanted import foreseen, wanted
+from argosy.fleet.scaling.wanted.needs import whole
+from argosy.fleet.scaling.wanted.replicas import foreseen, wanted
 from argosy.fleet.scaling.zero import to_or_from_zero
 from argosy.fleet.signals.signals import Signals
 

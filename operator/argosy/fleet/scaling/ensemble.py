@@ -16,7 +16,7 @@ from argosy.fleet.scaling.outofmemory import Lowered, lowered
 from argosy.fleet.scaling.pace import Paced, doubted, paced, remembered, seen_whole
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.setting import in_place
-from argosy.fleet.scaling.wanted import Wanted, wanted
+from argosy.fleet.scaling.wanted.replicas import Wanted, wanted
 from argosy.fleet.scaling.zero import to_or_from_zero
 from argosy.fleet.signals.signals import Signals
 

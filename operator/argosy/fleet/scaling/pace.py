@@ -8,9 +8,9 @@ from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory, changed
 from argosy.fleet.scaling.learning.overdriven import reconsidered
 from argosy.fleet.scaling.learning.returns import hold_s, watched
-from argosy.fleet.scaling.needs import whole
 from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.scaling.wanted import Wanted
+from argosy.fleet.scaling.wanted.needs import whole
+from argosy.fleet.scaling.wanted.replicas import Wanted
 from argosy.fleet.scaling.words import bound
 from argosy.fleet.signals.signals import Signals
 

@@ -3,8 +3,8 @@
 from argosy.fleet.scaling.capacity.settings import Setting
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.needs import MARGIN
-from argosy.fleet.scaling.wanted import Wanted
+from argosy.fleet.scaling.wanted.needs import MARGIN
+from argosy.fleet.scaling.wanted.replicas import Wanted
 from argosy.fleet.signals.signals import Signals
 
 

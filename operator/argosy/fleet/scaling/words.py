@@ -5,7 +5,7 @@ from functools import lru_cache
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity.service import Service
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.needs import seconds
+from argosy.fleet.scaling.wanted.needs import seconds
 
 
 def change(before: Allocation, after: Allocation) -> str:

@@ -8,8 +8,8 @@ import pytest
 from argosy.fleet.scaling.capacity.queueing import Replica, decay
 from argosy.fleet.scaling.capacity.service import Service
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.ladder import engine_of
 from argosy.fleet.scaling.policy import Bounds, Policy, Targets
+from argosy.fleet.scaling.wanted.ladder import engine_of
 from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.member import Workload
 from argosy.simulation.servers.batching import BatchingServer

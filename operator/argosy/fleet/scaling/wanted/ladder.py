@@ -9,8 +9,8 @@ from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.learning.overdriven import ALMOST
 from argosy.fleet.scaling.learning.variation import largest_batch
-from argosy.fleet.scaling.needs import seconds
 from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.wanted.needs import seconds
 from argosy.fleet.signals.signals import Signals
 
 

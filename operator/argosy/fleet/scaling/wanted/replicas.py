@@ -7,12 +7,12 @@ from datetime import datetime
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity.settings import Setting
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.ladder import held_within, ladder_of
 from argosy.fleet.scaling.learning.learn import has_stood
 from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.load import NO_LOAD, Load, load_of
-from argosy.fleet.scaling.needs import MARGIN, Need, needs, seconds, whole
 from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.wanted.ladder import held_within, ladder_of
+from argosy.fleet.scaling.wanted.load import NO_LOAD, Load, load_of
+from argosy.fleet.scaling.wanted.needs import MARGIN, Need, needs, seconds, whole
 from argosy.fleet.signals.signals import Signals
 
 _NOISE, _MORE_NOISE = 1.0, 2.0
