@@ -9,7 +9,9 @@ from tests.operator.fleet.scaling.loads import POLICY, START, Member, measured
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
-from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.demand import Demand
+from argosy.fleet.scaling.learning.memory import Asked, Memory
+from argosy.fleet.scaling.learning.overdriven import reconsidered
 from argosy.fleet.scaling.policy import Pace, QueryTarget, Targets
 from argosy.fleet.signals.signals import Distribution, Signals
 
@@ -307,3 +309,13 @@ def test_a_latency_that_nothing_explains_asks_for_more_once_what_it_asked_for_ha
     assert before[:9] == [3] * 9
     assert before[9:18] == [9] * 9
     assert before[18] == 20
+
+
+def test_what_replicas_were_found_not_to_hold_is_not_found_again_for_what_follows_from_it() -> None:
+    """Else the level's noise would lower it further each time, until all replicas that may be idle."""
+    before = START - timedelta(minutes=10)
+    memory = Memory(demand=Demand.of(10.0), seen_from=before, asked=(Asked(before, 5.0, 10.0, 10.0),))
+    found = reconsidered(POLICY, Allocation(5), 10.0, 6, 15.0, memory, START)
+    assert found.overdriven is not None
+    assert found.overdriven.rate == pytest.approx(2.0)
+    assert reconsidered(POLICY, Allocation(5), 9.9, 6, 15.0, found, START) is found

@@ -127,28 +127,55 @@ def test_an_engine_that_tells_nothing_of_itself_has_no_model() -> None:
     assert (use.batches(30.0, 5.0), use.engine(Service(0.1, 0.0))) == (None, None)
 
 
+def generating(member: Member, rate: float, p99: float, mean: float = 0.05) -> Signals:
+    """Of engines that answer so many requests a second, in all."""
+    servers = member.allocation.replicas
+    running = ENGINE.running(rate / servers)
+    return Signals(
+        member.now, 30.0, servers=servers, arrivals=rate, tokens=200 * rate, completions=rate, busy=1.0,
+        engine_running=running * servers, engine_waiting=0.0, kv_cache=running / 16, pending=0.0,
+        running=running * servers, first_token=Distribution(mean, p99=p99),
+        between_tokens=Distribution(ENGINE.service.seconds(1 + running)),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("p99", "mean", "more"), [(0.5, 0.4, False), (3.0, 0.1, False), (3.0, 0.5, True)])
+def test_an_engine_that_answers_late_gets_more_whatever_its_model_says(p99: float, mean: float, more: bool) -> None:
+    """And keeps them while the load is as it was, though nothing is late any more. A queue that one server has, while
+    the mean is low, says nothing of what it holds.
+    """
+    member = Member(replace(POLICY, targets=Targets(first_token={"p99": 2.0})))
+    for _ in range(60):
+        member.step(generating(member, 0.4, 0.5))
+    assert member.allocation.replicas == 1
+    for _ in range(60):
+        late = member.allocation.replicas == 1
+        member.step(generating(member, 0.4, *((p99, mean) if late else (0.5, 0.05))))
+    assert (member.allocation.replicas > 1) is more
+
+
+def test_a_queue_inside_of_an_engine_drains_until_it_becomes_no_shorter() -> None:
+    member = Member(replace(POLICY, targets=Targets(first_token={"p99": 200.0})))
+    for waiting, drains in ((100.0, True), (60.0, True), (40.0, True), (40.0, False)):
+        now = member.now
+        member.step(replace(generating(member, 0.4, 0.5), engine_waiting=waiting))
+        assert (member.memory.drained_at == now) is drains
+
+
+def test_a_first_token_within_its_prompts_own_time_asks_for_nothing() -> None:
+    member = Member(replace(POLICY, targets=Targets(first_token={"p99": 0.04})))
+    for _ in range(120):
+        decision = member.step(generating(member, 0.4, 0.5))
+    assert decision.allocation.replicas == 1
+    assert "; p99 40 ms is out of reach, a prompt alone takes 49 ms" in decision.message
+    assert decision.limited_by == "spec.slo.timeToFirstToken.p99"
+
+
 def test_a_language_models_sentence_has_its_target_and_its_steps() -> None:
     policy = replace(POLICY, targets=Targets(first_token={"p99": 2.0}))
-    member, running = Member(policy), 6.0
+    member = Member(policy)
     for _ in range(40):
-        generated = running / ENGINE.service.seconds(running)
-        decision = member.step(
-            Signals(
-                member.now,
-                30.0,
-                servers=member.allocation.replicas,
-                arrivals=generated / 200,
-                tokens=generated,
-                completions=generated / 200,
-                busy=1.0,
-                engine_running=running,
-                engine_waiting=0.0,
-                kv_cache=running / 16,
-                pending=0.0,
-                running=running,
-                first_token=Distribution(0.1, *[0.1] * 5),
-            )
-        )
+        decision = member.step(generating(member, 0.4, 0.1))
     assert "a replica with 1 instance holds" in decision.message
     assert "within first token p99 2 s" in decision.message
     assert (decision.metric, decision.observed, decision.target) == ("first token p99", 0.1, 2.0)

@@ -18,11 +18,14 @@ _WAITING = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """`service`: seconds of a step by the sequences that run. `slots`: the most of them. `tokens`: of a request."""
+    """`service`: seconds of a step by the sequences that run. `slots`: the most of them. `tokens`: of a request, whose
+    prompt takes `prompt_s`; 0 where that is not known.
+    """
 
     service: Service
     slots: float
     tokens: float
+    prompt_s: float = 0.0
 
     @property
     def most(self) -> float:

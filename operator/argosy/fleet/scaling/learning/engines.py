@@ -78,7 +78,7 @@ class EngineUse:
         if service is None or self.slots <= 0 or self.completed <= 0 or self.generated <= 0:
             return None
         tokens = self.generated / self.completed
-        return Engine(self._with_prompts(service, tokens), self.slots, tokens)
+        return Engine(self._with_prompts(service, tokens), self.slots, tokens, self.prompt_s)
 
     def _with_prompts(self, service: Service, tokens: float) -> Service:
         """While a sequence generates, each of the others has a prompt too, which a step waits for: so it grows by a

@@ -8,7 +8,7 @@ from argosy.fleet.scaling.learning.arrivals import NOTHING, Arrivals
 from argosy.fleet.scaling.learning.demand import Demand
 from argosy.fleet.scaling.learning.engines import EngineUse
 from argosy.fleet.scaling.learning.memory import Memory, changed
-from argosy.fleet.scaling.learning.overdriven import overdriven, waiting_too_long
+from argosy.fleet.scaling.learning.overdriven import overdriven, waiting, waiting_too_long
 from argosy.fleet.scaling.learning.variation import felt
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
@@ -73,7 +73,7 @@ def has_stood(policy: Policy, memory: Memory, window_s: float, now: datetime) ->
 
 def _queued(policy: Policy, signals: Signals, memory: Memory, now: datetime) -> Memory:
     """With what is known of queues. One of before, on one server perhaps, is there until it becomes no shorter."""
-    pending = signals.pending or 0.0
+    pending = waiting(signals)
     if memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0:
         return changed(memory, queued_at=now, drained_at=now, left=pending)
     last = memory.drained_at

@@ -6,6 +6,7 @@ again for a while, and for twice as long each time that it was so again: so a lo
 replicas that go and come.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from math import inf
@@ -13,7 +14,7 @@ from math import inf
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.learning.memory import Memory, Overdriven, changed
 from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.signals.signals import Signals
+from argosy.fleet.signals.signals import Distribution, Signals
 
 ALMOST = 0.9
 """Of a rate that was found to be too fast: a replica is not given more."""
@@ -23,6 +24,10 @@ _QUEUE_S = 10.0
 _KEEPS_UP = 0.95
 """The share of arrivals that are answered, from which on a queue is not growing: it is one server's, of before."""
 _FORGET_S = 1800.0
+_OF_ALL = 0.2
+"""Of a percentile's target, the mean from which on all servers are late: waits that fall off exponentially have 0.22 of
+their 99th percentile for a mean. A queue that one server has makes a percentile late, and hardly the mean.
+"""
 _OVER_S = 120.0
 """A latency over its target for shorter may be chance, or the end of a queue that one server alone had."""
 
@@ -35,7 +40,7 @@ def overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory:
     if known is not None and (now - known.at).total_seconds() > _FORGET_S * 2**known.times:
         memory = changed(memory, overdriven=replace(known, rate=inf))
     queue = memory.queued_at == now
-    if not queue and not over(policy, signals):
+    if not queue and not _over(policy, signals) and not _first_token_over(policy, signals, memory):
         return memory if memory.over_since is None else changed(memory, over_since=None)
     if memory.over_since is None:
         memory = changed(memory, over_since=now)
@@ -64,8 +69,12 @@ def _unexpected(policy: Policy, signals: Signals, memory: Memory, *, queue: bool
 def reconsidered(
     policy: Policy, allocation: Allocation, expected: float, wanted: int, window_s: float, memory: Memory, now: datetime
 ) -> Memory:
-    """More replicas are `wanted`, for no more rows a second than these were there for: they do not hold them."""
-    demand, seen = memory.demand, memory.seen_from
+    """More replicas are `wanted`, for no more rows a second than these were there for: they do not hold them. Where it
+    is known already what they do not hold, that is what asks for more.
+    """
+    demand, seen, known = memory.demand, memory.seen_from, memory.overdriven
+    if known is not None and known.rate < inf:
+        return memory
     if wanted <= allocation.replicas or demand is None or demand.level <= 0 or seen is None:
         return memory
     new_s = policy.startup_s + window_s
@@ -90,22 +99,38 @@ def _stood(memory: Memory, seconds: float, now: datetime) -> bool:
     return memory.scaled is None or (now - memory.scaled.at).total_seconds() >= seconds
 
 
+def waiting(signals: Signals) -> float:
+    """Requests in queues, those inside of engines among them."""
+    return (signals.pending or 0.0) + (signals.engine_waiting or 0.0)
+
+
 def waiting_too_long(policy: Policy, signals: Signals, rate: float) -> float:
-    """Requests in queues beyond those that may be there with every target held."""
-    targets, pending = policy.targets, (signals.pending or 0.0) + (signals.engine_waiting or 0.0)
+    """Of them, those beyond what may be there with every target held."""
+    targets = policy.targets
     limits = (*targets.latency.values(), *targets.queue_delay.values(), *targets.first_token.values())
-    return max(0.0, pending - rate * min(limits, default=1.0))
+    return max(0.0, waiting(signals) - rate * min(limits, default=1.0))
 
 
-def over(policy: Policy, signals: Signals) -> str:
-    """The latency percentile that is over its target; none if all are held, or more replicas would not help: requests
-    hardly wait.
-    """
+def _over(policy: Policy, signals: Signals) -> bool:
+    """Whether a percentile of latency is over its target, unless more replicas would not help: requests hardly wait."""
     alone, queue, latency = signals.execution or 0.0, signals.queue.mean, signals.latency.mean
     if queue is not None and latency is not None and queue < _WAITS * latency:
-        return ""
-    for name, target in policy.targets.latency.items():
-        observed = signals.latency.percentile(name)
+        return False
+    return _is_missed(policy.targets.latency, signals.latency, alone)
+
+
+def _first_token_over(policy: Policy, signals: Signals, memory: Memory) -> bool:
+    """The same of an engine's first tokens, which wait for slots and for others' prompts."""
+    engine, mean = memory.engine, signals.first_token.mean
+    if engine is None or mean is None:
+        return False
+    felt = {name: target for name, target in policy.targets.first_token.items() if mean >= _OF_ALL * target}
+    return _is_missed(felt, signals.first_token, engine.prompt_s)
+
+
+def _is_missed(targets: Mapping[str, float], measured: Distribution, alone: float) -> bool:
+    for name, target in targets.items():
+        observed = measured.percentile(name)
         if observed is not None and observed > target > alone:
-            return name
-    return ""
+            return True
+    return False

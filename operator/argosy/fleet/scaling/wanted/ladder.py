@@ -44,7 +44,8 @@ def engine_of(memory: Memory) -> Engine | None:
 
 def _whole(policy: Policy, allocation: Allocation, engine: Engine) -> Setting:
     """An engine has nothing that is set from outside."""
-    limits = tuple((planned(name), longest) for name, longest in sorted(policy.targets.first_token.items()))
+    first_token = sorted(policy.targets.first_token.items())
+    limits = tuple((planned(name), longest) for name, longest in first_token if longest > engine.prompt_s)
     return Setting(allocation.instances, allocation.window_s, engine.held(policy.targets.busy_high, limits))
 
 
@@ -80,13 +81,14 @@ def _most_instances(policy: Policy, allocation: Allocation, room: Room, memory: 
 
 def held_within(policy: Policy, signals: Signals, memory: Memory) -> Within:
     """The strictest target that what is held follows from; without a name where that is the time in use alone."""
-    if engine_of(memory) is not None:
-        limits, measured, what = policy.targets.first_token, signals.first_token, "first token"
-        beyond, limited_by, alone = "", "", 0.0
+    engine = engine_of(memory)
+    if engine is not None:
+        limits, measured, what, alone = policy.targets.first_token, signals.first_token, "first token", engine.prompt_s
+        beyond, limited_by = _out_of_reach(limits, alone, "a prompt alone takes", "spec.slo.timeToFirstToken")
     else:
         limits, measured, what = policy.targets.latency, signals.latency, "latency"
         alone = memory.service.seconds(1.0) if memory.service is not None else 0.0
-        beyond, limited_by = _out_of_reach(limits, alone)
+        beyond, limited_by = _out_of_reach(limits, alone, "one request alone is executed for", "spec.slo.latency")
     name = strictest(limits, alone)
     if not name:
         return Within("busy", "", 0.0, None, beyond, limited_by)
@@ -94,10 +96,9 @@ def held_within(policy: Policy, signals: Signals, memory: Memory) -> Within:
     return Within(f"{what} {name}", words, limits[name], measured.percentile(name), beyond, limited_by)
 
 
-def _out_of_reach(limits: Mapping[str, float], alone: float) -> tuple[str, str]:
+def _out_of_reach(limits: Mapping[str, float], alone: float, takes: str, field: str) -> tuple[str, str]:
     """The latency that no number of replicas reaches, in words and as a field; nothing where all can be."""
     for name, limit in sorted(limits.items()):
         if limit <= alone:
-            words = f"; {name} {seconds(limit)} is out of reach, one request alone is executed for {seconds(alone)}"
-            return words, f"spec.slo.latency.{name}"
+            return f"; {name} {seconds(limit)} is out of reach, {takes} {seconds(alone)}", f"{field}.{name}"
     return "", ""
