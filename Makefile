@@ -16,7 +16,8 @@
 # A test whose program cannot be had (Kubernetes, NVIDIA's Triton, Helm …) is skipped and says why and how it would run.
 # CI=true make test   brings every program, if need be by building Kubernetes from Debian's sources, or fails; as root
 PYTHON ?= python3
-WORKERS ?= 2
+# One more than cores: tests of the cluster wait more than they work.
+WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
