@@ -41,7 +41,10 @@ def _setting(
 
 def _first(ladder: tuple[Setting, ...], rate: float) -> int:
     """The place of the cheapest setting that holds the rate, or of the best."""
-    return next((place for place, each in enumerate(ladder) if each.rate >= rate), len(ladder) - 1)
+    for place, each in enumerate(ladder):
+        if each.rate >= rate:
+            return place
+    return len(ladder) - 1
 
 
 def _present(ladder: tuple[Setting, ...], allocation: Allocation) -> int | None:

@@ -14,31 +14,31 @@ _KEPT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Readings, the newest first: (requests, seconds), of about a minute."""
+    """Readings, the newest first: (requests, seconds), of about a minute; `mean`: requests a second of them all."""
 
     readings: tuple[tuple[float, float], ...] = ()
+    mean: float = 0.0
 
     def after(self, rate: float, elapsed_s: float) -> "Arrivals":
         """Once another rate was measured, `elapsed_s` after the last one."""
         if elapsed_s <= 0:
             return self
-        kept, seconds = [(rate * elapsed_s, elapsed_s)], elapsed_s
-        for each in self.readings:
+        count, seconds, kept = rate * elapsed_s, elapsed_s, 0
+        for came, lasted in self.readings:
             if seconds >= _KEPT_S:
                 break
-            kept.append(each)
-            seconds += each[1]
-        return Arrivals(tuple(kept))
+            count, seconds, kept = count + came, seconds + lasted, kept + 1
+        return Arrivals(((rate * elapsed_s, elapsed_s), *self.readings[:kept]), count / seconds)
 
     def sustained(self, delay_s: float) -> float:
         """Requests a second that, served steadily, would have kept every wait within `delay_s`; at least the mean."""
-        count = seconds = most = 0.0
+        if not self.readings:
+            return inf
+        count, seconds, most = 0.0, delay_s, self.mean
         for came, lasted in self.readings:
             count, seconds = count + came, seconds + lasted
-            most = max(most, count / (seconds + delay_s))
-        if not seconds:
-            return inf
-        return max(most, count / seconds) if seconds >= _KEPT_S else most
+            most = max(most, count / seconds)
+        return most
 
 
 NOTHING = Arrivals()

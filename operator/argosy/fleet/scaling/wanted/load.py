@@ -59,9 +59,15 @@ def load_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
     waiting = min(late / _DRAIN_S, _MOST_CATCHING_UP * expected)
     waiting = waiting if waiting > _CHANCE * expected else 0.0
     noise = memory.demand.noise(over_s) if expected > 0 else 0.0
-    sustained = memory.arrivals.sustained(_OF_LIMIT * _may_wait(policy, allocation, memory))
-    lasting = sustained if sustained < _BURST * expected else expected
+    lasting = _lasting(policy, allocation, memory, expected)
     return Load(expected * memory.rows, waiting * memory.rows, noise * memory.rows, lasting * memory.rows)
+
+
+def _lasting(policy: Policy, allocation: Allocation, memory: Memory, expected: float) -> float:
+    if memory.arrivals.mean >= _BURST * expected:
+        return expected
+    sustained = memory.arrivals.sustained(_OF_LIMIT * _may_wait(policy, allocation, memory))
+    return sustained if sustained < _BURST * expected else expected
 
 
 def _may_wait(policy: Policy, allocation: Allocation, memory: Memory) -> float:
