@@ -17,7 +17,7 @@ from e2e.cluster.containerd import Containerd
 from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.errors import ClusterError, ClusterUnavailableError
 from e2e.cluster.processes import Processes
-from e2e.cluster.state import free_ports
+from e2e.cluster.state import State, free_ports
 from e2e.cluster.waiting import wait_for
 
 NAME = "argosy-node"
@@ -37,15 +37,20 @@ def check_possible(binaries: Binaries) -> None:
     packages.ensure(packages.NODE)
 
 
+def owner() -> Path | None:
+    """The folder of the cluster that has this machine's one node."""
+    return Path(OWNER.read_text()) if OWNER.exists() else None
+
+
 def claim(folder: Path) -> None:
     """Take the machine's one node for this folder; ClusterUnavailableError when another cluster has it."""
     runtime.RUN.mkdir(parents=True, exist_ok=True)
-    owner = OWNER.read_text() if OWNER.exists() else None
-    if owner == str(folder):
+    other = owner()
+    if other == folder:
         return
-    if owner is not None and (Path(owner) / "cluster.json").exists():
+    if other is not None and State.load(other) is not None:
         raise ClusterUnavailableError(
-            f"the cluster in {owner} has this machine's node; to end it: python -m e2e.cluster down --folder {owner}"
+            f"the cluster in {other} has this machine's node; to end it: python -m e2e.cluster down --folder {other}"
         )
     if runtime.pod_processes():
         raise ClusterUnavailableError("another kubelet runs pods on this machine (control group kubepods)")
@@ -106,7 +111,7 @@ class Node:
 
     def remove(self) -> None:
         """End the node and remove every trace: processes, containers, mounts, control groups, network, logs."""
-        if not OWNER.exists() or OWNER.read_text() != str(self.folder):
+        if owner() != self.folder:
             return
         self.processes.stop("kubelet", "kube-proxy")
         self.containerd.stop()

@@ -79,9 +79,12 @@ def _is_free(port: int) -> bool:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One `up` or `down` at a time per folder; the lock goes with its holder, even after a crash."""
+def locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    """One `up` or `down` at a time per folder; the lock goes with its holder, even after a crash.
+
+    Raises BlockingIOError where somebody holds it and `wait` is false.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

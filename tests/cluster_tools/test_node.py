@@ -1,5 +1,7 @@
 """A real node: an image built here runs in pods, is reached as pods are, and leaves nothing behind."""
 
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,3 +125,13 @@ def test_starting_it_again_changes_nothing(cluster: Cluster, greeter: str) -> No
 def test_a_second_node_is_refused_with_the_way_out(cluster: Cluster, tmp_path: Path) -> None:
     with pytest.raises(ClusterUnavailableError, match=f"down --folder {cluster.folder}"):
         Cluster.with_node(tmp_path)
+
+
+def test_the_node_of_a_cluster_that_died_is_taken_over(cluster: Cluster, greeter: str, tmp_path: Path) -> None:
+    """As after the machine's restart in the middle of a test run: nobody is left to take the old one down."""
+    for process, _ in cluster.status():
+        os.kill(process.pid, signal.SIGKILL)
+    with started(Cluster.with_node, tmp_path) as heir:
+        assert heir.kubectl("get", "pods", "--all-namespaces", "--output=name") == ""
+        assert not cluster.processes.all()
+        assert Cluster.attach(cluster.folder) is None
