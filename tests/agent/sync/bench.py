@@ -1,0 +1,77 @@
+"""An agent, its fake server, and what its tests do with the two."""
+
+import asyncio
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.running import wait_for
+
+from argosy_agent.cache.storage import Storage
+from argosy_agent.contract import LoadState, RenderedModel, RenderedRepository, VersionSource
+from argosy_agent.folder.repository import RepositoryFolder
+from argosy_agent.sync.agent import Agent
+
+
+def text(name: str, *versions: int, note: str = "") -> str:
+    """A config.pbtxt that serves these versions."""
+    listed = ", ".join(map(str, versions))
+    return f'name: "{name}"\nversion_policy {{ specific {{ versions: [{listed}] }} }}\n# {note}\n'
+
+
+class Bench:
+    """An agent, its fake server, a clock that is set by hand, and folders of models."""
+
+    def __init__(self, root: Path, fake: Any) -> None:
+        self.root, self.fake, self.now = root, fake, 0.0
+        (root / "cache").mkdir()
+        self.agent = self.new_agent()
+
+    def new_agent(self) -> Agent:
+        """An agent that knows only what the folder says: as after a kill."""
+        folder = RepositoryFolder(self.root / "server", "server.log")
+        return Agent(folder, Storage(self.root / "cache"), self.fake, lambda: self.now)
+
+    def source(self, name: str, content: str, broken: bool = False) -> VersionSource:
+        """A folder with one file."""
+        folder = self.root / "sources" / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "weights").write_text(content)
+        if broken:
+            (folder / "broken").touch()
+        return VersionSource(folder.as_uri())
+
+    def model(self, name: str, note: str = "", **versions: VersionSource) -> RenderedModel:
+        """A rendered model; versions as `v1=…`."""
+        numbered = {int(key[1:]): source for key, source in versions.items()}
+        return RenderedModel(name, text(name, *numbered, note=note), numbered)
+
+    async def settle(self, *models: RenderedModel) -> None:
+        """Rounds until nothing is under way."""
+        desired = RenderedRepository("server", models)
+        for _ in range(6):
+            await self.agent.observe()
+            await self.converge(desired)
+            for _ in range(400):
+                if not self.agent.busy:
+                    break
+                await asyncio.sleep(0.005)
+
+    async def converge(self, desired: RenderedRepository) -> None:
+        """Start what is missing."""
+        await self.agent.aim(desired)
+        self.agent.converge()
+
+    def states(self) -> dict[tuple[str, int], LoadState]:
+        """What the agent reports."""
+        return {(each.model, each.version): each.state for each in self.agent.ledger.loaded()}
+
+    def entries(self, model: str) -> set[str]:
+        """What the server's folder of a model holds."""
+        return {path.name for path in (self.root / "server" / "repository" / model).iterdir()}
+
+
+async def until(what: Any) -> None:
+    """Wait until it is so."""
+    await asyncio.to_thread(wait_for, what, lambda: "never")
