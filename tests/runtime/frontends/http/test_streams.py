@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import numpy as np
 import pytest
+from tests.runtime.frontends.conftest import FakePlane
 
 from argosy_runtime.frontends.http import app as http_frontend
 from argosy_runtime.frontends.http.app import HttpOptions
@@ -13,8 +14,6 @@ from argosy_runtime.frontends.http.wire.listener import HttpListener
 from argosy_runtime.frontends.http.wire.timeouts import Timeouts
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submission
 from argosy_runtime.tensors import Tensor
-
-from .conftest import FakePlane
 
 LARGE = 1 << 14
 

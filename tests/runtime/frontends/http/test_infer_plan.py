@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.runtime.frontends.conftest import FakePlane
+from tests.runtime.frontends.http.wire import Wire
 
 from argosy_runtime.errors import DecoupledModelError, internal, not_found
 from argosy_runtime.frontends.http.app import HttpApp, HttpOptions
@@ -29,9 +31,6 @@ from argosy_runtime.messages import (
     planned_response,
 )
 from argosy_runtime.tensors import Data
-
-from .conftest import FakePlane
-from .http_wire import Wire
 
 
 class Over:

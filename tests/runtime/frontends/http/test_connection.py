@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.runtime.frontends.http.wire import Wire
 
 from argosy_runtime.frontends.http.wire.application import ByCoroutine, Fixed, Handler
 from argosy_runtime.frontends.http.wire.exchange import Exchange
 from argosy_runtime.frontends.http.wire.heads import MAX_HEAD_BYTES, Head
 from argosy_runtime.frontends.http.wire.reply import Reply, message_reply
 from argosy_runtime.frontends.http.wire.timeouts import Phase, Timeouts, sweep
-
-from .http_wire import Wire
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
 LIMIT = 200
