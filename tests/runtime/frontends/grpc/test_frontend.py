@@ -15,14 +15,13 @@ import pytest
 import tritonclient.grpc as triton
 import tritonclient.grpc.aio as triton_aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tests.runtime.frontends.conftest import Running
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc import service_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
-
-from .conftest import Running
 
 
 @pytest.fixture

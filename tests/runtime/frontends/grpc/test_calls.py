@@ -1,0 +1,96 @@
+"""What gRPC asks of a server beyond answering: deadlines, back-pressure, health, leaving."""
+
+import asyncio
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from tests.runtime.frontends.grpc.calling import CODE, PATIENCE_S, Plane, ask, refused, until
+from tritonclient.grpc import service_pb2 as pb
+
+from argosy_runtime.frontends.grpc import listener as grpc_frontend
+
+
+async def test_a_deadline_ends_the_call_and_its_request(stub: Any, plane: Plane) -> None:
+    error = await refused(stub.ModelInfer(ask("slow"), timeout=0.05))
+    assert error.code() is CODE.DEADLINE_EXCEEDED
+    await until(plane.cancelled.is_set)
+
+
+async def test_a_failure_while_a_model_leaves_keeps_its_status(stub: Any) -> None:
+    error = await refused(stub.ModelInfer(ask("leaving")))
+    assert (error.code(), error.details()) == (CODE.INTERNAL, "the model's process died")
+
+
+async def test_a_load_goes_on_when_its_client_hangs_up(stub: Any, plane: Plane) -> None:
+    call = stub.RepositoryModelLoad(pb.RepositoryModelLoadRequest(model_name="m"))
+    asked = asyncio.ensure_future(call)
+    await asyncio.wait_for(plane.loading.wait(), PATIENCE_S)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    plane.may_load.set()
+    await asyncio.wait_for(plane.has_loaded.wait(), PATIENCE_S)
+
+
+async def test_who_does_not_read_his_stream_makes_its_model_wait(stub: Any, plane: Plane) -> None:
+    stream = stub.ModelStreamInfer(iter([ask("endless")]))
+    await stream.read()
+    await until(plane.paused.is_set)
+    (endless,) = plane.endless
+    sent = endless.sent
+    for _ in range(sent + 100):
+        await stream.read()
+    assert endless.sent > sent
+    stream.cancel()
+    await until(plane.cancelled.is_set)
+
+
+async def test_who_asks_more_than_is_answered_waits(stub: Any, plane: Plane) -> None:
+    stream = stub.ModelStreamInfer(ask("slow", request_id=str(number)) for number in range(1100))
+    reading = asyncio.ensure_future(_ids(stream))
+    await until(lambda: len(plane.requests) == 1024)
+    plane.released.set()
+    assert await reading == [str(number) for number in range(1100)]
+
+
+async def _ids(stream: Any) -> list[str]:
+    return [response.infer_response.id async for response in stream]
+
+
+async def test_health(channel: grpc.aio.Channel, plane: Plane) -> None:
+    health = health_pb2_grpc.HealthStub(channel)
+    serving, not_serving = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
+    assert (await health.Check(health_pb2.HealthCheckRequest(service="any"))).status == serving
+    # A HealthListResponse: a map with one entry, whose key is empty and whose value says SERVING.
+    assert await channel.unary_unary("/grpc.health.v1.Health/List")(b"") == b"\x0a\x06\x0a\x00\x12\x02\x08\x01"
+    watch = health.Watch(health_pb2.HealthCheckRequest())
+    assert (await watch.read()).status == serving
+    plane.is_ready = False
+    assert (await watch.read()).status == not_serving
+    watch.cancel()
+
+
+async def test_a_leaving_server_sends_its_clients_away_and_answers_them(
+    listener: grpc_frontend.GrpcListener, stub: Any, plane: Plane
+) -> None:
+    late = asyncio.ensure_future(stub.ModelInfer(ask("slow", request_id="late")))
+    await until(plane.started.is_set)
+    first = set(listener._protocols)
+    listener.drain()
+    assert (await stub.ModelInfer(ask("echo", request_id="other"))).id == "other"
+    plane.released.set()
+    assert (await late).id == "late"
+    await until(lambda: not first & listener._protocols)
+    assert (await stub.ModelInfer(ask("echo", request_id="again"))).id == "again"
+
+
+async def test_the_end_cancels_what_does_not_finish(
+    listener: grpc_frontend.GrpcListener, stub: Any, plane: Plane
+) -> None:
+    call = asyncio.ensure_future(stub.ModelInfer(ask("slow")))
+    await until(plane.started.is_set)
+    await listener.stop(0.01)
+    assert (await refused(call)).code() is CODE.UNAVAILABLE
+    await until(plane.cancelled.is_set)

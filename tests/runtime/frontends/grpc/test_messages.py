@@ -1,0 +1,107 @@
+"""Messages of any size, language and compression, and what is left of them."""
+
+import asyncio
+import gc
+import struct
+from typing import Any
+
+import grpc
+import pytest
+from tests.runtime.frontends.grpc.calling import CODE, METHOD, Plane, Raw, ask, framed, refused
+from tritonclient.grpc import service_pb2 as pb
+from tritonclient.grpc import service_pb2_grpc
+
+from argosy_runtime.frontends.grpc import listener as grpc_frontend
+from argosy_runtime.messages import InferRequest
+
+
+async def test_an_unknown_method(channel: grpc.aio.Channel) -> None:
+    error = await refused(channel.unary_unary(METHOD + "Nope")(b"x"))
+    assert (error.code(), error.details()) == (CODE.UNIMPLEMENTED, "Method not found!")
+
+
+async def test_what_is_no_message(channel: grpc.aio.Channel) -> None:
+    assert (await refused(channel.unary_unary(METHOD + "ModelReady")(b"\xff"))).code() is CODE.INTERNAL
+    assert (await refused(channel.unary_unary(METHOD + "ModelInfer")(b"\xff"))).code() is CODE.INVALID_ARGUMENT
+
+
+async def test_messages_in_any_language(stub: Any) -> None:
+    error = await refused(stub.ModelInfer(ask("modèle 100%\n模型")))
+    assert error.details() == "Request for unknown model: 'modèle 100%\n模型' is not found"
+
+
+async def test_a_message_too_long_for_clients_is_cut_off(stub: Any) -> None:
+    error = await refused(stub.ModelInfer(ask("x" * 100_000)))
+    assert error.code() is CODE.NOT_FOUND
+    assert error.details().startswith("Request for unknown model: 'xxx")
+    assert error.details().endswith("x...")
+
+
+@pytest.mark.parametrize("compression", [grpc.Compression.Gzip, grpc.Compression.Deflate])
+async def test_compressed_requests(stub: Any, compression: grpc.Compression) -> None:
+    request = ask("echo", 40_000)
+    answer = await stub.ModelInfer(request, compression=compression)
+    assert answer.raw_output_contents == request.raw_input_contents
+    stream = stub.ModelStreamInfer(iter([request, request]), compression=compression)
+    answers = [response.infer_response.raw_output_contents async for response in stream]
+    assert answers == [request.raw_input_contents] * 2
+
+
+async def test_compressed_responses(plane: Plane) -> None:
+    options = grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0, compression=6)
+    serving = await grpc_frontend.serve(plane, options)
+    reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+    body = framed(ask("echo", 4).SerializeToString())
+    wanted = {"path": METHOD + "ModelInfer", "grpc_accept_encoding": "identity, gzip"}
+    raw = Raw(reader, writer)
+    assert (await raw.ask(body, **wanted))["grpc-encoding"] == "gzip"
+    assert "grpc-encoding" not in await raw.ask(body, path=wanted["path"])
+    writer.close()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{serving.port}") as opened:
+        stub, request = service_pb2_grpc.GRPCInferenceServiceStub(opened), ask("echo", 40_000)
+        assert (await stub.ModelInfer(request)).raw_output_contents == request.raw_input_contents
+        async for response in stub.ModelStreamInfer(iter([request])):
+            assert response.infer_response.raw_output_contents == request.raw_input_contents
+    await serving.stop(0)
+
+
+@pytest.mark.parametrize("size", [0, 4, 20_000, 5_000_000])
+async def test_messages_of_any_size(stub: Any, size: int) -> None:
+    request = ask("echo", size)
+    answers = await asyncio.gather(*(stub.ModelInfer(request) for _ in range(4)))
+    assert all(answer.raw_output_contents == request.raw_input_contents for answer in answers)
+
+
+async def test_requests_like_others_are_made_of_a_plan(stub: Any, plane: Plane) -> None:
+    for number in range(4):
+        request = ask("echo", 64, str(number))
+        request.raw_input_contents[0] = struct.pack("16f", *range(number, number + 16))
+        answer = await stub.ModelInfer(request)
+        assert (answer.id, answer.raw_output_contents) == (str(number), request.raw_input_contents)
+    plans = [request.plan for request in plane.requests]
+    assert plans[:2] == [None, None]
+    assert plans[2] is plans[3] is not None
+    wrong = ask("echo", 64)
+    wrong.raw_input_contents[0] = b"short"
+    assert "input byte size mismatch for input 'IN'" in (await refused(stub.ModelInfer(wrong))).details()
+    async for response in stub.ModelStreamInfer(iter([ask("echo", 64, "s")])):
+        assert response.infer_response.id == "s"
+    assert plane.requests[-1].plan is plans[2]
+
+
+async def test_a_call_that_is_over_keeps_no_request_for_the_collector(stub: Any, plane: Plane) -> None:
+    asked = pb.ModelInferRequest(model_name="echo")
+    asked.inputs.add(name="IN", datatype="UINT8", shape=[100_000])
+    asked.raw_input_contents.append(b"x" * 100_000)
+    gc.collect()
+    gc.disable()
+    try:
+        before = sum(type(one) is InferRequest for one in gc.get_objects())
+        for _ in range(20):
+            await stub.ModelInfer(asked)
+        assert len(plane.requests) == 20
+        plane.requests.clear()
+        # The last one may still be on the stack.
+        assert sum(type(one) is InferRequest for one in gc.get_objects()) <= before + 2
+    finally:
+        gc.enable()

@@ -1,0 +1,43 @@
+"""What is a call, and with which status anything else ends."""
+
+import gzip
+import zlib
+from typing import Any
+
+import pytest
+from tests.runtime.frontends.grpc.calling import CODE, Raw, framed
+
+
+async def test_what_is_no_call(raw: Raw) -> None:
+    assert (await raw.ask(b"", method="GET"))[":status"] == "405"
+    assert (await raw.ask(b"", content_type="text/plain"))[":status"] == "415"
+
+
+@pytest.mark.parametrize(
+    ("body", "changes", "status"),
+    [
+        (b"", {}, CODE.UNIMPLEMENTED),
+        (framed(b"") * 2, {}, CODE.UNIMPLEMENTED),
+        (b"\0\0\0", {}, CODE.INTERNAL),
+        (framed(b"xx")[:-1], {}, CODE.INTERNAL),
+        (framed(gzip.compress(b"", mtime=0), 1), {}, CODE.INTERNAL),
+        (framed(b"no gzip", 1), {"grpc_encoding": "gzip"}, CODE.INTERNAL),
+        (framed(b""), {"grpc_encoding": "snappy"}, CODE.UNIMPLEMENTED),
+        (framed(b""), {"grpc_timeout": "soon"}, CODE.INTERNAL),
+    ],
+)
+async def test_bad_calls_end_with_a_status(raw: Raw, body: bytes, changes: dict[str, str], status: Any) -> None:
+    assert (await raw.ask(body, **changes))["grpc-status"] == str(status.value[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "changes"),
+    [
+        (framed(b""), {"grpc_timeout": "99999999H"}),
+        (framed(gzip.compress(b"", mtime=0), 1), {"grpc_encoding": "gzip"}),
+        (framed(zlib.compress(b""), 1), {"grpc_encoding": "deflate"}),
+        (framed(b""), {"content_type": "application/grpc+proto"}),
+    ],
+)
+async def test_good_calls(raw: Raw, body: bytes, changes: dict[str, str]) -> None:
+    assert "grpc-status" not in await raw.ask(body, **changes)
