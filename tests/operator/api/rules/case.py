@@ -1,0 +1,10 @@
+"""How a case is written: the changes of a right body, the field that they break, and words of what is said."""
+
+from typing import Any
+
+Case = tuple[dict[str, Any], str, str]
+
+
+def group(**fields: Any) -> dict[str, Any]:
+    """One instance group in place of `instances`."""
+    return {"instances": ..., "instanceGroups": [fields]}

@@ -1,0 +1,40 @@
+"""Rules of ensembles and of pools."""
+
+from tests.operator.api.rules.case import Case
+
+ENSEMBLE: list[Case] = [
+    ({"scaling.maxInstances": 3}, "spec.scaling.maxInstances", "unknown field (known: targets"),
+    ({"steps": []}, "spec.steps", "1 or more entries"),
+    ({"steps.0.inputs": {}}, "spec.steps[0].inputs", "1 or more entries"),
+    ({"steps.0.outputs": ...}, "spec.steps[0].outputs", "is required"),
+    ({"steps.0.version": 0}, "spec.steps[0].version", "1 or more"),
+    ({"inputs": []}, "spec.inputs", "1 or more entries"),
+    ({"inputs.0.reshape": {"shape": [1, 1]}}, "spec.inputs[0].reshape", "cannot reshape"),
+    ({"outputs.1": {"name": "vector", "dataType": "TYPE_FP32", "dims": [1]}}, "spec.outputs[1].name", "already"),
+    ({"minReplicas": 2, "maxReplicas": 1}, "spec.maxReplicas", "less than minReplicas 2"),
+    ({"maxInflightRequests": 0}, "spec.maxInflightRequests", "1 or more"),
+    ({"config": {"dynamic_batching": {}}}, "spec.config.dynamic_batching", "is decided by its steps' models"),
+    ({"config": {"platform": "x"}}, "spec.config.platform", "is decided by spec.steps; set that instead"),
+    ({"config": {"response_cach": {}}}, "spec.config.response_cach", "did you mean 'response_cache'?"),
+    ({"rollout.steps.0.traffic": "0%"}, "spec.rollout.steps[0].traffic", "must be more than 0%"),
+    ({"slo.timeToFirstToken.p95": "1 s"}, "spec.slo.timeToFirstToken.p95", "no duration"),
+]
+POOL: list[Case] = [
+    ({"runtime.name": "tritn"}, "spec.runtime.name", "did you mean 'triton'?"),
+    ({"runtime.args": ["log-verbose=1"]}, "spec.runtime.args[0]", "--name=value"),
+    ({"runtime.args": ["--log-verbose=1", "--http-port=1"]}, "spec.runtime.args[1]", "clients and probes"),
+    ({"runtime.args": ["--cache-c=local"]}, "spec.runtime.args[0]", "set spec.cache"),
+    ({"rateLimit.resources.1.device": ...}, "spec.rateLimit.resources[1]", "counted already"),
+    ({"rateLimit.resources.0.name": "a:b"}, "spec.rateLimit.resources[0].name", "no colon"),
+    ({"cache.size": "0"}, "spec.cache.size", "1 or more"),
+    ({"runtime.podTemplate.spec": None}, "spec.runtime.podTemplate.spec", "expected a map"),
+    ({"tolerations.0.value": "x"}, "spec.tolerations[0].value", "must be empty"),
+    ({"tolerations.0": {"operator": "Equal"}}, "spec.tolerations[0].key", "unless operator is Exists"),
+    ({"maxGpusPerServer": -1}, "spec.maxGpusPerServer", "0 or more"),
+    ({"minServers": 4}, "spec.maxServers", "is 3, less than minServers 4"),
+    ({"memoryHeadroom": "0.2"}, "spec.memoryHeadroom", "no percentage"),
+    ({"storage.engineCache": {}}, "spec.storage.engineCache.storageUri", "is required"),
+    ({"monitoring.prometheus.url": "prometheus:9090"}, "spec.monitoring.prometheus.url", "begins with http://"),
+    ({"suspend": "yes"}, "spec.suspend", "expected true or false"),
+    ({"nodeselector": {}}, "spec.nodeselector", "did you mean 'nodeSelector'?"),
+]

@@ -1,0 +1,75 @@
+"""Rules of what a model takes of a GPU, and of its instances."""
+
+from tests.operator.api.rules.case import Case, group
+
+PLACEMENT: list[Case] = [
+    ({"footprint.gpuMemory": "2 GB"}, "spec.footprint.gpuMemory", "no quantity"),
+    ({"footprint.gpuMemory": "-1Gi"}, "spec.footprint.gpuMemory", "negative"),
+    ({"footprint.compute": "120%"}, "spec.footprint.compute", "more than"),
+    ({"footprint.compute": 10}, "spec.footprint.compute", 'write it as "10%"'),
+    ({"footprint.gpuMemory": ...}, "spec.footprint.gpuMemory", "set gpuMemory"),
+    ({"footprint.gpuMemory": 0}, "spec.footprint.gpuMemory", "for no GPU set device: CPU"),
+    ({"footprint": {"gpus": 0}}, "spec.footprint.gpus", "1 or more"),
+    ({"footprint.device": "TPU"}, "spec.footprint.device", "GPU, CPU"),
+    ({"footprint": {"device": "CPU", "gpus": 1}}, "spec.footprint.device", "takes no GPU, and gpus is given"),
+    ({"footprint.device": "CPU"}, "spec.footprint.device", "takes no GPU, and gpuMemory is given"),
+    (
+        {"footprint": {"device": "CPU"}, "parallelism": {"tensor": 2}, "instances": 1},
+        "spec.footprint.device",
+        "parallelism takes 2 GPUs",
+    ),
+    (
+        {"footprint": {"gpus": 2}, "instances": ...},
+        "spec.footprint.gpus",
+        "backend tensorrt runs an instance on one GPU",
+    ),
+    (
+        {"footprint": ..., "parallelism": {"tensor": 2}, "instances": ..., "engine": ...},
+        "spec.parallelism",
+        "backend onnxruntime runs an instance on one GPU",
+    ),
+    (
+        {"maxBatchSize": ..., "batching": ..., "engine": ..., "modelFormat.name": "pytorch"},
+        "spec.inputs[1].reshape.shape",
+        "set maxBatchSize",
+    ),
+    ({"maxBatchSize": ...}, "spec.batching.preferredBatchSizes[0]", "needs a maxBatchSize of 8 or more"),
+    ({"footprint.gpus": 1}, "spec.footprint.compute", "taken alone"),
+    (
+        {"footprint": {"gpus": 3}, "parallelism": {"tensor": 2}, "instances": 1},
+        "spec.footprint.gpus",
+        "is 3, but parallelism.tensor 2 x pipeline 1 takes 2",
+    ),
+    ({"parallelism": {"tensor": 2}, "instances": 1}, "spec.footprint.compute", "takes 2 whole GPUs"),
+    ({"footprint": {}, "parallelism": {"tensor": 2}}, "spec.instances", "is 2, but one instance takes all 2 GPUs"),
+    ({"parallelism": {"tensor": 0}}, "spec.parallelism.tensor", "1 or more"),
+    ({"instances": 0}, "spec.instances", "1 or more"),
+    ({"instanceGroups": [{}]}, "spec.instanceGroups", "exclude each other"),
+    (group(kind="KIND_TPU"), "spec.instanceGroups[0].kind", "KIND_AUTO, KIND_GPU, KIND_CPU, KIND_MODEL"),
+    (group(count=0), "spec.instanceGroups[0].count", "1 or more"),
+    (group(kind="KIND_CPU", gpus=[0]), "spec.instanceGroups[0].gpus", "names no GPUs"),
+    (group(kind="KIND_GPU", gpus=[0, 0]), "spec.instanceGroups[0].gpus[1]", "listed twice"),
+    (group(kind="KIND_GPU", gpus=[1]), "spec.instanceGroups[0].gpus[0]", "takes 1 GPU, counted from 0; found 1"),
+    (group(kind="KIND_MODEL"), "spec.instanceGroups[0].kind", "tensorrt would run KIND_MODEL on the CPU"),
+    (group(kind="KIND_CPU"), "spec.instanceGroups", "every group is KIND_CPU, and a GPU is asked for"),
+    (
+        group(kind="KIND_GPU") | {"footprint": {"device": "CPU"}},
+        "spec.instanceGroups[0].kind",
+        "footprint.device is CPU",
+    ),
+    (group(profile=["1"]), "spec.instanceGroups[0].profile[0]", "a whole number"),
+    (group(profile=[1]) | {"engine": ...}, "spec.instanceGroups[0].profile", "only TensorRT has profiles"),
+    (
+        group(count=2) | {"footprint": {"gpus": 2}, "engine": ..., "modelFormat.name": "vllm"},
+        "spec.instanceGroups[0].count",
+        "one instance takes all 2 GPUs",
+    ),
+    (
+        group(kind="KIND_GPU", gpus=[0]) | {"footprint": {"gpus": 2}},
+        "spec.instanceGroups",
+        "no group is on GPU 1 of the model's 2",
+    ),
+    ({"rateLimiter": {"priority": -1}}, "spec.rateLimiter.priority", "0 or more"),
+    ({"rateLimiter.resources": [{"name": "a"}, {"name": "a"}]}, "spec.rateLimiter.resources[1].name", "listed twice"),
+    ({"rateLimiter.resources": [{"name": "a", "global": "yes"}]}, "spec.rateLimiter.resources[0].global", "true or"),
+]
