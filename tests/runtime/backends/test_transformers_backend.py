@@ -1,6 +1,5 @@
 """The transformers backend: a tiny model with random weights, batched by the library for real."""
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,87 +7,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-import tokenizers
 import torch
 import transformers
+from tests.runtime.backends.language_model import (
+    POSITIONS,
+    VOCABULARY,
+    output,
+    pbtxt,
+    request,
+    save_model,
+    save_tokenizer,
+    text_request,
+)
 
 from argosy_runtime.backends import transformers as backend
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
-
-VOCABULARY = 64
-POSITIONS = 128
-TYPES = {
-    "input_ids": np.int32,
-    "request_output_len": np.int32,
-    "end_id": np.int32,
-    "temperature": np.float32,
-    "top_k": np.int32,
-    "top_p": np.float32,
-    "random_seed": np.uint64,
-    "streaming": np.bool_,
-    "stream": np.bool_,
-    "exclude_input_in_output": np.bool_,
-}
-SMALL = {"page_size": "4", "num_blocks": "64", "max_batch_tokens": "32"}
-
-
-def save_model(folder: Path) -> None:
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=POSITIONS,
-        eos_token_id=None,
-        bos_token_id=None,
-        pad_token_id=None,
-    )
-    transformers.LlamaForCausalLM(config).save_pretrained(folder)
-
-
-def save_tokenizer(folder: Path) -> None:
-    words = {f"w{number}": number for number in range(VOCABULARY)}
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
-    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    transformers.PreTrainedTokenizerFast(tokenizer_object=made).save_pretrained(folder)
-
-
-def pbtxt(decoupled: bool = True, **parameters: str) -> str:
-    given = "".join(
-        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }} '
-        for key, value in {**SMALL, **parameters}.items()
-    )
-    policy = f"model_transaction_policy {{ decoupled: {str(decoupled).lower()} }}"
-    return f'name: "lm" backend: "transformers" {policy} {given}'
-
-
-def request(*input_ids: int, new: int = 4, **inputs: Any) -> InferRequest:
-    given = {"input_ids": list(input_ids), "request_output_len": [new], **{k: [v] for k, v in inputs.items()}}
-    names = {np.int32: "INT32", np.float32: "FP32", np.uint64: "UINT64", np.bool_: "BOOL"}
-    tensors = {name: Tensor(name, names[TYPES[name]], np.array(value, TYPES[name])) for name, value in given.items()}
-    return InferRequest("lm", tensors, id="r")
-
-
-def text_request(text: str, sampling: object = None, **flags: bool) -> InferRequest:
-    tensors = {"text_input": Tensor("text_input", "BYTES", np.array([text.encode()], np.object_))}
-    if sampling is not None:
-        encoded = sampling if isinstance(sampling, str) else json.dumps(sampling)
-        array = np.array([encoded.encode()], np.object_)
-        tensors["sampling_parameters"] = Tensor("sampling_parameters", "BYTES", array)
-    for name, flag in flags.items():
-        tensors[name] = Tensor(name, "BOOL", np.array([flag]))
-    return InferRequest("lm", tensors)
-
-
-def output(response: Any, name: str = "output_ids") -> list[Any]:
-    assert response.error is None, response.error
-    (found,) = [tensor for tensor in response.outputs if tensor.name == name]
-    values: list[Any] = found.array.tolist()
-    return values
 
 
 @pytest.fixture(scope="module")
@@ -342,9 +276,6 @@ def test_greedy_decoding_refuses_to_sample(shared: Loader, responder: Any, refer
     assert "decoding 'greedy' and does not sample" in responder.only(1).error.message
 
 
-# Text
-
-
 def test_text_goes_in_and_comes_out(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
     instance = shared(pbtxt(), tokenizer=True)
     sampling = {"max_tokens": 3, "temperature": "0"}
@@ -390,45 +321,6 @@ def test_wrong_sampling_parameters_are_named(shared: Loader, responder: Any, sam
     assert expected in responder.only().error.message
 
 
-# Loading
-
-
-def test_a_missing_model_is_named(model_folder: Callable[[str], Any], host: Any) -> None:
-    folder = model_folder(pbtxt())
-    with pytest.raises(ServingError, match=r"unable to find '.*/lm/1/config\.json' for model 'lm'"):
-        backend.load(folder.spec(), host)
-
-
-def test_missing_weights_are_named(model_folder: Callable[[str], Any], host: Any, saved: Path) -> None:
-    folder = model_folder(pbtxt())
-    (folder.version_dir / "config.json").write_bytes((saved / "config.json").read_bytes())
-    with pytest.raises(ServingError, match=r"failed to load '.*/lm/1' for model 'lm'"):
-        backend.load(folder.spec(), host)
-
-
-def test_a_batch_dimension_is_refused(model_folder: Callable[[str], Any], host: Any, saved: Path) -> None:
-    folder = model_folder(pbtxt() + "max_batch_size: 4")
-    (folder.version_dir / "config.json").write_bytes((saved / "config.json").read_bytes())
-    with pytest.raises(ServingError, match="max_batch_size must be 0 for backend 'transformers'"):
-        backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
-
-
 def test_decoding_must_be_known(shared: Loader) -> None:
     with pytest.raises(ServingError, match="parameter 'decoding' is 'beam', expected sampling or greedy"):
         shared(pbtxt(decoding="beam"))
-
-
-@pytest.mark.parametrize("tokenizer", [False, True])
-def test_the_configuration_is_completed(model_folder: Callable[[str], Any], saved: Path, tokenizer: bool) -> None:
-    folder = model_folder('name: "lm"')
-    (folder.version_dir / "config.json").write_bytes((saved / "config.json").read_bytes())
-    if tokenizer:
-        save_tokenizer(folder.version_dir)
-    config = backend.complete_config(folder.model_dir, folder.version_dir, folder.config)
-    assert config.model_transaction_policy.decoupled
-    assert config.max_batch_size == 0
-    required = [given.name for given in config.input if not given.optional]
-    assert required == ([] if tokenizer else ["input_ids", "request_output_len"])
-    assert ("text_input" in [given.name for given in config.input]) == tokenizer
-    outputs = ["output_ids", "sequence_length"] + (["text_output"] if tokenizer else [])
-    assert [made.name for made in config.output] == outputs

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.runtime.backends.test_transformers_backend import output, pbtxt, request, save_model
+from tests.runtime.backends.language_model import output, pbtxt, request, save_model
 from tests.runtime.service.conftest import Repository, Serve, infer, responses, single_response
 
 from argosy_runtime.errors import DecoupledModelError

@@ -1,0 +1,90 @@
+"""A tiny language model with random weights, and what it is asked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tokenizers
+import torch
+import transformers
+
+from argosy_runtime.messages import InferRequest, Tensor
+
+VOCABULARY = 64
+POSITIONS = 128
+TYPES = {
+    "input_ids": np.int32,
+    "request_output_len": np.int32,
+    "end_id": np.int32,
+    "temperature": np.float32,
+    "top_k": np.int32,
+    "top_p": np.float32,
+    "random_seed": np.uint64,
+    "streaming": np.bool_,
+    "stream": np.bool_,
+    "exclude_input_in_output": np.bool_,
+}
+SMALL = {"page_size": "4", "num_blocks": "64", "max_batch_tokens": "32"}
+
+
+def configuration() -> transformers.LlamaConfig:
+    return transformers.LlamaConfig(
+        architectures=["LlamaForCausalLM"],
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=POSITIONS,
+        eos_token_id=None,
+        bos_token_id=None,
+        pad_token_id=None,
+    )
+
+
+def save_model(folder: Path) -> None:
+    torch.manual_seed(0)
+    transformers.LlamaForCausalLM(configuration()).save_pretrained(folder)
+
+
+def save_tokenizer(folder: Path) -> None:
+    words = {f"w{number}": number for number in range(VOCABULARY)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    transformers.PreTrainedTokenizerFast(tokenizer_object=made).save_pretrained(folder)
+
+
+def pbtxt(decoupled: bool = True, **parameters: str) -> str:
+    given = "".join(
+        f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }} '
+        for key, value in {**SMALL, **parameters}.items()
+    )
+    policy = f"model_transaction_policy {{ decoupled: {str(decoupled).lower()} }}"
+    return f'name: "lm" backend: "transformers" {policy} {given}'
+
+
+def request(*input_ids: int, new: int = 4, **inputs: Any) -> InferRequest:
+    given = {"input_ids": list(input_ids), "request_output_len": [new], **{k: [v] for k, v in inputs.items()}}
+    names = {np.int32: "INT32", np.float32: "FP32", np.uint64: "UINT64", np.bool_: "BOOL"}
+    tensors = {name: Tensor(name, names[TYPES[name]], np.array(value, TYPES[name])) for name, value in given.items()}
+    return InferRequest("lm", tensors, id="r")
+
+
+def text_request(text: str, sampling: object = None, **flags: bool) -> InferRequest:
+    tensors = {"text_input": Tensor("text_input", "BYTES", np.array([text.encode()], np.object_))}
+    if sampling is not None:
+        encoded = sampling if isinstance(sampling, str) else json.dumps(sampling)
+        array = np.array([encoded.encode()], np.object_)
+        tensors["sampling_parameters"] = Tensor("sampling_parameters", "BYTES", array)
+    for name, flag in flags.items():
+        tensors[name] = Tensor(name, "BOOL", np.array([flag]))
+    return InferRequest("lm", tensors)
+
+
+def output(response: Any, name: str = "output_ids") -> list[Any]:
+    assert response.error is None, response.error
+    (found,) = [tensor for tensor in response.outputs if tensor.name == name]
+    values: list[Any] = found.array.tolist()
+    return values
