@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from argosy_agent.contract.builds import BuildRequest, DataSource
-from argosy_runtime.builder.contract import BuildJob
+from argosy_runtime.builder.contract import BuildError, BuildJob
 from argosy_runtime.builder.phases import Phases
 from argosy_runtime.builder.tensorrt_llm import BUILDER
 
@@ -132,3 +133,24 @@ def build(tmp_path: Path, checkpoint: Path, standins: Standins) -> Callable[...,
         return folder
 
     return run
+
+
+def refused(model: Path, calibration: Path | None = None, **changes: Any) -> BuildError:
+    """The error that is raised before any tool runs."""
+    with pytest.raises(BuildError) as error:
+        BUILDER.phases(BuildJob(a_request(**changes), model, calibration))
+    return error.value
+
+
+@pytest.fixture
+def model(checkpoint: Path, tmp_path: Path) -> Path:
+    """A checkpoint of one's own, to break."""
+    folder = tmp_path / "model"
+    shutil.copytree(checkpoint, folder)
+    return folder
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    """Change fields of a JSON file; None removes one."""
+    found = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({name: value for name, value in found.items() if value is not None}))

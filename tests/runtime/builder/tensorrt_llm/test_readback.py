@@ -2,6 +2,7 @@
 
 import importlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -163,3 +164,9 @@ def test_an_engine_without_a_configuration_is_none(text: str | None, tmp_path: P
     with pytest.raises(BuildError) as error:
         check_engine(settings_of(a_request()), tmp_path)
     assert error.value.failure is BuildFailure.ENGINE_DIFFERS
+
+
+def test_a_quantized_checkpoint_is_read_back(standins: Standins, build: Callable[..., Path], texts: Path) -> None:
+    standins.change(**{"checkpoint:quantization.quant_algo": None})
+    with pytest.raises(BuildError, match="quant_algo: asked FP8, and the checkpoint has nothing"):
+        build(a_request(precision="fp8", options={"backend": "pytorch"}), texts)

@@ -1,0 +1,134 @@
+"""A broken checkpoint, or data that cannot calibrate, is told before any tool runs."""
+
+import json
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy_agent.contract.builds import BuildFailure
+
+from .conftest import TEXTS, Standins, refused, rewrite
+
+
+def cut_off(model: Path) -> str:
+    """The weights end before they should."""
+    path = model / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    return "model.safetensors has"
+
+
+def header_cut_off(model: Path) -> str:
+    """Not even the header is whole."""
+    path = model / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:50])
+    return "model.safetensors is no safetensors file, or cut off (50 bytes)"
+
+
+def pointer(model: Path) -> str:
+    """Git LFS left its pointer in place of the file."""
+    (model / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n")
+    return "is a pointer of Git LFS"
+
+
+def broken_header(model: Path) -> str:
+    """A header that is no JSON."""
+    (model / "model.safetensors").write_bytes(struct.pack("<Q", 4) + b"nope" + b"x" * 20)
+    return "has a header that cannot be read"
+
+
+def missing_shard(model: Path) -> str:
+    """The index names what is not there."""
+    (model / "model.safetensors.index.json").write_text('{"weight_map": {"a": "model-00002-of-00002.safetensors"}}')
+    return "model.safetensors.index.json names model-00002-of-00002.safetensors, which the model's files have not"
+
+
+def broken_index(model: Path) -> str:
+    """The index is cut off."""
+    (model / "model.safetensors.index.json").write_text('{"weight_map": ')
+    return "model.safetensors.index.json cannot be read"
+
+
+def no_weights(model: Path) -> str:
+    """There are none."""
+    (model / "model.safetensors").unlink()
+    return "there are no weights among the model's files"
+
+
+def no_config(model: Path) -> str:
+    """It is something else."""
+    (model / "config.json").unlink()
+    return "config.json is missing; a Hugging Face checkpoint has one, and here is"
+
+
+def broken_config(model: Path) -> str:
+    """config.json is cut off."""
+    (model / "config.json").write_text('{"architectures": [')
+    return "config.json cannot be read"
+
+
+def no_architecture(model: Path) -> str:
+    """It is no language model."""
+    rewrite(model / "config.json", architectures=None)
+    return "names no architectures"
+
+
+BROKEN = (
+    cut_off,
+    header_cut_off,
+    pointer,
+    broken_header,
+    missing_shard,
+    broken_index,
+    no_weights,
+    no_config,
+    broken_config,
+    no_architecture,
+)
+
+
+@pytest.mark.parametrize("damage", BROKEN)
+def test_a_broken_checkpoint_is_told_before_anything_runs(
+    damage: Callable[[Path], str], model: Path, standins: Standins
+) -> None:
+    said = damage(model)
+    error = refused(model)
+    assert error.failure is BuildFailure.MODEL_INVALID
+    assert said in error.message
+    assert not standins.calls
+
+
+@pytest.mark.parametrize(
+    ("lines", "samples", "failure", "said"),
+    [
+        (None, 0, BuildFailure.CALIBRATION_MISSING, "spec.engine.calibration: is required to quantize"),
+        ([], 0, BuildFailure.CALIBRATION_INVALID, "spec.engine.calibration.dataUri"),
+        ([{"tokens": [1, 2]}], 0, BuildFailure.CALIBRATION_INVALID, "holds no texts"),
+        ([{"text": "  "}], 0, BuildFailure.CALIBRATION_INVALID, "holds empty texts alone"),
+        (
+            [{"text": each} for each in TEXTS],
+            512,
+            BuildFailure.CALIBRATION_INVALID,
+            "holds 7 texts, and calibration.samples is 512",
+        ),
+    ],
+)
+def test_calibration_data_that_will_not_do_is_told_before_anything_runs(
+    lines: list[Any] | None,
+    samples: int,
+    failure: BuildFailure,
+    said: str,
+    checkpoint: Path,
+    tmp_path: Path,
+    standins: Standins,
+) -> None:
+    folder = None
+    if lines is not None:
+        folder = tmp_path / "data"
+        folder.mkdir()
+        (folder / "data.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    error = refused(checkpoint, folder, precision="fp8", calibration_samples=samples)
+    assert error.failure is failure
+    assert said in error.message
