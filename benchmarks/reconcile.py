@@ -37,8 +37,8 @@ from e2e.agents import FakeAgents
 from e2e.cluster import Cluster
 from e2e.cluster.background import Background
 from e2e.cluster.client import custom
-from e2e.cluster.fake import FakeKubelets, fake_nodes
-from e2e.cluster.gpus import Gpus
+from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
+from e2e.cluster.standins.gpus import Gpus
 from e2e.cluster.state import free_ports
 from kubernetes import watch
 

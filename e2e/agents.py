@@ -1,7 +1,7 @@
 """Agents without servers, for benchmarks: whatever an agent's ConfigMap asks for is said to be loaded at once.
 
 Only the operator is at work then. `FakeAgents` plays the agents of every server in a cluster, as
-`e2e.cluster.fake.FakeKubelets` plays the kubelets.
+`e2e.cluster.standins.fake.FakeKubelets` plays the kubelets.
 """
 
 import threading

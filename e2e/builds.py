@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.cluster import images
-from e2e.cluster.containerd import Containerd
+from e2e.cluster.images import buildah
+from e2e.cluster.node.containerd import Containerd
 from e2e.storage import pod as storage
 
 ROOT = Path(__file__).parents[1]
@@ -37,11 +37,11 @@ def build(node: Containerd) -> Images:
             _Image(names[1], ROOT / "runtime/Dockerfile", ROOT, PACKAGE, {"EXTRAS": EXTRAS, "SYSTEM": "g++"}),
             _Image(names[2], Path(folder) / "Dockerfile", Path(folder), ("server.py", "files"), {}),
         ]
-        images.ensure_base()
+        buildah.ensure_base()
         # One waits for pip's downloads while another packs its layers.
         with ThreadPoolExecutor(len(made)) as pool:
             tags = list(pool.map(lambda image: _ready(image, node), made))
-    images.trim()
+    buildah.trim()
     return Images(*tags)
 
 
@@ -73,8 +73,8 @@ class _Image:
 def _ready(image: _Image, node: Containerd) -> str:
     tag = image.tag()
     if tag not in node.images():
-        if not images.exists(tag):
-            images.build(image.dockerfile, image.context, tag, image.args)
-            images.remove_others(tag)
-        images.load(tag, node)
+        if not buildah.exists(tag):
+            buildah.build(image.dockerfile, image.context, tag, image.args)
+            buildah.remove_others(tag)
+        buildah.load(tag, node)
     return tag

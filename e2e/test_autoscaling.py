@@ -14,8 +14,8 @@ from e2e import podprocesses, prometheus, release
 from e2e.builds import Images
 from e2e.client import Client, Load
 from e2e.cluster import Cluster
-from e2e.cluster.gpus import Gpus, offer_gpus
-from e2e.cluster.node import NAME as NODE
+from e2e.cluster.node.node import NAME as NODE
+from e2e.cluster.standins.gpus import Gpus, offer_gpus
 from e2e.namespace import Namespace
 from e2e.resources import Body, pool, version_model
 

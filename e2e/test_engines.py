@@ -16,7 +16,7 @@ from tests.agent.engines.bucketserver import Bucket, serving
 
 from e2e import podprocesses
 from e2e.client import Client
-from e2e.cluster.network import NODE_ADDRESS
+from e2e.cluster.node.network import NODE_ADDRESS
 from e2e.digits import CLASSES, PIXELS, Floats, digits, exported_program, onnx_model
 from e2e.namespace import Namespace
 from e2e.resources import API, Body, pool

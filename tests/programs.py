@@ -9,8 +9,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 
-from e2e.cluster import ClusterError, ClusterUnavailableError, binaries, images, node, packages
+from e2e.cluster import ClusterError, ClusterUnavailableError
+from e2e.cluster.images import buildah
+from e2e.cluster.node import node
 from e2e.cluster.policy import Machine, Verdict, verdict
+from e2e.cluster.programs import binaries, packages
 from tests.peers import perf_analyzer, prometheus, s3, tensorrt_lean, triton
 from tests.peers.cache import PeerUnavailableError
 
@@ -42,7 +45,7 @@ def _all() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"TensorRT's lean runtime {release}", lambda release=release: tensorrt_lean.tensorrt_lean(release)
     yield "Kubernetes' control plane", binaries.find
     yield "a node's programs", lambda: node.check_possible(binaries.find(*binaries.NODE))
-    yield "base image", images.ensure_base
+    yield "base image", buildah.ensure_base
 
 
 if __name__ == "__main__":

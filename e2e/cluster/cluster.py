@@ -8,13 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from e2e.cluster import binaries, network
-from e2e.cluster import node as nodes
 from e2e.cluster.access import Access
-from e2e.cluster.certificates import Authority
-from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.errors import ClusterError, ClusterUnavailableError
+from e2e.cluster.node import network
+from e2e.cluster.node import node as nodes
+from e2e.cluster.plane.certificates import Authority
+from e2e.cluster.plane.control_plane import ControlPlane
 from e2e.cluster.processes import Process, Processes
+from e2e.cluster.programs import binaries
 from e2e.cluster.state import State, locked
 from e2e.cluster.waiting import wait_for
 

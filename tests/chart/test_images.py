@@ -6,7 +6,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from e2e.cluster import ClusterError, ClusterUnavailableError, images
+from e2e.cluster import ClusterError, ClusterUnavailableError
+from e2e.cluster.images import buildah
 from e2e.starting import give_up
 
 REPOSITORY = Path(__file__).parents[2]
@@ -45,13 +46,13 @@ def _step(command: str) -> str:
 def test_an_image_holds_what_it_runs_and_no_more(name: str, tmp_path: Path) -> None:
     tag = f"localhost/argosy-{name}:chart-test"
     try:
-        images.build(REPOSITORY / name / "Dockerfile", REPOSITORY, tag)
+        buildah.build(REPOSITORY / name / "Dockerfile", REPOSITORY, tag)
     except ClusterUnavailableError as error:
         give_up(error)
     # What fails in this build is named by its error: a command that the image's own user cannot do.
     steps = (*map(_step, (*AS_ITS_USER, *WORDS[name])), "USER 0", *map(_step, AS_ROOT))
     (tmp_path / "Dockerfile").write_text("\n".join([f"FROM {tag}", *steps]))
-    images.build(tmp_path / "Dockerfile", tmp_path, f"{tag}-checked")
+    buildah.build(tmp_path / "Dockerfile", tmp_path, f"{tag}-checked")
 
 
 def test_the_extras_of_the_dockerfile_are_the_projects() -> None:
@@ -65,7 +66,7 @@ def test_the_extras_of_the_dockerfile_are_the_projects() -> None:
 def test_an_extra_that_there_is_not_ends_the_build() -> None:
     try:
         with pytest.raises(ClusterError, match=r"pyproject\.toml has no onxruntime; it has"):
-            images.build(
+            buildah.build(
                 REPOSITORY / "runtime/Dockerfile", REPOSITORY, "localhost/argosy-none:chart-test",
                 {"EXTRAS": "runtime,onxruntime"},
             )  # fmt: skip

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 import yaml
-from e2e.cluster import ClusterUnavailableError, kubeconfig, packages, pause_image
-from e2e.cluster.certificates import Authority
-from e2e.cluster.kubeconfig import Credentials
+from e2e.cluster import ClusterUnavailableError
+from e2e.cluster.node import pause_image
+from e2e.cluster.plane import kubeconfig
+from e2e.cluster.plane.certificates import Authority
+from e2e.cluster.plane.kubeconfig import Credentials
+from e2e.cluster.programs import packages
 from e2e.cluster.waiting import poll
 from e2e.starting import give_up
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 from e2e.cluster import Cluster
-from e2e.cluster.fake import FakeKubelets, fake_nodes
-from e2e.cluster.gpus import Gpus
+from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
+from e2e.cluster.standins.gpus import Gpus
 from e2e.cluster.waiting import wait_for
 from e2e.starting import started
 

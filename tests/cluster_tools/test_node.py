@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e.cluster import Cluster, ClusterUnavailableError, images, network
-from e2e.cluster.gpus import Gpus, offer_gpus
-from e2e.cluster.node import NAME
+from e2e.cluster import Cluster, ClusterUnavailableError
+from e2e.cluster.images import buildah
+from e2e.cluster.node import network
+from e2e.cluster.node.node import NAME
+from e2e.cluster.standins.gpus import Gpus, offer_gpus
 from e2e.cluster.waiting import wait_for
 from e2e.starting import started
 
@@ -77,8 +79,8 @@ def greeter(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> str:
     (context / "Dockerfile").write_text(DOCKERFILE)
     (context / "index.html").write_text("hello from a pod")
     assert cluster.node is not None
-    images.build(context / "Dockerfile", context, TAG)
-    images.load(TAG, cluster.node.containerd)
+    buildah.build(context / "Dockerfile", context, TAG)
+    buildah.load(TAG, cluster.node.containerd)
     offer_gpus(cluster, NAME, Gpus(2, "Test-GPU", 24_576, (8, 9)))
     cluster.apply(GREETER)
     cluster.kubectl("rollout", "status", "deployment/greeter", "--timeout=120s", timeout_s=150)

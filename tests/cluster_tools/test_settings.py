@@ -3,10 +3,11 @@
 from pathlib import Path
 
 import pytest
-from e2e.cluster import binaries, pip_settings
-from e2e.cluster.binaries import parse_version
-from e2e.cluster.debian_archive import Mirror, parse_sources
 from e2e.cluster.errors import ClusterUnavailableError
+from e2e.cluster.images import pip_settings
+from e2e.cluster.programs import binaries
+from e2e.cluster.programs.binaries import parse_version
+from e2e.cluster.programs.debian_archive import Mirror, parse_sources
 
 DEB822 = """\
 Types: deb

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import yaml
-from e2e.cluster import ClusterUnavailableError, packages
+from e2e.cluster import ClusterUnavailableError
+from e2e.cluster.programs import packages
 from e2e.starting import give_up
 from tests import ports
 from tests.docs.blocks import DOCUMENTS, ROOT, blocks, mistakes

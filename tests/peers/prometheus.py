@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import yaml
-from e2e.cluster import packages
+from e2e.cluster.programs import packages
 from e2e.cluster.state import free_ports
 from e2e.cluster.waiting import wait_for
 

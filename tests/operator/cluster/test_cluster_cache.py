@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
-from e2e.cluster.fake import FakeKubelets, fake_nodes
-from e2e.cluster.gpus import Gpus
+from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
+from e2e.cluster.standins.gpus import Gpus
 from tests.operator.cluster.scene import (
     Declared,
     Requests,

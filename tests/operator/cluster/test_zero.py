@@ -11,7 +11,7 @@ import httpx
 import numpy as np
 import pytest
 from e2e.cluster import Cluster
-from e2e.cluster.fake import FakeKubelets, fake_nodes
+from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
 from e2e.operatorprocess import OperatorProcess
 from tests.acceptance.running import PYTHON
 from tests.operator.cluster.containers import Containers, addresses

@@ -10,10 +10,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from e2e.cluster import packages
-from e2e.cluster.binaries import CACHE
-from e2e.cluster.debian_archive import SUITE, Mirror, configured_mirror
 from e2e.cluster.errors import ClusterError, ClusterUnavailableError
+from e2e.cluster.programs import packages
+from e2e.cluster.programs.binaries import CACHE
+from e2e.cluster.programs.debian_archive import SUITE, Mirror, configured_mirror
 
 NAMES = ("docker.io/library/python:3.11-slim", "localhost/python:3.11-slim")
 INCLUDE = "python3,python3-venv,python3-pip,ca-certificates"

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import yaml
 
-from e2e.cluster import containerd as runtime
-from e2e.cluster import network, packages
 from e2e.cluster.access import Access
-from e2e.cluster.binaries import NODE as PROGRAMS
-from e2e.cluster.binaries import Binaries
-from e2e.cluster.containerd import Containerd
-from e2e.cluster.control_plane import ControlPlane
 from e2e.cluster.errors import ClusterError, ClusterUnavailableError
+from e2e.cluster.node import containerd as runtime
+from e2e.cluster.node import network
+from e2e.cluster.node.containerd import Containerd
+from e2e.cluster.plane.control_plane import ControlPlane
 from e2e.cluster.processes import Processes
+from e2e.cluster.programs import packages
+from e2e.cluster.programs.binaries import NODE as PROGRAMS
+from e2e.cluster.programs.binaries import Binaries
 from e2e.cluster.state import State, free_ports
 from e2e.cluster.waiting import wait_for
 

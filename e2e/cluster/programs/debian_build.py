@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from e2e.cluster import packages
-from e2e.cluster.debian_archive import SUITE, configured_mirror
 from e2e.cluster.errors import ClusterUnavailableError
-from e2e.cluster.packages import Package
+from e2e.cluster.programs import packages
+from e2e.cluster.programs.debian_archive import SUITE, configured_mirror
+from e2e.cluster.programs.packages import Package
 
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubemark")
 VERSION = "v1.20.2"

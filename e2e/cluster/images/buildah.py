@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from e2e.cluster import base_image, packages, pip_settings
-from e2e.cluster.binaries import CACHE
-from e2e.cluster.containerd import Containerd
 from e2e.cluster.errors import ClusterError, ClusterUnavailableError
+from e2e.cluster.images import base_image, pip_settings
+from e2e.cluster.node.containerd import Containerd
+from e2e.cluster.programs import packages
+from e2e.cluster.programs.binaries import CACHE
 
 STORE = CACHE / "buildah"
 BUILD_TIMEOUT_S = 1800.0

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from e2e.cluster.control_plane import SERVICE_RANGE
 from e2e.cluster.errors import ClusterError
+from e2e.cluster.plane.control_plane import SERVICE_RANGE
 
 BRIDGE = "argosy0"
 POD_RANGE = ipaddress.ip_network("10.244.0.0/24")

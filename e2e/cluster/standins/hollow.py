@@ -14,8 +14,8 @@ from pathlib import Path
 from e2e.cluster.background import Background
 from e2e.cluster.cluster import Cluster
 from e2e.cluster.errors import ClusterUnavailableError
-from e2e.cluster.gpus import Gpus, offer_gpus
-from e2e.cluster.node import is_ready
+from e2e.cluster.node.node import is_ready
+from e2e.cluster.standins.gpus import Gpus, offer_gpus
 from e2e.cluster.state import free_ports
 from e2e.cluster.waiting import wait_for
 

@@ -1,6 +1,6 @@
 """The control plane as upstream publishes it, for machines with an open internet.
 
-Not kubelet and kube-proxy: a recent kubelet expects a machine (systemd, cgroup v2) that the node of `node.py` is not.
+Not kubelet and kube-proxy: a recent kubelet expects a machine (systemd, cgroup v2) that our node is not.
 """
 
 import hashlib

@@ -5,13 +5,13 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.cluster import kubeconfig
 from e2e.cluster.access import Access
-from e2e.cluster.binaries import Binaries
-from e2e.cluster.certificates import Authority, new_key
 from e2e.cluster.errors import ClusterError
-from e2e.cluster.kubeconfig import Credentials
+from e2e.cluster.plane import kubeconfig
+from e2e.cluster.plane.certificates import Authority, new_key
+from e2e.cluster.plane.kubeconfig import Credentials
 from e2e.cluster.processes import Processes
+from e2e.cluster.programs.binaries import Binaries
 from e2e.cluster.state import State
 from e2e.cluster.waiting import wait_for
 

@@ -11,14 +11,15 @@ import tarfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from e2e.cluster import packages, policy, upstream
-from e2e.cluster.debian_build import build_from_debian
+from e2e.cluster import policy
 from e2e.cluster.errors import ClusterUnavailableError
 from e2e.cluster.policy import Machine, Source
+from e2e.cluster.programs import packages, upstream
+from e2e.cluster.programs.debian_build import build_from_debian
 from e2e.cluster.state import locked
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "argosy" / "kube"
-TARBALL = Path(__file__).parents[2] / "../shared/kube/kubernetes-1.20.2-linux-amd64.tar.xz"
+TARBALL = Path(__file__).parents[3] / "../shared/kube/kubernetes-1.20.2-linux-amd64.tar.xz"
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 NODE = ("kubelet", "kube-proxy")
 HOLLOW = ("kubemark",)

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.cluster import pause_image
 from e2e.cluster.errors import ClusterError
+from e2e.cluster.node import pause_image
 from e2e.cluster.processes import Processes
 from e2e.cluster.waiting import poll, wait_for
 

@@ -14,7 +14,7 @@ from kubernetes.client.exceptions import ApiException
 from e2e.cluster.access import Access
 from e2e.cluster.background import Background
 from e2e.cluster.client import core
-from e2e.cluster.gpus import Gpus
+from e2e.cluster.standins.gpus import Gpus
 
 RESOURCES = {"cpu": "128", "memory": "2Ti", "ephemeral-storage": "10Ti", "pods": "110"}
 WATCH_S = 2
