@@ -33,13 +33,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
-from e2e.agents import FakeAgents
 from e2e.cluster import Cluster
 from e2e.cluster.background import Background
 from e2e.cluster.client import custom
 from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
 from e2e.cluster.standins.gpus import Gpus
 from e2e.cluster.state import free_ports
+from e2e.parts.agents import FakeAgents
 from kubernetes import watch
 
 from argosy_agent.contract import RenderedRepository

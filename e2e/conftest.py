@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e import builds, release
-from e2e.builds import Images
-from e2e.client import Client
+from e2e.asking.client import Client
+from e2e.asking.namespace import Namespace
 from e2e.cluster import Cluster
-from e2e.namespace import Namespace
+from e2e.deployed import builds, release
+from e2e.deployed.builds import Images
 from e2e.starting import started
 from e2e.storage import pod as storage_pod
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from e2e import assistant
-from e2e.client import Client
-from e2e.namespace import Namespace
+from e2e.asking.client import Client
+from e2e.asking.namespace import Namespace
+from e2e.declared import assistant
 
 pytestmark = pytest.mark.timeout(1800)
 

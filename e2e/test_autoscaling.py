@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from e2e import podprocesses, prometheus, release
-from e2e.builds import Images
-from e2e.client import Client, Load
+from e2e.asking.client import Client, Load
+from e2e.asking.namespace import Namespace
 from e2e.cluster import Cluster
 from e2e.cluster.node.node import NAME as NODE
 from e2e.cluster.standins.gpus import Gpus, offer_gpus
-from e2e.namespace import Namespace
-from e2e.resources import Body, pool, version_model
+from e2e.declared.resources import Body, pool, version_model
+from e2e.deployed import prometheus, release
+from e2e.deployed.builds import Images
+from e2e.parts import podprocesses
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e import release
-from e2e.builds import Images
-from e2e.client import Client
+from e2e.asking.client import Client
+from e2e.asking.namespace import Namespace
 from e2e.cluster import Cluster
-from e2e.namespace import Namespace
-from e2e.resources import pair, pool, version_model
+from e2e.declared.resources import pair, pool, version_model
+from e2e.deployed import release
+from e2e.deployed.builds import Images
 
 pytestmark = pytest.mark.timeout(600)
 

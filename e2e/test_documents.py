@@ -14,8 +14,8 @@ import pytest
 from tests.docs.blocks import ROOT, Block, blocks
 
 from argosy.api import parse_documents
+from e2e.asking.namespace import Namespace
 from e2e.cluster import Cluster
-from e2e.namespace import Namespace
 
 pytestmark = pytest.mark.timeout(900)
 

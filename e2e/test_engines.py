@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from tests.agent.engines.bucketserver import Bucket, serving
 
-from e2e import podprocesses
-from e2e.client import Client
+from e2e.asking.client import Client
+from e2e.asking.namespace import Namespace
 from e2e.cluster.node.network import NODE_ADDRESS
-from e2e.digits import CLASSES, PIXELS, Floats, digits, exported_program, onnx_model
-from e2e.namespace import Namespace
-from e2e.resources import API, Body, pool
+from e2e.declared.digits import CLASSES, PIXELS, Floats, digits, exported_program, onnx_model
+from e2e.declared.resources import API, Body, pool
+from e2e.parts import podprocesses
 
 pytestmark = pytest.mark.timeout(600)
 

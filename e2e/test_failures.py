@@ -9,11 +9,12 @@ from collections.abc import Callable
 
 import pytest
 
-from e2e import podprocesses, release
-from e2e.client import Client
+from e2e.asking.client import Client
+from e2e.asking.namespace import MANAGED, Namespace
 from e2e.cluster import Cluster
-from e2e.namespace import MANAGED, Namespace
-from e2e.resources import pool, version_model
+from e2e.declared.resources import pool, version_model
+from e2e.deployed import release
+from e2e.parts import podprocesses
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -15,14 +15,14 @@ from typing import Any
 import psutil
 import pytest
 
-from e2e.agents import FakeAgents
 from e2e.cluster import Cluster
 from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
 from e2e.cluster.standins.gpus import Gpus
 from e2e.cluster.standins.hollow import HollowKubelets, start_hollow_nodes, stop_hollow_nodes
 from e2e.cluster.standins.hollow_pods import HollowPods
-from e2e.operatorprocess import OperatorProcess
-from e2e.resources import API, Body
+from e2e.declared.resources import API, Body
+from e2e.parts.agents import FakeAgents
+from e2e.parts.operatorprocess import OperatorProcess
 from e2e.starting import started
 
 pytestmark = pytest.mark.timeout(900)

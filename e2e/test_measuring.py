@@ -5,9 +5,9 @@ A Prometheus that answers is in `test_autoscaling.py`.
 
 import pytest
 
-from e2e.client import Client
-from e2e.namespace import Namespace
-from e2e.resources import Body, pool, version_model
+from e2e.asking.client import Client
+from e2e.asking.namespace import Namespace
+from e2e.declared.resources import Body, pool, version_model
 
 pytestmark = pytest.mark.timeout(600)
 

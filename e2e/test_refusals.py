@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e import release
-from e2e.client import Client
+from e2e.asking.client import Client
+from e2e.asking.namespace import Namespace
 from e2e.cluster import Cluster
 from e2e.cluster.node.node import NAME as NODE
 from e2e.cluster.standins.gpus import Gpus, offer_gpus
-from e2e.namespace import Namespace
-from e2e.resources import pool, version_model
+from e2e.declared.resources import pool, version_model
+from e2e.deployed import release
 
 pytestmark = pytest.mark.timeout(600)
 

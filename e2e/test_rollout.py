@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from e2e.client import Client
+from e2e.asking.client import Client
+from e2e.asking.namespace import Namespace
+from e2e.asking.watcher import watching
 from e2e.cluster import Cluster
-from e2e.namespace import Namespace
-from e2e.resources import pair, pool, runtime, version_model
-from e2e.watcher import watching
+from e2e.declared.resources import pair, pool, runtime, version_model
 
 pytestmark = pytest.mark.timeout(600)
 

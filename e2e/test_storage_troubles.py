@@ -2,9 +2,9 @@
 
 import pytest
 
-from e2e.client import Client
-from e2e.namespace import Namespace
-from e2e.resources import pool, version_model
+from e2e.asking.client import Client
+from e2e.asking.namespace import Namespace
+from e2e.declared.resources import pool, version_model
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from e2e import release
-from e2e.client import Client
-from e2e.namespace import Namespace
-from e2e.resources import pool, version_model
+from e2e.asking.client import Client
+from e2e.asking.namespace import Namespace
+from e2e.declared.resources import pool, version_model
+from e2e.deployed import release
 
 pytestmark = pytest.mark.timeout(600)
 

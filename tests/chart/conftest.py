@@ -11,7 +11,7 @@ import pytest
 import yaml
 from e2e.cluster import Cluster
 from e2e.cluster.waiting import wait_for
-from e2e.release import helm as helm_library
+from e2e.deployed.release import helm as helm_library
 from e2e.starting import started
 
 CHART = Path(__file__).parents[2] / "charts/argosy"

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from e2e.cluster import Cluster
 from e2e.cluster.standins.fake import FakeKubelets, fake_nodes
-from e2e.operatorprocess import OperatorProcess
+from e2e.parts.operatorprocess import OperatorProcess
 from tests.acceptance.running import PYTHON
 from tests.operator.cluster.containers import Containers, addresses
 from tests.operator.cluster.scene import model_body, pool_body

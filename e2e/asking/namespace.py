@@ -6,7 +6,7 @@ from typing import Any
 
 from e2e.cluster import Access
 from e2e.cluster.waiting import poll, wait_for
-from e2e.resources import Body
+from e2e.declared.resources import Body
 
 KINDS = ("servingpools", "inferencemodels", "ensembles")
 OWN = ("deployments", "jobs", "configmaps", "services", "serviceaccounts", "roles", "rolebindings", "networkpolicies",

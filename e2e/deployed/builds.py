@@ -11,7 +11,7 @@ from e2e.cluster.images import buildah
 from e2e.cluster.node.containerd import Containerd
 from e2e.storage import pod as storage
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "operator", "runtime")
 EXTRAS = "runtime,agent,onnxruntime,builder,transformers,examples"
 """What examples/assistant and builds of engines need, and nothing more: every megabyte is built, packed, unpacked and

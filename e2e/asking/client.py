@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from e2e.namespace import Namespace
+from e2e.asking.namespace import Namespace
 
 LOAD = Path(__file__).parent / "load.py"
 POD = """

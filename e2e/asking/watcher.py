@@ -10,7 +10,7 @@ from kubernetes import watch
 
 from e2e.cluster import Access
 from e2e.cluster.client import custom
-from e2e.resources import GROUP, VERSION
+from e2e.declared.resources import GROUP, VERSION
 
 
 @dataclass(slots=True)

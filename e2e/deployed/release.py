@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from e2e.builds import Images
 from e2e.cluster import Access
 from e2e.cluster.waiting import wait_for
+from e2e.deployed.builds import Images
 from e2e.starting import give_up
 
-CHART = Path(__file__).parents[1] / "charts/argosy"
+CHART = Path(__file__).parents[2] / "charts/argosy"
 NAMESPACE = "argosy-system"
 NAME = "argosy"
 LEASE = NAME

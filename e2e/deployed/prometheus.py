@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.peers import prometheus
 
+from e2e.asking.namespace import Namespace
 from e2e.cluster.errors import ClusterUnavailableError
-from e2e.namespace import Namespace
 from e2e.starting import give_up
 
 PORT = 9090

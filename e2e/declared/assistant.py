@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-EXAMPLE = Path(__file__).parents[1] / "examples/assistant"
+EXAMPLE = Path(__file__).parents[2] / "examples/assistant"
 FILES = ("pool.yaml", "models.yaml", "ensemble.yaml")
 RESOURCES = (
     "servingpool/assistant",
