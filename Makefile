@@ -1,5 +1,5 @@
 # make run    sets up, serves examples/assistant, prints an answer and goes on serving
-# make test   sets up, checks the code, brings the programs that tests need, and runs every test in two workers
+# make test   sets up, checks the code, brings the programs that tests need, and runs every test in parallel workers
 # make e2e    the end-to-end tests alone: a real Kubernetes cluster on this machine, as root
 # make compile  the server's hot modules, by mypyc, beside their sources; what uses them calls it, no C compiler no harm
 # make check  lint, types, import rules, generated files

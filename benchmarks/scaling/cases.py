@@ -29,7 +29,8 @@ _SEEDS = (11, 12, 13)
 """A trace is drawn so many times: one draw tells as much of chance as of a scaler."""
 _LATER_S = (0.0, 1.7, 3.4)
 """What has its own seconds begins so much later instead: scalers look at it at other moments then."""
-_CONSTANT_SEEDS = range(11, 27)
+_CONSTANT = (1.1, 1.5, 1.9, 2.3, 2.9, 3.3, 3.9, 4.6)
+"""Of `RATE`, each with the next seed, twice."""
 _BUDGET = 3.0
 """How often the largest batch fits into the latency budget, alone on its device."""
 _TIMES = 4
@@ -68,8 +69,8 @@ def cases() -> dict[str, tuple[Case, ...]]:
 
 
 def constant() -> tuple[Case, ...]:
-    """A load that never changes, drawn more often than the others, each draw for two models."""
-    drawn = [traces.constant(RATE * 2.6, 3600, seed) for seed in _CONSTANT_SEEDS]
+    """Loads that never change, at many rates and drawn more often than the others, each draw for two models."""
+    drawn = [traces.constant(RATE * share, 3600, seed) for seed, share in enumerate(2 * _CONSTANT, start=11)]
     return tuple(_batched(trace, model) for trace in drawn for model in ("embed", "safety"))
 
 

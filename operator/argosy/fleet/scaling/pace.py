@@ -20,6 +20,8 @@ _LITTLE = 1.1
 """Of what replicas hold: so little more than it may be chance, and what it is the next reading tells."""
 _KEPT = 12
 """Parts of a stabilisation window of which the most that was asked for is kept."""
+_SAME = 0.1
+"""What a replica holds, where it is learnt anew and differs by no more than this, is what it held."""
 _FALLEN = 0.88
 """The share of what replicas are kept for, below which less is asked for, and not the same with other noise. So a load
 that stays as it is takes nothing away once a window went by, however high its highest moments are later.
@@ -81,13 +83,15 @@ def _kept_for(memory: Memory, asked: tuple[Asked, ...], holds: float, window: ti
     """The most that was asked for; once it was that of a whole window with the same replicas, less noise."""
     most = KeptFor(now, max(each.replicas for each in asked), max(each.rate for each in asked), holds)
     before = memory.kept_for
-    if before is None or before.holds != holds or (memory.scaled is not None and memory.scaled.at > before.since):
+    if before is None or (memory.scaled is not None and memory.scaled.at > before.since):
+        return most
+    if abs(holds - before.holds) > _SAME * before.holds:
         return most
     if now - before.since <= window:
-        return KeptFor(before.since, most.replicas, most.rate, holds)
+        return KeptFor(before.since, most.replicas, most.rate, before.holds)
     if most.replicas < _FALLEN * before.replicas or most.rate < _FALLEN * before.rate:
         return most
-    return KeptFor(before.since, max(most.replicas, before.replicas), max(most.rate, before.rate), holds)
+    return KeptFor(before.since, max(most.replicas, before.replicas), max(most.rate, before.rate), before.holds)
 
 
 def _asked_for_queue(memory: Memory, now: datetime) -> int:

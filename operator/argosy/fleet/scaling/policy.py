@@ -52,7 +52,7 @@ class Targets:
     concurrency: float | None = None
     tokens: float | None = None
     busy_low: float = 0.7
-    busy_high: float = 0.9
+    busy_high: float = 0.85
     queries: tuple[QueryTarget, ...] = ()
 
 

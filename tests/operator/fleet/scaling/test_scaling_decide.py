@@ -270,6 +270,30 @@ def test_hardly_more_than_there_is_has_to_be_read_twice() -> None:
     assert member.under(short, 5).allocation.replicas > held
 
 
+@pytest.mark.parametrize(("steady_s", "wanted"), [(100.0, 5), (400.0, 4)])
+def test_a_load_that_was_steady_for_long_asks_for_no_replica_by_two_hundredths(steady_s: float, wanted: int) -> None:
+    """A replica holds 157/s here; chance is no part of it, since readings are even."""
+    member = Member()
+    member.under(500, 400)
+    assert member.memory.demand is not None
+    memory = replace(member.memory, demand=replace(member.memory.demand, level=640.0, since_s=steady_s))
+    signals = measured(640.0, member.allocation, member.now)
+    decision, _ = decide(POLICY, member.allocation, signals, Room(), memory, member.now)
+    assert (member.allocation.replicas, decision.desired) == (4, wanted)
+
+
+@pytest.mark.parametrize(("learnt", "left"), [(1.0, 4), (1.05, 4), (1.15, 3)])
+def test_replicas_stay_while_what_one_holds_is_learnt_a_little_anew(learnt: float, left: int) -> None:
+    """Nine tenths of a load are the same load, and three replicas would hold them."""
+    member = Member()
+    member.under(500, 300)
+    kept = member.memory.kept_for
+    assert kept is not None
+    member.memory = replace(member.memory, kept_for=replace(kept, holds=kept.holds / learnt))
+    member.under(445, 240)
+    assert member.allocation.replicas == left
+
+
 def wants_more(member: Member, rate: float) -> bool:
     signals = measured(rate, member.allocation, member.now)
     return decide(POLICY, member.allocation, signals, Room(), member.memory, member.now)[0].desired > (

@@ -34,6 +34,12 @@ def test_of_a_constant_load_the_level_strays_little(rate: float, seed: int) -> N
     assert np.mean([each.expected(AHEAD_S, EVERY_S) > each.level for each in late]) < 0.02
 
 
+def test_of_a_constant_load_chance_is_seldom_taken_for_a_change() -> None:
+    """In forty minutes of readings hardly once in four."""
+    changes = [sum(each.since_s == 0 for each in seen([20.0] * 720, seed)[240:]) for seed in range(60)]
+    assert sum(changes) < 60 / 4
+
+
 def test_a_step_is_followed_in_the_second_reading_and_seldom_taken_for_a_slope() -> None:
     """Also where it comes in the middle of a reading, so that two rise."""
     draws, slopes = np.random.default_rng(3), 0

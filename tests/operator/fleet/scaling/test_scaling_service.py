@@ -9,8 +9,10 @@ from tests.operator.fleet.scaling.loads import POLICY, START, Member
 
 from argosy.fleet.scaling.capacity.engine import Engine
 from argosy.fleet.scaling.capacity.service import Batches, Experience, Service
+from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.learning.engines import EngineUse
-from argosy.fleet.scaling.policy import Targets
+from argosy.fleet.scaling.policy import Bounds, Policy, Targets
+from argosy.fleet.scaling.wanted.needs import needs
 from argosy.fleet.signals.signals import Distribution, Signals
 
 times = st.floats(0.001, 1.0)
@@ -116,6 +118,14 @@ def test_what_prompts_take_limits_an_engine_that_was_never_full() -> None:
     full = used(first_token=Distribution(1.0), engine_waiting=5.0).engine(truth)
     assert full is not None
     assert full.most == pytest.approx(blind.most)
+
+
+@pytest.mark.parametrize(("waiting", "wanted"), [(0.0, 1), (4.0, 2), (16.0, 3), (1000.0, 5)])
+def test_requests_that_wait_for_a_full_cache_need_as_much_of_it_as_those_that_run(waiting: float, wanted: int) -> None:
+    """And one look asks for at most four times what there is, of nine tenths each."""
+    signals = Signals(START, 30.0, servers=1, engine_running=16.0, engine_waiting=waiting, kv_cache=1.0)
+    found = needs(Policy(Bounds(max_replicas=20)), Allocation(), signals, {}, modelled=False, stood=True)
+    assert [each.up for each in found if each.metric == "KV cache"] == [wanted]
 
 
 def test_an_engine_that_tells_nothing_of_itself_has_no_model() -> None:

@@ -17,7 +17,7 @@ from argosy.api.values.tensors import BY_NAME, unique_names
 VARIABLES = ("namespace", "pool", "model")
 """What `$(name)` may stand for in a query."""
 IDLE_MS, HOLD_MS = 900_000, 300_000
-BUSY_MIN, BUSY_MAX = 700, 900
+BUSY_MIN, BUSY_MAX = 700, 850
 MOST_INSTANCES = 8
 """The default of `maxInstances`."""
 
@@ -50,8 +50,8 @@ class BusyRange(ApiModel):
     )
     max: Share = Field(
         default=BUSY_MAX,
-        description='Above this more are added. Default: "90%".',
-        json_schema_extra={"default": "90%"},
+        description='Above this more are added. Default: "85%".',
+        json_schema_extra={"default": "85%"},
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (Rule(("min", "max"), _a_range),)

@@ -3,7 +3,7 @@ sums for what is more than chance, and how steep a climb is.
 """
 
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import exp, log1p, sqrt
 
 _LEVEL_S = 60.0
 """Seconds after which the level has followed most of a change that is within the noise."""
@@ -14,6 +14,10 @@ _SURPRISE = 4.0
 """Standard deviations of chance beyond which one reading is no noise."""
 _DRIFT, _DECIDED = 0.5, 5.0
 """Page's test: of each reading's surprise so much is taken to be chance, and so much of the sum is not."""
+_STEADIER = 0.5
+"""By how much more the sum has to be, for each time that a load has been steady `e` times as long: who looks often
+enough finds by chance what would be rare in one look.
+"""
 _RISE, _RISES = 2.0, 3
 """Standard deviations by which a reading is a rise, and so many in a row: two may have one step in the middle of them.
 """
@@ -38,10 +42,12 @@ class Sum:
         total = self.total + surprise - _DRIFT
         return Sum(total, self.readings + 1) if total > 0 else NONE
 
-    @property
-    def shift(self) -> float:
-        """Standard deviations by which these readings were off; 0 while that may be chance."""
-        return self.total / self.readings + _DRIFT if self.total > _DECIDED else 0.0
+    def shift(self, steady_s: float) -> float:
+        """Standard deviations by which these readings were off; 0 while that may be chance. `steady_s`: seconds since
+        the last change.
+        """
+        decided = _DECIDED + _STEADIER * log1p(steady_s / _LEVEL_S)
+        return self.total / self.readings + _DRIFT if self.total > decided else 0.0
 
 
 NONE = Sum()
@@ -92,7 +98,8 @@ class Demand:
         gap, chance = measured - foreseen, self._chance(max(self.level, measured), over_s)
         surprise = gap / chance
         above, below = self.above.after(surprise), self.below.after(-surprise)
-        step = gap if abs(surprise) > _SURPRISE else (above.shift - below.shift) * chance
+        shift = above.shift(self.since_s) - below.shift(self.since_s)
+        step = gap if abs(surprise) > _SURPRISE else shift * chance
         trend = self._steeper(gap, chance, elapsed_s)
         excess = self._varies((measured - self.last) / chance, elapsed_s)
         climb = self._climbs(surprise, step, elapsed_s)

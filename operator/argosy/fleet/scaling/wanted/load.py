@@ -16,8 +16,10 @@ from argosy.fleet.signals.signals import Signals
 
 _DRAIN_S = 5.0
 """In which a queue that should not be there is to be worked off."""
-_MOST_CATCHING_UP = 1.0
-"""Of what is expected. It stands in the queues of servers that are there, which new replicas only spare what comes."""
+_MOST_CATCHING_UP, _BY_ENGINES = 1.0, 2.0
+"""Of what is expected. It stands in the queues of servers that are there, which new replicas only spare what comes. An
+engine has no instances and no larger batches to work it off with meanwhile, so others take more off it.
+"""
 _CHANCE = 0.05
 _BURST = 0.8
 """Of what is expected: where less would have been enough, a burst is what asks for it."""
@@ -56,7 +58,7 @@ def load_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
     expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
     expected = max(expected, memory.recurrence.expected(now, policy.startup_s))
     late = waiting_too_long(policy, signals, memory.demand.level) + held
-    waiting = min(late / _DRAIN_S, _MOST_CATCHING_UP * expected)
+    waiting = min(late / _DRAIN_S, (_MOST_CATCHING_UP if memory.engine is None else _BY_ENGINES) * expected)
     waiting = waiting if waiting > _CHANCE * expected else 0.0
     noise = memory.demand.noise(over_s) if expected > 0 else 0.0
     lasting = _lasting(policy, allocation, memory, expected)

@@ -86,7 +86,9 @@ def _tokens(policy: Policy, allocation: Allocation, signals: Signals) -> Iterato
 
 
 def _kv_cache(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
-    """A full cache alone is well used; with requests that wait for it there are too few replicas."""
+    """A full cache alone is well used; with requests that wait for it, and need as much of it as those that run, there
+    are too few replicas.
+    """
     if signals.kv_cache is None or signals.engine_waiting is None:
         return
     replicas = max(1, allocation.replicas)
@@ -94,7 +96,9 @@ def _kv_cache(policy: Policy, allocation: Allocation, signals: Signals) -> Itera
         f"the KV cache is {100 * signals.kv_cache:.0f} % full (limit {100 * _MOST_KV_CACHE:.0f} %) and "
         f"{signals.engine_waiting:.4g} requests wait in the engine"
     )
-    need = per_replica("KV cache", replicas * signals.kv_cache, _MOST_KV_CACHE, because)
+    waiting = signals.engine_waiting / signals.engine_running if signals.engine_running else 0.0
+    total = replicas * signals.kv_cache * min(1 + waiting, _MOST_FACTOR)
+    need = per_replica("KV cache", total, _MOST_KV_CACHE, because)
     most = need.up if signals.engine_waiting else replicas
     yield replace(need, up=min(need.up, most), down=max(min(need.down, most), min(need.up, most)))
 

@@ -17,6 +17,8 @@ from argosy.fleet.signals.signals import Signals
 
 _NOISE, _MORE_NOISE = 1.0, 2.0
 """Standard deviations of chance that replicas are to hold, and that those hold that are asked for once they do not."""
+_STEADY_S, _HARDLY = 300.0, 1.03
+"""A load that has been steady for so long asks for no replica by so little more than those that there are hold."""
 _MARGIN = 1.05
 """Down only to what would hold this many times the highest level of the window, in which chance is already."""
 
@@ -56,7 +58,7 @@ def wanted(
     load, ladder = load_of(policy, allocation, signals, memory, held, now), ladder_of(policy, allocation, room, memory)
     modelled, stood = memory.engine is not None and bool(ladder), has_stood(policy, memory, signals.window_s, now)
     every = list(needs(policy, allocation, signals, queries, modelled=modelled, stood=stood))
-    by_rate = _by_rate(policy, signals, memory, load, ladder)
+    by_rate = _by_rate(policy, allocation.replicas, signals, memory, load, ladder)
     every += [need for need in (by_rate, _by_busy(policy, signals)) if need]
     if not every:
         return None
@@ -75,13 +77,17 @@ def foreseen(policy: Policy, allocation: Allocation, room: Room, memory: Memory,
     return whole(rate * memory.rows / ladder[-1].rate) if ladder and ladder[-1].rate > 0 else 0
 
 
-def _by_rate(policy: Policy, signals: Signals, memory: Memory, load: Load, ladder: tuple[Setting, ...]) -> Need | None:
+def _by_rate(
+    policy: Policy, replicas: int, signals: Signals, memory: Memory, load: Load, ladder: tuple[Setting, ...]
+) -> Need | None:
     """The model of the queue: what comes, over what one replica holds."""
     if not ladder or memory.demand is None or signals.arrivals is None:
         return None
     best = ladder[-1]
     rate = load.rate
-    up, down = whole((rate + _NOISE * load.noise) / best.rate), load.lasting * _MARGIN / best.rate
+    over = _HARDLY if load.waiting == 0 and memory.demand.since_s >= _STEADY_S else 1.0
+    asked, down = (rate + _NOISE * load.noise) / best.rate, load.lasting * _MARGIN / best.rate
+    up = replicas if replicas < asked <= over * replicas else whole(asked)
     because = (
         f"{memory.demand.level:.3g} requests/s come, {rate / memory.rows:.3g}/s are to be expected, and a replica with "
         f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s "
