@@ -1,10 +1,12 @@
 """How long deciding takes, for as many models as a large fleet has."""
 
+import gc
 import time
 from dataclasses import dataclass
 
 import numpy as np
 
+from argosy.cli.operator import COLLECTED_AFTER
 from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning.memory import Memory
@@ -26,7 +28,8 @@ class Taken:
 
 
 def seconds_taken(models: int) -> Taken:
-    """Of rounds that decide so many models, each with load and latencies of its own."""
+    """Of rounds that decide so many models, each with load and latencies of its own, in a process as the operator's."""
+    gc.set_threshold(*COLLECTED_AFTER)
     random = np.random.default_rng(6)
     policy = Policy(Bounds(1, 20, max_instances=4, max_window_s=0.02, max_batch=32), Targets(latency={"p99": 0.5}))
     loads = random.uniform(0.5, 200, models)

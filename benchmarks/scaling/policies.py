@@ -10,7 +10,7 @@ from .baselines import CONCURRENCY
 
 _SLO = (1.0, 0.85, 0.7)
 """What is asked for, as a share of the budget that violations are counted by."""
-_BUSY = (0.9, 0.7, 0.5, 0.35, 0.25)
+_BUSY = (0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.2)
 _DOWN_S = (None, 60.0, 300.0)
 
 

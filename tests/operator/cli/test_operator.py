@@ -1,11 +1,13 @@
-"""What the operator's process logs."""
+"""What the operator's process logs, and how it collects garbage."""
 
+import gc
 import logging
 from collections.abc import Iterator
 
 import pytest
+import typer
 
-from argosy.cli.operator import log_to_stderr
+from argosy.cli.operator import COLLECTED_AFTER, log_to_stderr, operator
 
 CHATTY = ("kopf.objects", "httpx")
 
@@ -26,3 +28,29 @@ def test_readings_of_servers_and_events_of_resources_are_no_lines(name: str, cap
     logging.getLogger(name).info("HTTP Request: GET http://10.0.0.1:8002/metrics")
     logging.getLogger(name).warning("a trouble")
     assert [each.message for each in caplog.records] == ["a trouble"]
+
+
+@pytest.fixture
+def thresholds() -> Iterator[None]:
+    """They are again what they were."""
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("levels", "thresholds")
+def test_a_fleets_memory_is_seldom_looked_through_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+
+    class Idle:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        async def run(self) -> int:
+            found.append(gc.get_threshold())
+            return 0
+
+    monkeypatch.setattr("argosy.controller.process.Operator", Idle)
+    with pytest.raises(typer.Exit):
+        operator()
+    assert found == [COLLECTED_AFTER]
