@@ -40,14 +40,16 @@ Row = dict[str, str | int | float]
 def main(argv: list[str] | None = None) -> int:
     """Measure what can be had; 1 when no peer can."""
     options = _parser().parse_args(argv)
-    console = Console(width=max(110, Console().width))
+    console, progress = Console(width=max(110, Console().width)), Console(stderr=True)
     rows: list[Row] = []
     with serving_argosy() as argosy:
         for name in options.peers:
+            progress.print(f"{name}: its environment and its start", markup=False)
             try:
                 # One at a time: what a peer does at rest is not to fall on another.
                 with serving(name) as peer:
                     for model, clients in product(options.models, options.concurrencies):
+                        progress.print(f"{name}: {model}, {clients} at once", markup=False)
                         rounds = [_round(argosy, peer, model, clients, options.seconds) for _ in range(options.rounds)]
                         rows.append(_row(name, model, clients, rounds))
             except PeerUnavailableError as reason:
