@@ -1,4 +1,4 @@
-"""`python -m tests.programs`: brings the programs that tests need and pip does not, before the tests' own clocks run.
+"""`python -m tests.programs`: brings programs and images that tests need and pip does not, before tests' clocks run.
 
 What is there already costs a second. Where something cannot be had the tests that need it are skipped, and this says
 why; under CI=true nothing may be skipped, so it ends with 1.
@@ -14,6 +14,7 @@ from e2e.cluster.images import buildah
 from e2e.cluster.node import node
 from e2e.cluster.policy import Machine, Verdict, verdict
 from e2e.cluster.programs import binaries, packages
+from e2e.deployed import builds
 from tests.peers import perf_analyzer, prometheus, s3, tensorrt_lean, triton
 from tests.peers.cache import PeerUnavailableError
 
@@ -46,6 +47,8 @@ def _all() -> Iterator[tuple[str, Callable[[], object]]]:
     yield "Kubernetes' control plane", binaries.find
     yield "a node's programs", lambda: node.check_possible(binaries.find(*binaries.NODE))
     yield "base image", buildah.ensure_base
+    # Beside tests this takes three times as long, and the longest row of them waits for it.
+    yield "images of the end-to-end tests", builds.prepare
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,8 +27,22 @@ class Images:
     storage: str
 
 
+def prepare() -> None:
+    """Have all of them built, on a machine that does nothing else meanwhile. Raises ClusterUnavailableError."""
+    _built()
+
+
 def build(node: Containerd) -> Images:
     """Have all of them on the node. What was built of the same files before is not built again."""
+    tags = _built(node.images())
+    for tag in tags:
+        if tag not in node.images():
+            buildah.load(tag, node)
+    return Images(*tags)
+
+
+def _built(there: Sequence[str] = ()) -> list[str]:
+    """The tags of all; those that are there already need not be built."""
     names = ("e2e/argosy-operator", "e2e/argosy-runtime", "e2e/storage")
     with tempfile.TemporaryDirectory() as folder:
         storage.write_context(Path(folder))
@@ -40,9 +54,9 @@ def build(node: Containerd) -> Images:
         buildah.ensure_base()
         # One waits for pip's downloads while another packs its layers.
         with ThreadPoolExecutor(len(made)) as pool:
-            tags = list(pool.map(lambda image: _ready(image, node), made))
+            tags = list(pool.map(lambda image: _ready(image, there), made))
     buildah.trim()
-    return Images(*tags)
+    return tags
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +84,9 @@ class _Image:
             yield from (path for path in found if path.is_file() and path.suffix not in (".pyc", ".so"))
 
 
-def _ready(image: _Image, node: Containerd) -> str:
+def _ready(image: _Image, there: Sequence[str]) -> str:
     tag = image.tag()
-    if tag not in node.images():
-        if not buildah.exists(tag):
-            buildah.build(image.dockerfile, image.context, tag, image.args)
-            buildah.remove_others(tag)
-        buildah.load(tag, node)
+    if tag not in there and not buildah.exists(tag):
+        buildah.build(image.dockerfile, image.context, tag, image.args)
+        buildah.remove_others(tag)
     return tag

@@ -33,6 +33,8 @@ Answer = TypeVar("Answer")
 
 AT_ONCE = 16
 """Requests under way, beside watches: the API server shares its places among its clients."""
+TLS_ENDS_S = 0.25
+"""The connection of a cancelled request ends by asking the other side, for which aiohttp itself does not wait."""
 CONNECT_S = 5.0
 CALL_S = 15.0
 LIST_S = 60.0
@@ -81,7 +83,7 @@ class Connection:
             yield cls(DynamicClient(client), on_request)
         finally:
             await client.close()
-            await asyncio.sleep(0)  # connections end in the loop's next turn
+            await asyncio.sleep(TLS_ENDS_S)
 
     async def access(self) -> Access:
         """Whom it talks to, and as whom: for other clients in the same process."""
