@@ -76,6 +76,7 @@ def remembered(policy: Policy, present: Allocation, memory: Memory, wanted: Want
         kept_for=kept_for,
         short_at=short_at,
         expected=wanted.load.rate / memory.rows,
+        holds=holds / memory.rows if holds else None,
     )
 
 

@@ -292,6 +292,7 @@ def test_replicas_stay_while_what_one_holds_is_learnt_a_little_anew(learnt: floa
     member.memory = replace(member.memory, kept_for=replace(kept, holds=kept.holds / learnt))
     member.under(445, 240)
     assert member.allocation.replicas == left
+    assert member.memory.holds == pytest.approx(kept.holds / member.memory.rows, rel=0.001)
 
 
 def wants_more(member: Member, rate: float) -> bool:

@@ -76,11 +76,12 @@ class Memory:
     `over_since`: since when a latency has been over its target without a pause. `overdriven`: what a
     replica does not hold, whatever the model of the queue says.
     `lowering`: what is smaller since memory ran out; `lowered_at`: when that last changed.
-    `arrivals`: of the last minute. `expected`: requests a second that are reckoned with. `scaled`: the newest change.
-    `kept_for`: what goes on being there for. `short_at`: the reading since which more replicas are wanted than there
-    are. `catching_up`: replicas that a queue asked for, and when. `peak`: of late; `returns`: the seconds after which
-    load came back that had left, the latest ones. `gaps`: the same of every load that left, infinite for what did not
-    come back. `recurrence`: load that comes at equal intervals.
+    `arrivals`: of the last minute. `expected`: requests a second that are reckoned with, `holds`: that a replica at its
+    best setting holds, None where that is not known. `scaled`: the newest change. `kept_for`: what goes on being there
+    for. `short_at`: the reading since which more replicas are wanted than there are. `catching_up`: replicas that a
+    queue asked for, and when. `peak`: of late; `returns`: the seconds after which load came back that had left, the
+    latest ones. `gaps`: the same of every load that left, infinite for what did not come back. `recurrence`: load that
+    comes at equal intervals.
     """
 
     at: datetime | None = None
@@ -105,6 +106,7 @@ class Memory:
     lowered_at: datetime | None = None
     lowering: Lowering | None = None
     expected: float | None = None
+    holds: float | None = None
     scaled: Scaled | None = None
     kept_for: KeptFor | None = None
     short_at: datetime | None = None
@@ -118,11 +120,6 @@ class Memory:
     def rebuilt(scaled: Scaled | None, lowering: Lowering | None = None) -> "Memory":
         """After a restart, from the newest change that the status tells of, and what is smaller for want of memory."""
         return Memory(scaled=scaled, lowering=lowering, lowered_at=lowering.at if lowering is not None else None)
-
-    @property
-    def holds(self) -> float | None:
-        """Requests a second that a replica at its best setting holds; None where that is not reckoned with."""
-        return self.kept_for.holds / self.rows if self.kept_for is not None and self.kept_for.holds else None
 
     @property
     def most_instances(self) -> int | None:
