@@ -86,7 +86,7 @@ class Cluster(Access):
         progress(f"Kubernetes {found.version[0]}.{found.version[1]} from {found.source} ({found.folder})")
         nodes.check_possible(found)
         with locked(place):
-            cls._remove_dead_owner(place, found)
+            cls._remove_dead_owner(place)
             nodes.claim(place)
             fresh = State.load(place) is None
             cluster = cls(place, _state(place, WITH_NODE, network.NODE_ADDRESS), found, NODE_GRACE_S)
@@ -100,16 +100,16 @@ class Cluster(Access):
         return cluster
 
     @classmethod
-    def _remove_dead_owner(cls, wanting: Path, found: binaries.Binaries) -> None:
+    def _remove_dead_owner(cls, wanting: Path) -> None:
         """Remove the cluster that has this machine's node when nothing of it runs, as after the machine's restart."""
         place = nodes.owner()
         if place is None or place == wanting or State.load(place) is None:
             return
         # A lock that somebody holds says that it starts or ends just now: then it is not dead.
         with suppress(BlockingIOError), locked(place, wait=False):
-            state = State.load(place)
-            if state is not None and not Processes(place).any_alive():
-                cls(place, state, found, NODE_GRACE_S)._remove()
+            owner = cls.attach(place)
+            if owner is not None and not any(alive for _, alive in owner.status()):
+                owner._remove()
 
     def _start_with_node(self, progress: Callable[[str], None]) -> None:
         network.create()

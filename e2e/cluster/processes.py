@@ -91,10 +91,6 @@ class Processes:
         records = sorted(self._records.glob("*.json"), key=lambda record: record.stat().st_mtime_ns)
         return [process for record in records if (process := self.get(record.stem)) is not None]
 
-    def any_alive(self) -> bool:
-        """Whether at least one recorded process runs."""
-        return any(process.alive() for process in self.all())
-
     def must_live(self, name: str) -> None:
         """Raise ClusterError with the end of its log when `name` is not running."""
         process = self.get(name)

@@ -2,7 +2,7 @@
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,20 +29,16 @@ class Images:
 
 def prepare() -> None:
     """Have all of them built, on a machine that does nothing else meanwhile. Raises ClusterUnavailableError."""
-    _built()
+    _each(lambda image: _built(image, image.tag()))
 
 
 def build(node: Containerd) -> Images:
     """Have all of them on the node. What was built of the same files before is not built again."""
-    tags = _built(node.images())
-    for tag in tags:
-        if tag not in node.images():
-            buildah.load(tag, node)
-    return Images(*tags)
+    return Images(*_each(lambda image: _loaded(image, node)))
 
 
-def _built(there: Sequence[str] = ()) -> list[str]:
-    """The tags of all; those that are there already need not be built."""
+def _each(ready: Callable[["_Image"], str]) -> list[str]:
+    """The tags that `ready` makes of every image."""
     names = ("e2e/argosy-operator", "e2e/argosy-runtime", "e2e/storage")
     with tempfile.TemporaryDirectory() as folder:
         storage.write_context(Path(folder))
@@ -54,7 +50,7 @@ def _built(there: Sequence[str] = ()) -> list[str]:
         buildah.ensure_base()
         # One waits for pip's downloads while another packs its layers.
         with ThreadPoolExecutor(len(made)) as pool:
-            tags = list(pool.map(lambda image: _ready(image, there), made))
+            tags = list(pool.map(ready, made))
     buildah.trim()
     return tags
 
@@ -84,9 +80,15 @@ class _Image:
             yield from (path for path in found if path.is_file() and path.suffix not in (".pyc", ".so"))
 
 
-def _ready(image: _Image, there: Sequence[str]) -> str:
-    tag = image.tag()
-    if tag not in there and not buildah.exists(tag):
+def _built(image: _Image, tag: str) -> str:
+    if not buildah.exists(tag):
         buildah.build(image.dockerfile, image.context, tag, image.args)
         buildah.remove_others(tag)
+    return tag
+
+
+def _loaded(image: _Image, node: Containerd) -> str:
+    tag = image.tag()
+    if tag not in node.images():
+        buildah.load(_built(image, tag), node)
     return tag
