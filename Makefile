@@ -56,16 +56,18 @@ check: setup
 	$(BIN)/argosy monitoring --check
 
 # Before the tests, whose clocks a download or a build of minutes would run out.
-programs: setup
+programs: $(STAMP)
 	$(BIN)/python -m tests.programs
 
 # The suite runs on compiled modules where there is a compiler; what leads through them runs once more on their sources.
-test: check programs
+# Most of what `programs` does is one core's work, and what is compiled and checked another's.
+test:
+	@$(MAKE) --no-print-directory --jobs=2 programs check
 	ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m pytest --numprocesses=$(WORKERS)
 	$(BIN)/python hatch_build.py pure
 	PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m pytest --numprocesses=$(WORKERS) $(COMPILED_PATH)
 
-e2e: programs
+e2e: setup programs
 	$(BIN)/python -m pytest e2e
 
 bench-triton: setup

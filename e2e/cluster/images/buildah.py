@@ -60,8 +60,8 @@ def build(dockerfile: Path, context: Path, tag: str, build_args: Mapping[str, st
         if pip_settings.CERTIFICATES.exists():
             mounts.append(f"--volume={pip_settings.CERTIFICATES.resolve()}:{pip_settings.CERTIFICATES}:ro")
         with _alone():
-            _buildah("bud", "--isolation=chroot", "--format=docker", "--layers", "--pull=never", *mounts, *args,
-                     f"--tag={tag}", f"--file={dockerfile}", str(context))  # fmt: skip
+            _buildah("bud", "--isolation=chroot", "--format=docker", "--layers", "--jobs=2", "--pull=never", *mounts,
+                     *args, f"--tag={tag}", f"--file={dockerfile}", str(context))  # fmt: skip
     return _buildah("inspect", "--type=image", "--format={{.FromImageID}}", tag).strip()
 
 
