@@ -28,7 +28,7 @@ class Images:
 
 
 def prepare() -> None:
-    """Have all of them built, on a machine that does nothing else meanwhile. Raises ClusterUnavailableError."""
+    """Have all of them built before tests, beside which it takes longer. Raises ClusterUnavailableError."""
     _each(lambda image: _built(image, image.tag()))
 
 
