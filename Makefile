@@ -27,7 +27,7 @@ COMPILED_PATH := tests/runtime tests/differential --ignore=tests/runtime/builder
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup compile run test check programs e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-scrapes bench-stages bench-gpu bench-engines clean
+.PHONY: setup compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-scrapes bench-stages bench-gpu bench-engines clean
 
 setup: compile
 
@@ -63,9 +63,16 @@ programs: $(STAMP)
 # Most of what `programs` does is one core's work, and what is compiled and checked another's.
 test:
 	@$(MAKE) --no-print-directory --jobs=2 programs check
+	@$(MAKE) --no-print-directory --jobs=2 suite pure
+
+suite:
 	ARGOSY_FORM=$$($(BIN)/python hatch_build.py form) $(BIN)/python -m pytest --numprocesses=$(WORKERS)
-	$(BIN)/python hatch_build.py pure
-	PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m pytest --numprocesses=$(WORKERS) $(COMPILED_PATH)
+
+# Its lines come all at once: those of the suite, beside which it runs, tell how far it is.
+pure:
+	@$(BIN)/python hatch_build.py pure
+	@PYTHONPATH=$(CURDIR)/build/pure ARGOSY_FORM=pure $(BIN)/python -m pytest --numprocesses=1 $(COMPILED_PATH) \
+	  > build/pure.txt 2>&1; failed=$$?; cat build/pure.txt; exit $$failed
 
 e2e: setup programs
 	$(BIN)/python -m pytest e2e

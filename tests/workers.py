@@ -10,9 +10,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 TOGETHER = (
     ("tests/cluster_tools/test_node.py", "node"),  # a machine has one: its own cluster first, then that of e2e/
+    ("e2e/test_fleet.py", "fleet"),  # its nodes are hollow
     ("e2e/", "node"),
     ("tests/operator/cluster/", "api server"),
-    ("tests/operator/render/workloads/test_accepted.py", "api server"),
+    ("tests/operator/render/workloads/", "api server"),
     ("tests/agent/sources/test_configmaps.py", "api server"),
     ("tests/chart/", "chart"),
     ("tests/docs/test_documents.py", "ports"),  # 8000, 8001 and 8002, which the documents name
@@ -22,10 +23,11 @@ TOGETHER = (
     ("tests/differential/", "differential"),
     ("tests/rendered/", "rendered"),
     ("tests/runtime/frontends/", "frontends"),
+    ("tests/runtime/builder/aotinductor/", "aotinductor"),
 )
 """The beginning of a test's id, and what it shares; the first that fits counts."""
-FIRST = ("node", "api server", "chart", "ports")
-"""What takes longest, or waits most, in the order in which it begins."""
+FIRST = ("node", "api server", "ports", "fleet", "chart", "aotinductor")
+"""What takes longest, or waits most, in the order in which it begins; `chart` builds images, and so does `node`."""
 
 
 def share(nodeid: str) -> str:

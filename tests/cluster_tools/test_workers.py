@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
     ("nodeid", "expected"),
     [
         ("e2e/test_rollout.py::test_a", "node"),
+        ("e2e/test_fleet.py::test_a", "fleet"),
         ("tests/cluster_tools/test_node.py::test_b", "node"),
         ("tests/cluster_tools/test_network.py::test_c", "tests/cluster_tools/test_network.py"),
         ("tests/examples/test_make_run.py::test_d[a::b]", "ports"),
@@ -31,5 +32,5 @@ def test_what_shares_something_is_there(start: str, name: str) -> None:
 
 def test_the_longest_begin_first() -> None:
     assert set(FIRST) <= {name for _, name in TOGETHER}
-    ids = ["tests/a.py::test", "tests/chart/test_lint.py::test", "tests/b.py::test", "e2e/test_fleet.py::test"]
+    ids = ["tests/a.py::test", "tests/chart/test_lint.py::test", "tests/b.py::test", "e2e/test_zero.py::test"]
     assert sorted(ids, key=rank) == [ids[3], ids[1], ids[0], ids[2]]
