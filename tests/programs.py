@@ -8,6 +8,7 @@ import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from e2e.cluster import ClusterError, ClusterUnavailableError
 from e2e.cluster.images import buildah
@@ -18,11 +19,20 @@ from e2e.deployed import builds
 from tests.peers import perf_analyzer, prometheus, s3, tensorrt_lean, triton
 from tests.peers.cache import PeerUnavailableError
 
+Brings = Iterator[tuple[str, Callable[[], object]]]
+
 
 def main() -> None:
-    """Bring everything, one after the other."""
+    """Bring everything: images beside what is downloaded or installed."""
+    with ThreadPoolExecutor(2) as pool:
+        failed = list(pool.map(_bring, (_images(), _programs())))
+    sys.exit(any(failed))
+
+
+def _bring(those: Brings) -> bool:
+    """One after the other; whether one failed that may not."""
     failed = False
-    for what, bring in _all():
+    for what, bring in those:
         start = time.monotonic()
         try:
             bring()
@@ -32,10 +42,16 @@ def main() -> None:
             print(f"{what}: {line}", flush=True)
         else:
             print(f"{what}: there ({time.monotonic() - start:.0f} s)", flush=True)
-    sys.exit(failed)
+    return failed
 
 
-def _all() -> Iterator[tuple[str, Callable[[], object]]]:
+def _images() -> Brings:
+    yield "base image", buildah.ensure_base
+    # Beside tests this takes three times as long, and the longest row of them waits for it.
+    yield "images of the end-to-end tests", builds.prepare
+
+
+def _programs() -> Brings:
     yield "curl", lambda: packages.ensure([packages.CURL])
     yield "Helm's library", lambda: importlib.import_module("helm_sdkpy")
     yield "S3 server", s3.install
@@ -46,9 +62,6 @@ def _all() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"TensorRT's lean runtime {release}", lambda release=release: tensorrt_lean.tensorrt_lean(release)
     yield "Kubernetes' control plane", binaries.find
     yield "a node's programs", lambda: node.check_possible(binaries.find(*binaries.NODE))
-    yield "base image", buildah.ensure_base
-    # Beside tests this takes three times as long, and the longest row of them waits for it.
-    yield "images of the end-to-end tests", builds.prepare
 
 
 if __name__ == "__main__":
