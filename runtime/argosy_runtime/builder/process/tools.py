@@ -111,11 +111,13 @@ def _lines(child: "subprocess.Popen[bytes]", live: Liveness, name: str, limits: 
     rest = b""
     with selectors.DefaultSelector() as selector:
         selector.register(child.stdout, selectors.EVENT_READ)
+        ended = False
         while True:
-            if not selector.select(limits.look_s):
-                _check_alive(child, live, name, limits)
-                if child.poll() is not None:  # a grandchild may hold the pipe
+            if not selector.select(0 if ended else limits.look_s):
+                if ended:  # and all is read that it said; a grandchild may hold the pipe
                     break
+                _check_alive(child, live, name, limits)
+                ended = child.poll() is not None
                 continue
             part = os.read(child.stdout.fileno(), 65536)
             if not part:

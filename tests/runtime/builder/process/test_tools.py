@@ -13,7 +13,7 @@ import pytest
 
 from argosy_agent.contract.builds import BuildFailure
 from argosy_runtime.builder.contract import BuildError
-from argosy_runtime.builder.process import Cause, Limits, tool
+from argosy_runtime.builder.process import Cause, Limits, tool, tools
 
 QUICK = Limits(silence_s=0.6, look_s=0.05)
 
@@ -69,6 +69,19 @@ def test_an_exit_code_comes_with_the_last_words() -> None:
 
     assert error.failure is BuildFailure.BUILD_FAILED
     assert error.message == "the tool failed with exit code 3; its last words: first | no such layer"
+
+
+def test_what_it_says_last_is_heard_though_it_ends_while_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    def used(pid: int) -> float:
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
+        return 0.0
+
+    monkeypatch.setattr(tools, "_used", used)
+
+    error = failing("import time; time.sleep(0.5); print('the reason'); exit(3)", limits=Limits(look_s=0.05))
+
+    assert "the reason" in error.message
 
 
 def test_a_builders_own_causes_come_before_the_common_ones() -> None:
