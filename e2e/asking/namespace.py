@@ -13,6 +13,8 @@ OWN = ("deployments", "jobs", "configmaps", "services", "serviceaccounts", "role
        "poddisruptionbudgets", "controllerrevisions", "pods")  # fmt: skip
 MANAGED = "app.kubernetes.io/managed-by=argosy"
 PATIENCE_S = 120.0
+LOOK_S = 0.4
+"""Between two looks, each a kubectl, which takes a good part of what the others on this machine could use."""
 
 
 class Namespace:
@@ -77,7 +79,7 @@ class Namespace:
 
     def until(self, what: str, condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
         """Wait for something; AssertionError that tells how things stand where it does not come."""
-        if not poll(condition, timeout_s):
+        if not poll(condition, timeout_s, LOOK_S):
             raise AssertionError(f"{what}: not within {timeout_s:.0f} s\n{self.story()}")
 
     def server_pods(self, pool: str) -> list[dict[str, Any]]:

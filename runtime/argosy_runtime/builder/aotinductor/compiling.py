@@ -27,7 +27,12 @@ def compile_package(exported: str, target: str, device: str, capability: str, in
         _check_gpu(capability)
         program = move_to_device_pass(program, "cuda")
     names = json.loads(Path(exported, NAMES).read_text())
-    settings = {**inductor, "aot_inductor.metadata": {INPUT_NAMES: json.dumps(names)}}
+    settings = {
+        **inductor,
+        "aot_inductor.metadata": {INPUT_NAMES: json.dumps(names)},
+        # Headers that are compiled beforehand pay from the second package on, and this process makes one.
+        "aot_inductor.precompile_headers": False,
+    }
     # The archive's folder is called after the file, which the server may call otherwise.
     torch._inductor.aoti_compile_and_package(program, package_path=target, inductor_configs=settings)
 
