@@ -23,11 +23,13 @@ TOGETHER = (
     ("tests/differential/", "differential"),
     ("tests/rendered/", "rendered"),
     ("tests/runtime/frontends/", "frontends"),
-    ("tests/runtime/builder/aotinductor/", "aotinductor"),
+    ("tests/runtime/builder/aotinductor/", "aotinductor"),  # shares nothing: its compilers take minutes
 )
 """The beginning of a test's id, and what it shares; the first that fits counts."""
 FIRST = ("node", "api server", "ports", "fleet", "chart", "aotinductor")
-"""What takes longest, or waits most, in the order in which it begins; `chart` builds images, and so does `node`."""
+"""What takes longest, or waits most, in the order in which it begins. `chart` builds images, as `node` does at its
+beginning, which would wait for it.
+"""
 
 
 def share(nodeid: str) -> str:

@@ -34,10 +34,11 @@ def _targets(targets: Targets) -> Iterator[tuple[str, Targets]]:
                 busy_high=busy,
             ),
         )
+    # What decides is to be the concurrency: the share of time in use is where it hardly ever does.
+    loosest = replace(targets, busy_high=max(_BUSY))
     for concurrency in CONCURRENCY:
-        # What decides is to be the concurrency: the share of time in use is where it hardly ever does.
-        loosest = replace(targets, busy_high=max(_BUSY))
-        yield f"concurrency {concurrency:g}, busy.max {max(_BUSY):.0%}", replace(loosest, concurrency=concurrency)
+        words = f"concurrency {concurrency:g}, busy.max {loosest.busy_high:.0%}"
+        yield words, replace(loosest, concurrency=concurrency)
 
 
 def _share(share: float, limits: Mapping[str, float]) -> dict[str, float]:
