@@ -92,16 +92,16 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
 
 
 class Gate:
-    """Holds a model's `execute` up: `code` says that it is at work and waits there until `open`."""
+    """Holds a model up: `code` says that it is at work and waits there until `open`, which makes the file `opened`."""
 
     def __init__(self, folder: Path) -> None:
-        self._reached, self._opened = folder / "reached", folder / "opened"
+        self._reached, self.opened = folder / "reached", folder / "opened"
         folder.mkdir()
 
     @property
     def code(self) -> str:
         """An expression for the model."""
-        opened = f"iter(lambda: os.path.exists({str(self._opened)!r}), True)"
+        opened = f"iter(lambda: os.path.exists({str(self.opened)!r}), True)"
         return f"(open({str(self._reached)!r}, 'w').close(), [time.sleep(0.005) for _ in {opened}])"
 
     async def reached(self) -> None:
@@ -111,11 +111,11 @@ class Gate:
 
     def open(self) -> None:
         """Let it go on, and all who come later."""
-        self._opened.touch()
+        self.opened.touch()
 
     def close(self) -> None:
         """Hold up who comes later."""
-        self._opened.unlink()
+        self.opened.unlink()
         self._reached.unlink()
 
 

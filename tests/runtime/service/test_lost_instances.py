@@ -13,22 +13,23 @@ model_warmup [ { name: "w" batch_size: 1 inputs { key: "X" value { data_type: TY
 """
 
 
-async def test_an_instance_that_dies_while_another_loads_comes_back(repository, serve):
-    loaded, dead = repository.path.parent / "loaded", repository.path.parent / "dead"
+async def test_an_instance_that_dies_while_another_loads_comes_back(repository, serve, gate, caplog):
     code = f"""
     import threading
-    def end():
-        os.rename({str(loaded)!r}, {str(dead)!r})
-        os._exit(1)
-    if args["model_instance_name"].endswith("_0") and not os.path.exists({str(dead)!r}):
-        open({str(loaded)!r}, "w").close()
-        threading.Timer(0.3, end).start()
-    while args["model_instance_name"].endswith("_1") and not os.path.exists({str(dead)!r}):
-        time.sleep(0.01)
+    opened = os.path.exists({str(gate.opened)!r})
+    if args["model_instance_name"].endswith("_0") and not opened:
+        threading.Timer(0.3, os._exit, (1,)).start()
+    if args["model_instance_name"].endswith("_1") and not opened:
+        {gate.code}
     """
     repository.add("m", initialize=code, execute="time.sleep(0.05); y = x * 0 + os.getpid()", config=TWO)
     plane = await serve()
-    await plane.load("m", None, {})
+    loading = asyncio.create_task(plane.load("m", None, {}))
+    await gate.reached()
+    while "exited with code 1" not in caplog.text:  # noqa: ASYNC110  (the server says when it knows of the death)
+        await asyncio.sleep(0.005)
+    gate.open()
+    await loading
     seen: set[float] = set()
     while len(seen) < 2:
         seen |= set(await asyncio.gather(*(value(plane, "m") for _ in range(4))))
