@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from e2e.cluster import Access
+from e2e.cluster.client import Reader
 from e2e.cluster.waiting import poll, wait_for
 from e2e.declared.resources import Body
 
@@ -14,14 +15,14 @@ OWN = ("deployments", "jobs", "configmaps", "services", "serviceaccounts", "role
 MANAGED = "app.kubernetes.io/managed-by=argosy"
 PATIENCE_S = 120.0
 LOOK_S = 0.4
-"""Between two looks, each a kubectl, which takes a good part of what the others on this machine could use."""
+"""Between two looks, each of which takes something of what the others on this machine could use."""
 
 
 class Namespace:
     """`namespace("get", "pods")` is kubectl in it."""
 
     def __init__(self, access: Access, name: str) -> None:
-        self.access, self.name = access, name
+        self.access, self.name, self._reader = access, name, Reader(access)
 
     def __call__(self, *words: str, stdin: str | None = None, timeout_s: float = 60.0) -> str:
         return self.access.kubectl("-n", self.name, *words, stdin=stdin, timeout_s=timeout_s)
@@ -60,7 +61,10 @@ class Namespace:
 
     def status(self, resource: str) -> Any:
         """A resource's status; empty before there is one."""
-        return self.json("get", resource).get("status", {})
+        kind, name = resource.split("/")
+        plural = next(each for each in KINDS if each.startswith(kind.partition(".")[0]))
+        found = self._reader.get(f"/apis/argosy.dev/v1alpha1/namespaces/{self.name}/{plural}/{name}")
+        return found.get("status", {})
 
     def condition(self, resource: str, type_: str) -> dict[str, Any]:
         """One of its conditions; empty where it has none of that type."""
@@ -84,7 +88,8 @@ class Namespace:
 
     def server_pods(self, pool: str) -> list[dict[str, Any]]:
         """The Pods of a pool's servers that are not on their way out."""
-        items = self.json("get", "pods", "-l", f"argosy.dev/pool={pool}")["items"]
+        found = self._reader.get(f"/api/v1/namespaces/{self.name}/pods", labelSelector=f"argosy.dev/pool={pool}")
+        items = found["items"]
         return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
 
     def server_uids(self, pool: str) -> set[str]:
