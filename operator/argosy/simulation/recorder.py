@@ -23,10 +23,10 @@ def date(seconds: float) -> datetime:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """A piece of the trace, from the one before it until `at`: what arrived, was answered (`latency`, `queue` and
-    `first` of these requests) and executed: `executions` are those that ended, and `executed_s` their seconds; `busy_s`
-    is what passed of any. `inside` is the integral over time of the requests in the system; the rest is as it was at
-    its end.
+    """A piece of the trace, from the one before it until `at`: what arrived, was answered (`latency` and `queue` of
+    these requests), had its first token (after `first` seconds) and was executed: `executions` are those that ended,
+    and `executed_s` their seconds; `busy_s` is what passed of any. `inside` is the integral over time of the requests
+    in the system; the rest is as it was at its end.
     """
 
     at: float
@@ -57,19 +57,21 @@ class Recorder:
     def __init__(self, max_batch: int, max_running: int = 0) -> None:
         self._max_batch, self._max_running = max_batch, max_running
         self._samples: deque[Sample] = deque()
-        self._flying = np.zeros((4, 0))
+        self._flying = np.zeros((3, 0))
         self._executing = np.zeros((2, 0))
+        self._prompted = np.zeros((2, 0))
         self._inside = 0
 
     def add(self, begun: float, at: float, arrivals: Floats, work: list[Served], state: "State") -> Sample:
         """What came in, and what servers did, between the two moments."""
-        arrived, started, first, ended = self._settled(work, at)
+        arrived, started, ended = self._settled(work, at)
+        prompted, first = self._first(work, at)
         executed, busy = self._executed(work, at), sum(each.busy_s for each in work)
         seconds = at - begun
         inside = self._inside * seconds + float((at - arrivals).sum()) - float((at - ended).sum())
         self._inside += len(arrivals) - len(ended)
         sample = Sample(
-            at, seconds, len(arrivals), ended - arrived, started - arrived, first - arrived, inside, len(executed),
+            at, seconds, len(arrivals), ended - arrived, started - arrived, first - prompted, inside, len(executed),
             float(executed.sum()), max(0.0, busy - state.unfinished_s), state.instances * seconds, state.pending,
             self._flying.shape[1] + state.running, state.servers, state.instances, state.held,
             sum(each.tokens for each in work), sum(each.between_s for each in work),
@@ -81,10 +83,17 @@ class Recorder:
 
     def _settled(self, work: list[Served], at: float) -> Floats:
         """Of all that was begun, what ended by now; the others wait for their time."""
-        begun = [np.array((each.arrived, each.started, each.first or each.ended, each.ended)) for each in work]
+        begun = [np.array((each.arrived, each.started, each.ended)) for each in work]
         every = np.concatenate([self._flying, *begun], axis=1)
-        over = every[3] <= at
+        over = every[2] <= at
         self._flying = every[:, ~over]
+        return every[:, over]
+
+    def _first(self, work: list[Served], at: float) -> Floats:
+        """When those arrived that had their first token by now, and when they had it."""
+        every = np.concatenate([self._prompted, *(np.array((each.prompted, each.first)) for each in work)], axis=1)
+        over = every[1] <= at
+        self._prompted = every[:, ~over]
         return every[:, over]
 
     def _executed(self, work: list[Served], at: float) -> Floats:

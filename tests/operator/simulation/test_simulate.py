@@ -110,7 +110,7 @@ def test_no_request_is_lost_or_answered_twice(seed, rate, steps):
 
 def test_what_is_measured_is_what_happened():
     recorder = Recorder(max_batch=8)
-    work = Served([1.0, 2.0, 3.0], [1.0, 4.0, 4.0], [], [4.0, 12.0, 12.0], [4.0, 12.0], [3.0, 8.0], busy_s=11.0)
+    work = Served([1.0, 2.0, 3.0], [1.0, 4.0, 4.0], [4.0, 12.0, 12.0], [4.0, 12.0], [3.0, 8.0], busy_s=11.0)
     recorder.add(0.0, 10.0, np.array([1.0, 2.0, 3.0]), [work], State(2.0, 0, 0, 1, 1, 0))
     recorder.add(10.0, 20.0, np.zeros(0), [], State(-2.0, 0, 0, 1, 1, 0))
     first, both = recorder.signals(10.0, 10.0), recorder.signals(20.0, 20.0)
@@ -119,6 +119,14 @@ def test_what_is_measured_is_what_happened():
     assert (both.arrivals, both.latency.mean, both.batch) == (0.15, (3 + 10 + 9) / 3, 1.5)
     assert recorder.concurrency(20.0, 20.0) == pytest.approx((3 + 10 + 9) / 20)
     assert both.busy == pytest.approx(11 / 20)
+
+
+def test_a_first_token_is_told_when_it_comes_and_not_when_its_request_is_answered():
+    recorder = Recorder(0, max_running=4)
+    work = Served([1.0], [1.0], [25.0], [25.0], [24.0], prompted=[1.0], first=[3.0], tokens=5.0, between_s=0.5)
+    recorder.add(0.0, 10.0, np.array([1.0]), [work], State(0.0, 0, 1, 1, 1, 0))
+    signals = recorder.signals(10.0, 10.0)
+    assert (signals.first_token.mean, signals.completions, signals.latency.mean) == (2.0, 0.0, None)
 
 
 def test_traces_are_drawn_alike_each_time():

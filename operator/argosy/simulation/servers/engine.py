@@ -42,7 +42,7 @@ class EngineServer:
         self._curve, self._prompts, self._outputs = curve, prompts, outputs
         self._waiting: list[tuple[float, int]] = []
         self._head = 0
-        self._running: list[tuple[float, float, float, float]] = []
+        self._running: list[tuple[float, float, float]] = []
         self._clock = from_s
         self._steps = 0.0
         self.served = Served()
@@ -97,9 +97,10 @@ class EngineServer:
         self._clock += prefill
         self.served.busy_s += prefill
         self.served.between_s += prefill * len(self._running)
-        first = self._clock + self._curve.step_s[min(len(self._running), self._curve.max_running - 1)]
+        self.served.prompted.append(arrived)
+        self.served.first.append(self._clock + self._curve.step_s[len(self._running)])
         ends = self._steps + max(1.0, float(self._outputs[number]))
-        heappush(self._running, (ends, arrived, started, first))
+        heappush(self._running, (ends, arrived, started))
 
     def _generate(self, event: float, until: float) -> None:
         """Up to the event, or to the end of the sequence that ends before it."""
@@ -117,11 +118,10 @@ class EngineServer:
             self._end()
 
     def _end(self) -> None:
-        _, arrived, started, first = heappop(self._running)
+        _, arrived, started = heappop(self._running)
         served = self.served
         served.arrived.append(arrived)
         served.started.append(started)
-        served.first.append(min(first, self._clock))
         served.ended.append(self._clock)
         served.over.append(self._clock)
         served.lasting.append(self._clock - started)

@@ -8,18 +8,20 @@ from argosy.fleet.scaling.decision import Allocation
 
 @dataclass(slots=True)
 class Served:
-    """Requests that were started: when each arrived, was started, had its first response and its last, in seconds of
-    the trace. `first` is empty where it is the last, too. `over`: when each execution that was started ends; `lasting`:
-    its seconds. `busy_s` are those of all executions together, `tokens` what they generated, `between_s` the seconds
-    between one of a sequence's tokens and its next, of all sequences together.
+    """Requests that were started: when each arrived, was started and had its last response, in seconds of the trace.
+    `over`: when each execution that was started ends; `lasting`: its seconds. `busy_s` are those of all executions
+    together. Of engines: when each request whose prompt was begun arrived (`prompted`) and had its first token
+    (`first`); `tokens` that were generated, and `between_s` the seconds between one of a sequence's tokens and its
+    next, of all sequences together.
     """
 
     arrived: list[float] = field(default_factory=list)
     started: list[float] = field(default_factory=list)
-    first: list[float] = field(default_factory=list)
     ended: list[float] = field(default_factory=list)
     over: list[float] = field(default_factory=list)
     lasting: list[float] = field(default_factory=list)
+    prompted: list[float] = field(default_factory=list)
+    first: list[float] = field(default_factory=list)
     tokens: float = 0.0
     between_s: float = 0.0
     busy_s: float = 0.0
