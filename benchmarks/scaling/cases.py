@@ -35,6 +35,8 @@ _BUDGET = 3.0
 """How often the largest batch fits into the latency budget, alone on its device."""
 _TIMES = 4
 _RUNNING = 16
+_PROMPT, _OUTPUT, _LIKE = 1150.0, 210.0, 1.7
+"""Tokens of Azure's conversations: the means, and the shape of a gamma distribution for what is generated."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +71,10 @@ def cases() -> dict[str, tuple[Case, ...]]:
 
 
 def constant() -> tuple[Case, ...]:
-    """Loads that never change, at many rates and drawn more often than the others, each draw for two models."""
+    """Loads that never change, at many rates and drawn more often than the others, each draw for three models."""
     drawn = [traces.constant(RATE * share, 3600, seed) for seed, share in enumerate(2 * _CONSTANT, start=11)]
-    return tuple(_batched(trace, model) for trace in drawn for model in ("embed", "safety"))
+    batched = [_batched(trace, model) for trace in drawn for model in ("embed", "safety")]
+    return (*batched, *(_generated(_sized(trace, seed)) for seed, trace in enumerate(drawn)))
 
 
 def _seeded() -> Iterator[Case]:
@@ -103,6 +106,13 @@ def _language_models() -> Iterator[Case]:
         if path.exists():
             (trace,) = read_trace(gzip.decompress(path.read_bytes()).decode(), f"azure_llm_{name}").values()
             yield from (_generated(_later(trace, seconds)) for seconds in _LATER_S)
+
+
+def _sized(trace: Trace, seed: int) -> Trace:
+    """With as many tokens as conversations have, about: prompts vary by as much as their mean."""
+    random, count = np.random.default_rng(seed), len(trace.arrivals)
+    prompts, outputs = random.exponential(_PROMPT, count), random.gamma(_LIKE, _OUTPUT / _LIKE, count)
+    return replace(trace, prompts=np.ceil(prompts), outputs=np.ceil(outputs))
 
 
 def _later(trace: Trace, seconds: float) -> Trace:

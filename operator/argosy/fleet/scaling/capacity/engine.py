@@ -2,7 +2,8 @@
 
 An engine runs up to `slots` sequences together, and a step, in which each gets one token, takes longer the more they
 are; what prompts take is part of it, since steps wait for them. So a sequence holds its slot for `tokens` steps, the
-slots are the servers of a queue (Erlang C), and who finds none free waits for its first token.
+slots are the servers of a queue (Erlang C), and who finds none free waits for its first token. Prompts wait for each
+other, too.
 """
 
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from argosy.fleet.scaling.capacity.queueing import erlang_c
 from argosy.fleet.scaling.capacity.service import Service
 
 _STEPS = 24
-_WAITING = 0.8
-"""Of the time until the first token: the rest is the prompt's own."""
+_HARDLY = 0.3
+"""The share of an engine's time that prompts may take whatever the targets: with less of it hardly one waits for
+another, so that more replicas make nothing faster.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,14 @@ class Engine:
         holds = self.tokens * self.service.seconds(1.0 + running)
         return holds / (slots - running) * log(full / (1 - share)) if running < slots else inf
 
+    def prefill(self, rate: float, share: float) -> float:
+        """Seconds until the prompt is done for `share` of the requests at most, behind those of others (M/M/1)."""
+        left = 1 - rate * self.prompt_s
+        if left <= 0:
+            return inf
+        waits = (1 - left) / (1 - share)
+        return self.prompt_s * (1 + (log(waits) / left if waits > 1 else 0.0))
+
     def held(self, busy: float, limits: tuple[tuple[float, float], ...]) -> float:
         """The most requests a second with at most the share `busy` of the slots in use, and with limits (share of
         requests, seconds) of the time to the first token.
@@ -54,7 +65,10 @@ class Engine:
         low, high = 0.0, self.most
         for _ in range(_STEPS):
             rate = (low + high) / 2
-            holds = self.running(rate) <= busy * self.slots
-            holds = holds and all(self.wait(rate, share) <= _WAITING * longest for share, longest in limits)
+            holds = self.running(rate) <= busy * self.slots and all(self._in_time(rate, *each) for each in limits)
             low, high = (rate, high) if holds else (low, rate)
         return low
+
+    def _in_time(self, rate: float, share: float, longest: float) -> bool:
+        prefill = 0.0 if rate * self.prompt_s <= _HARDLY else self.prefill(rate, share)
+        return self.wait(rate, share) + prefill <= longest

@@ -22,6 +22,8 @@ _PRIOR_EXECUTIONS = 2.0
 """Executions that are wrong by all of their time weigh as much as contention that is wrong by one."""
 _CONTENTIONS = tuple(step / 20 for step in range(21))
 _LEAST_FIXED = 0.02
+_LEAST_OF_STEPS = 0.1
+"""Of the time of an engine's step: so much is its own, whatever prompts take."""
 _AS_FORESEEN = 0.03
 """What takes as long as foreseen, but for this share, changes nothing that is known."""
 _CHANGED = 0.5
@@ -53,13 +55,14 @@ class Service:
 @dataclass(frozen=True, slots=True)
 class Batches:
     """Batches of about one size beside about as many others: their mean rows, instances of the device that were busy,
-    and seconds, and how many there were.
+    and seconds, and how many there were. Of an engine's steps also how many `prompts` each waited for, on average.
     """
 
     rows: float
     busy: float
     seconds: float
     executions: float
+    prompts: float = 0.0
 
     @property
     def kind(self) -> tuple[int, int]:
@@ -79,7 +82,13 @@ class Batches:
             self.busy + share * (new.busy - self.busy),
             self.seconds + share * (new.seconds - self.seconds),
             min(self.executions + new.executions, _MOST_EVIDENCE),
+            self.prompts + share * (new.prompts - self.prompts),
         )
+
+    def without(self, prompt_s: float) -> "Batches":
+        """Less what prompts took, each of which takes so long."""
+        seconds = max(_LEAST_OF_STEPS * self.seconds, self.seconds - self.prompts * prompt_s)
+        return replace(self, seconds=seconds) if self.prompts else self
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,28 +105,30 @@ class Experience:
         """The most instances of a device that were seen at work together."""
         return round(max((each.busy for each in self.batches), default=1.0))
 
-    def learnt(self, new: Batches) -> "Experience":
-        """After more batches."""
+    def learnt(self, new: Batches, prompt_s: float = 0.0) -> "Experience":
+        """After more batches; a prompt of an engine takes `prompt_s`."""
         if new.executions <= 0 or new.rows <= 0 or new.seconds <= 0:
             return self
         new = replace(new, executions=min(new.executions, _MOST_EVIDENCE))
         before = next((each for each in self.batches if each.kind == new.kind), None)
         if before is None:
             return Experience((*self.batches, new))
-        if abs(new.seconds / before.seconds - 1) > _CHANGED:
+        if abs(new.without(prompt_s).seconds / before.without(prompt_s).seconds - 1) > _CHANGED:
             return replace(self, surprises=self.surprises + 1) if self.surprises < _CONVINCED else Experience((new,))
         return Experience((*(each for each in self.batches if each is not before), before.mixed(new)))
 
-    def as_foreseen(self, new: Batches, service: Service | None) -> bool:
+    def as_foreseen(self, new: Batches, service: Service | None, prompt_s: float = 0.0) -> bool:
         """Whether these take as long as was reckoned with, and are of a kind that was seen before."""
         if service is None or all(each.kind != new.kind for each in self.batches):
             return False
-        return abs(new.seconds / service.seconds(new.rows, new.busy) - 1) <= _AS_FORESEEN
+        return abs(new.without(prompt_s).seconds / service.seconds(new.rows, new.busy) - 1) <= _AS_FORESEEN
 
-    def service(self) -> Service | None:
-        """What fits best; None before anything was measured."""
+    def service(self, prompt_s: float = 0.0) -> Service | None:
+        """What fits best, without prompts, each of which takes so long; None before anything was measured."""
         if not self.batches:
             return None
+        if prompt_s:
+            return Experience(tuple(each.without(prompt_s) for each in self.batches)).service()
         if all(each.busy <= 1 for each in self.batches):
             return self._fitted(_ASSUMED_CONTENTION)
         return min((self._fitted(each) for each in _CONTENTIONS), key=self._wrong)

@@ -109,17 +109,20 @@ def _active(signals: Signals) -> bool:
 
 def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Memory:
     """Service times, and the rows of a request."""
-    engine = EngineUse.after(memory.engine, signals, elapsed)
+    last = memory.drained_at
+    queued = last is not None and now - last <= timedelta(seconds=signals.window_s)
+    engine = EngineUse.after(memory.engine, signals, elapsed, queued=queued)
     if engine is not memory.engine:
         memory = changed(memory, engine=engine)
     batches = _batches(policy, signals, memory, elapsed, now)
     if batches is not None:
-        as_foreseen = memory.experience.as_foreseen(batches, memory.service)
-        experience = memory.experience.learnt(batches)
+        prompt_s = 0.0 if engine is None else engine.prompt_s
+        as_foreseen = memory.experience.as_foreseen(batches, memory.service, prompt_s)
+        experience = memory.experience.learnt(batches, prompt_s)
         another = len(experience.batches) < len(memory.experience.batches)
         memory = changed(memory, experience=experience, overdriven=None if another else memory.overdriven)
         if not as_foreseen:
-            memory = changed(memory, service=_in_use(policy, memory, experience.service()))
+            memory = changed(memory, service=_in_use(policy, memory, experience.service(prompt_s)))
     if policy.bounds.max_batch > 0 and settled(policy, memory, signals.window_s, now):
         more = _rows(signals, memory) - memory.rows
         memory = changed(memory, rows=memory.rows + _ROWS_FOLLOW * more) if more else memory

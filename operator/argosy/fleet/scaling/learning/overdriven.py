@@ -104,11 +104,11 @@ def waiting(signals: Signals) -> float:
     return (signals.pending or 0.0) + (signals.engine_waiting or 0.0)
 
 
-def waiting_too_long(policy: Policy, signals: Signals, rate: float) -> float:
-    """Of them, those beyond what may be there with every target held."""
+def waiting_too_long(policy: Policy, signals: Signals, rate: float, to_come: float = 0.0) -> float:
+    """Of them, and of those that are about to, those beyond what may be there with every target held."""
     targets = policy.targets
     limits = (*targets.latency.values(), *targets.queue_delay.values(), *targets.first_token.values())
-    return max(0.0, waiting(signals) - rate * min(limits, default=1.0))
+    return max(0.0, waiting(signals) + to_come - rate * min(limits, default=1.0))
 
 
 def _over(policy: Policy, signals: Signals) -> bool:

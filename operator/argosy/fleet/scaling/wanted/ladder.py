@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from argosy.fleet.scaling.capacity.engine import Engine
-from argosy.fleet.scaling.capacity.settings import Limits, Setting, planned, settings, strictest
+from argosy.fleet.scaling.capacity.settings import SHARES, Limits, Setting, settings, strictest
 from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.learning.overdriven import ALMOST
@@ -45,7 +45,7 @@ def engine_of(memory: Memory) -> Engine | None:
 def _whole(policy: Policy, allocation: Allocation, engine: Engine) -> Setting:
     """An engine has nothing that is set from outside."""
     first_token = sorted(policy.targets.first_token.items())
-    limits = tuple((planned(name), longest) for name, longest in first_token if longest > engine.prompt_s)
+    limits = tuple((SHARES[name], longest) for name, longest in first_token if longest > engine.prompt_s)
     return Setting(allocation.instances, allocation.window_s, engine.held(policy.targets.busy_high, limits))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import ceil, inf
+from math import ceil, inf, sqrt
 
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.policy import Policy
@@ -13,6 +13,8 @@ MARGIN = 1.15
 _MOST_KV_CACHE = 0.9
 _MOST_FACTOR = 4.0
 """A latency says that there are too few replicas, hardly how many: it adds at most this many times what there is."""
+_CERTAIN = 2.0
+"""Standard deviations of chance, beyond which more requests come than are answered."""
 _ONE_LESS = 0.9
 _FEW = 1e-9
 
@@ -86,21 +88,29 @@ def _tokens(policy: Policy, allocation: Allocation, signals: Signals) -> Iterato
 
 
 def _kv_cache(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
-    """A full cache alone is well used; with requests that wait for it, and need as much of it as those that run, there
-    are too few replicas.
+    """A full cache alone is well used; with requests that wait for it, or will by the time that a new replica is ready,
+    and need as much of it as those that run, there are too few replicas.
     """
     if signals.kv_cache is None or signals.engine_waiting is None:
         return
-    replicas = max(1, allocation.replicas)
+    replicas, to_come = max(1, allocation.replicas), growth(signals) * policy.startup_s
     because = (
         f"the KV cache is {100 * signals.kv_cache:.0f} % full (limit {100 * _MOST_KV_CACHE:.0f} %) and "
         f"{signals.engine_waiting:.4g} requests wait in the engine"
     )
-    waiting = signals.engine_waiting / signals.engine_running if signals.engine_running else 0.0
-    total = replicas * signals.kv_cache * min(1 + waiting, _MOST_FACTOR)
-    need = per_replica("KV cache", total, _MOST_KV_CACHE, because)
-    most = need.up if signals.engine_waiting else replicas
+    if to_come:
+        because += f", {to_come:.3g} more before another replica is ready"
+    waiting = (signals.engine_waiting + to_come) / signals.engine_running if signals.engine_running else 0.0
+    of_servers = min(replicas, max(1, signals.servers)) * signals.kv_cache
+    need = per_replica("KV cache", of_servers * min(1 + waiting, _MOST_FACTOR), _MOST_KV_CACHE, because)
+    most = need.up if signals.engine_waiting + to_come else replicas
     yield replace(need, up=min(need.up, most), down=max(min(need.down, most), min(need.up, most)))
+
+
+def growth(signals: Signals) -> float:
+    """By how many more requests come a second than are answered; 0 where that may be chance."""
+    came, left = (signals.arrivals or 0.0) * signals.window_s, (signals.completions or 0.0) * signals.window_s
+    return (came - left) / signals.window_s if came - left > _CERTAIN * sqrt(came) else 0.0
 
 
 def _first_token(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
