@@ -143,6 +143,7 @@ class Recorder:
             recent=newest.arrivals / newest.seconds if newest.seconds else None,
             recent_s=newest.seconds,
             completions=len(latency) / over,
+            growth=(sum(each.arrivals for each in found) - len(latency)) / over,
             failures=0.0,
             rejections=0.0,
             timeouts=0.0,

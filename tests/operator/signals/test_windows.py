@@ -26,6 +26,7 @@ def reading(at: float, model: str = "m", **values: float) -> Exposed:
     """`success=3` is nv_inference_request_success, and so on."""
     names = {
         "success": "nv_inference_request_success",
+        "canceled": "nv_inference_request_failure",
         "spent_us": "nv_inference_request_duration_us",
         "waited_us": "nv_inference_queue_duration_us",
         "rows": "nv_inference_count",
@@ -35,7 +36,9 @@ def reading(at: float, model: str = "m", **values: float) -> Exposed:
         "instances": "argosy_instances",
         "kv": "vllm:kv_cache_usage_perc",
     }
-    return exposed((Sample(names[each], {**LABELS, "model": model}, value) for each, value in values.items()), at)
+    labels = {**LABELS, "model": model}
+    reasons = {"canceled": {"reason": "CANCELED"}}
+    return exposed((Sample(names[each], labels | reasons.get(each, {}), value) for each, value in values.items()), at)
 
 
 def after(readings: Iterable[Exposed]) -> ServerWindow:
@@ -125,6 +128,13 @@ def test_arrivals_have_what_queues_up() -> None:
     window = after([reading(0, success=0, pending=0), reading(10, success=50, pending=30)])
     assert of(window).arrivals == pytest.approx(8)
     assert of(window).completions == pytest.approx(5)
+    assert of(window).growth == pytest.approx(3)
+
+
+def test_what_clients_take_back_comes_and_fills_nothing() -> None:
+    window = after([reading(0, success=0, canceled=0, pending=10), reading(10, success=50, canceled=40, pending=10)])
+    assert (of(window).arrivals, of(window).completions) == (pytest.approx(9), pytest.approx(5))
+    assert of(window).growth == 0
 
 
 def test_means_are_of_all_requests_and_not_of_servers() -> None:

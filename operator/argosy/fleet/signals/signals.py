@@ -38,11 +38,12 @@ class Signals:
     than is told here. Rates are per second: `arrivals` of requests, whatever became of them (`recent`: over the newest
     `recent_s` alone, None where only the window is known), `completions` of those answered, `failures` of all that
     failed (not of what its client took back), among them `rejections` (a full queue), `timeouts` (in the queue) and
-    `out_of_memory`. `pending` requests wait now, `running` are executed now. `latency`:
-    from request to last response; `queue`: of that, waiting; `compute`: the mean of its execution as a request sees
-    it, which is the whole of its batch's. `execution`: the mean time of one execution, `batch` its mean rows,
-    `max_batch` the most it may have (0: no batching). `instances` there are on all servers, of whose time `busy` (0 to
-    1) was spent executing. `cache_hits`: share of requests (0 to 1) that the response cache answered.
+    `out_of_memory`. `growth`: how many a second more there are, waiting or executed, than when the window began.
+    `pending` requests wait now, `running` are executed now. `latency`: from request to last response; `queue`: of that,
+    waiting; `compute`: the mean of its execution as a request sees it, which is the whole of its batch's. `execution`:
+    the mean time of one execution, `batch` its mean rows, `max_batch` the most it may have (0: no batching).
+    `instances` there are on all servers, of whose time `busy` (0 to 1) was spent executing. `cache_hits`: share of
+    requests (0 to 1) that the response cache answered.
 
     Of language models: `first_token` from request to first response, `between_tokens`, `tokens` per second,
     `engine_waiting` and `engine_running` requests inside the engine, `kv_cache` the share (0 to 1) in use on the server
@@ -61,6 +62,7 @@ class Signals:
     rejections: float | None = None
     timeouts: float | None = None
     out_of_memory: float | None = None
+    growth: float | None = None
     pending: float | None = None
     running: float | None = None
     latency: Distribution = UNMEASURED

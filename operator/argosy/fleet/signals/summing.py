@@ -72,6 +72,7 @@ def signals_of(parts: Sequence[Part], now: datetime, unmeasured: Collection[str]
         rejections=_rate(parts, Counted.REJECTED),
         timeouts=_rate(parts, Counted.TIMED_OUT),
         out_of_memory=_rate(parts, Counted.OUT_OF_MEMORY),
+        growth=_growth(parts),
         pending=_gauge(parts, Gauged.PENDING),
         running=_gauge(parts, Gauged.RUNNING),
         latency=_distribution(parts, Spread.LATENCY, Counted.REQUEST_S, _LATENCIES),
@@ -117,8 +118,11 @@ def _arrivals(parts: Sequence[Part]) -> float | None:
     ended = (_rate(parts, Counted.ANSWERED), _failures(parts, (*FAILURES, Counted.CANCELED)))
     if ended[0] is None:
         return None
-    came = _known(sum(part.grown.backlog / part.span_s for part in parts))
-    return max(0.0, ended[0] + (ended[1] or 0.0) + (came or 0.0))
+    return max(0.0, ended[0] + (ended[1] or 0.0) + (_growth(parts) or 0.0))
+
+
+def _growth(parts: Sequence[Part]) -> float | None:
+    return _known(sum(part.grown.backlog / part.span_s for part in parts))
 
 
 def _recent(parts: Sequence[Part]) -> float | None:

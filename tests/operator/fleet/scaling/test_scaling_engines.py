@@ -126,12 +126,16 @@ def test_requests_that_wait_for_a_full_cache_need_as_much_of_it_as_those_that_ru
 def test_engines_that_fill_are_followed_to_where_a_new_replica_would_be_ready(
     came: float, replicas: int, wanted: int
 ) -> None:
-    """More come than are answered: who looks at what waits now asks too late. Replicas that start have nothing yet."""
-    signals = Signals(START, 20.0, servers=1, arrivals=came, completions=0.5, engine_running=10.0, engine_waiting=0.0,
-                      kv_cache=0.6)  # fmt: skip
+    """More come than leave: who looks at what waits now asks too late. Replicas that start have nothing yet. What
+    clients take back comes and fills nothing.
+    """
+    signals = Signals(START, 20.0, servers=1, arrivals=came, completions=0.5, growth=came - 0.5, engine_running=10.0,
+                      engine_waiting=0.0, kv_cache=0.6)  # fmt: skip
     policy = Policy(Bounds(max_replicas=20), startup_s=30)
     (found,) = needs(policy, Allocation(replicas), signals, {}, modelled=False, stood=True)
     assert (found.metric, found.up) == ("KV cache", wanted)
+    (taken_back,) = needs(policy, Allocation(replicas), replace(signals, growth=0.0), {}, modelled=False, stood=True)
+    assert taken_back.up == 1
     assert ("30 more before another replica is ready" in found.because) is (came > 1)
 
 
@@ -140,7 +144,7 @@ def test_a_queue_that_will_stand_asks_for_replicas_unless_there_are_slots_for_it
     member = Member(replace(POLICY, targets=Targets(first_token={"p99": 2.0})))
     for _ in range(12):
         member.step(generating(member, 0.4, 0.5))
-    signals = replace(generating(member, 0.4, 0.5), arrivals=1.0, engine_running=running)
+    signals = replace(generating(member, 0.4, 0.5), arrivals=1.0, growth=0.6, engine_running=running)
     assert (load_of(member.policy, ONE, signals, member.memory, 0, member.now).waiting > 0) is more
 
 

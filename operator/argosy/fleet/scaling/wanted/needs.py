@@ -14,7 +14,7 @@ _MOST_KV_CACHE = 0.9
 _MOST_FACTOR = 4.0
 """A latency says that there are too few replicas, hardly how many: it adds at most this many times what there is."""
 _CERTAIN = 2.0
-"""Standard deviations of chance, beyond which more requests come than are answered."""
+"""Standard deviations of what comes by chance, beyond which servers fill."""
 _ONE_LESS = 0.9
 _FEW = 1e-9
 
@@ -108,9 +108,10 @@ def _kv_cache(policy: Policy, allocation: Allocation, signals: Signals) -> Itera
 
 
 def growth(signals: Signals) -> float:
-    """By how many more requests come a second than are answered; 0 where that may be chance."""
-    came, left = (signals.arrivals or 0.0) * signals.window_s, (signals.completions or 0.0) * signals.window_s
-    return (came - left) / signals.window_s if came - left > _CERTAIN * sqrt(came) else 0.0
+    """By how many requests a second servers fill; 0 where that may be chance."""
+    chance = sqrt((signals.arrivals or 0.0) / signals.window_s)
+    found = signals.growth or 0.0
+    return found if found > _CERTAIN * chance else 0.0
 
 
 def _first_token(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
