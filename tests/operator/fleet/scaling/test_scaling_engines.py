@@ -114,6 +114,13 @@ def test_while_requests_wait_for_slots_prompts_are_what_keeps_an_engine_busy() -
     assert again.prompt_s == told.prompt_s
 
 
+def test_prompts_that_take_nothing_limit_nothing() -> None:
+    use = used(first_token=Distribution(0.04), between_tokens=Distribution(0.05))
+    engine = use.engine(Service(0.049, 0.0001))
+    assert engine is not None
+    assert (engine.prompt_s, engine.most) == (0.0, pytest.approx(8, rel=0.1))
+
+
 @pytest.mark.parametrize(("waiting", "wanted"), [(0.0, 1), (4.0, 2), (16.0, 3), (1000.0, 5)])
 def test_requests_that_wait_for_a_full_cache_need_as_much_of_it_as_those_that_run(waiting: float, wanted: int) -> None:
     """And one look asks for at most four times what there is, of nine tenths each."""

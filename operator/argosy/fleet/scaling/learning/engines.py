@@ -26,7 +26,7 @@ class EngineUse:
     sequences at once, by the share of the KV cache that those take which run; 0 before that is known. `sampled`:
     sequences that run, as of a moment as long ago as the middle of what rates are over. `inside`: sequences that run
     now, on all servers. `answered`: the latest requests, and their `tokens`. `prompt_s`: what a prompt takes, by so
-    many `prompts`; 0 before that is known. `known_s`: for how long all this has been known.
+    many `prompts`, of which there are 0 before that is known. `known_s`: for how long all this has been known.
     """
 
     running: float
@@ -51,7 +51,7 @@ class EngineUse:
         """Once more was measured; as before where engines tell nothing of themselves. `queued`: of late requests waited
         for a slot, so that times to the first token tell nothing of prompts.
         """
-        found = _seen(signals, queued=queued)
+        found = _seen(signals)
         if found is None or before is None:
             return found or before
         known_s = before.known_s + elapsed_s
@@ -62,7 +62,7 @@ class EngineUse:
         sampled = before.sampled + delay * (found.sampled - before.sampled)
         growth = (found.inside - before.inside) / elapsed_s / signals.servers
         use = replace(
-            before._with_requests(found, signals.servers * elapsed_s),
+            before._with_requests(found, None if queued else _prompt_s(signals), signals.servers * elapsed_s),
             running=before.running + follow * (sampled - before.running),
             square=before.square + follow * (sampled * sampled - before.square),
             generated=before.generated + follow * (found.generated - before.generated),
@@ -74,27 +74,25 @@ class EngineUse:
             growth=before.growth + slowly * (growth - before.growth),
             known_s=known_s,
         )
-        # As long as nothing else tells of prompts, they are taken to be what keeps engines busy: of steps rather too
-        # much is hoped for than too little, which a fleet that is too large would never find out.
-        hidden = not use.prompts and not found.prompt_s and signals.first_token.mean is not None
-        return replace(use, prompt_s=use.busy / use.admitted) if hidden and use.admitted > 0 else use
+        return use if signals.first_token.mean is None or use.prompts else use._all_prompts()
 
-    def _with_requests(self, found: "EngineUse", server_s: float) -> "EngineUse":
+    def _all_prompts(self) -> "EngineUse":
+        """As long as nothing else tells of prompts, they are taken to be what keeps engines busy: of steps rather too
+        much is hoped for than too little, which a fleet that is too large would never find out.
+        """
+        return replace(self, prompt_s=self.busy / self.admitted) if self.admitted > 0 else self
+
+    def _with_requests(self, found: "EngineUse", prompt_s: float | None, server_s: float) -> "EngineUse":
         """With what tells of the requests' sizes; so many of the latest count, since sizes differ widely."""
         came = found.completed * server_s
         answered, tokens = self.answered + came, self.tokens + found.generated * server_s
         kept = min(1.0, _REQUESTS / answered) if answered else 1.0
-        prompt_s, prompts = self.prompt_s, self.prompts
-        if found.prompt_s:
-            prompts += came
-            prompt_s += (came / prompts if prompts else 1.0) * (found.prompt_s - prompt_s)
-        return replace(
-            self,
-            prompt_s=prompt_s,
-            prompts=min(prompts, _REQUESTS),
-            answered=kept * answered,
-            tokens=kept * tokens,
-        )
+        use = replace(self, answered=kept * answered, tokens=kept * tokens)
+        if prompt_s is None or not came:
+            return use
+        prompts = self.prompts + came
+        mean = self.prompt_s + (came / prompts if self.prompts else 1.0) * (prompt_s - self.prompt_s)
+        return replace(use, prompt_s=mean, prompts=min(prompts, _REQUESTS))
 
     @property
     def admitted(self) -> float:
@@ -127,7 +125,7 @@ class EngineUse:
         return Engine(steps, self.slots, tokens, self.prompt_s)
 
 
-def _seen(signals: Signals, *, queued: bool) -> EngineUse | None:
+def _seen(signals: Signals) -> EngineUse | None:
     if signals.engine_running is None or signals.tokens is None or signals.completions is None or not signals.servers:
         return None
     servers, between, inside = signals.servers, signals.between_tokens.mean, signals.engine_running
@@ -137,21 +135,19 @@ def _seen(signals: Signals, *, queued: bool) -> EngineUse | None:
     # Little's law on what is counted, which is exact; a gauge is of a moment
     running = sampled if between is None else between * generated
     busy = 1.0 if signals.busy is None else signals.busy
-    prompt_s = 0.0 if queued else _prompt_s(signals, completed)
-    return EngineUse(running, running * running, generated, completed, busy, slots, running, inside, prompt_s=prompt_s)
+    return EngineUse(running, running * running, generated, completed, busy, slots, running, inside)
 
 
-def _prompt_s(signals: Signals, completed: float) -> float:
+def _prompt_s(signals: Signals) -> float | None:
     """Of the time to the first token, less that token's step, `T`, what is no waiting for other prompts: `P`, where
     `T = P + λ·P²/(2·(1 - λ·P))`, as in a queue of one server that takes equally long for each (M/D/1): what takes
-    unequally long waits longer, and what servers get in turn waits less. 0 where nobody knows, as while requests wait
-    for a slot.
+    unequally long waits longer, and what servers get in turn waits less. None where nobody knows, as while requests
+    wait for a slot.
     """
-    first = signals.first_token.mean
-    if first is None or (signals.engine_waiting or 0.0) > signals.servers:
-        return 0.0
+    first, completions = signals.first_token.mean, signals.completions
+    if first is None or not completions or (signals.engine_waiting or 0.0) > signals.servers:
+        return None
+    rate = completions / signals.servers
     took = max(0.0, first - (signals.between_tokens.mean or 0.0))
-    if not completed:
-        return took
-    half = 1 + completed * took
-    return (half - sqrt(half * half - 2 * completed * took)) / completed
+    half = 1 + rate * took
+    return (half - sqrt(half * half - 2 * rate * took)) / rate
