@@ -28,10 +28,12 @@ class Namespace:
         return self.access.kubectl("-n", self.name, *words, stdin=stdin, timeout_s=timeout_s)
 
     def create(self) -> None:
-        """Make it, and wait until Pods may be created in it."""
+        """Make it, and wait until Pods may be created in it. Controllers look for an API server that was away only once
+        a minute.
+        """
         self.access.kubectl("create", "namespace", self.name)
         account = ("get", "serviceaccount", "default", "-n", self.name)
-        wait_for("the default account", lambda: self.access.kubectl_process(*account).returncode == 0, 30)
+        wait_for("the default account", lambda: self.access.kubectl_process(*account).returncode == 0, PATIENCE_S)
 
     def delete(self, *, wait: bool = True) -> None:
         """Delete it with all that is in it, and wait until it is gone."""

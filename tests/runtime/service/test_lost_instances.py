@@ -1,7 +1,10 @@
 """Instances whose process dies: while others load, and later; what comes back is warm."""
 
 import asyncio
+import os
+import signal
 
+import psutil
 import pytest
 from tests.runtime.service.conftest import CONFIG, ask, infer, value
 
@@ -13,26 +16,41 @@ model_warmup [ { name: "w" batch_size: 1 inputs { key: "X" value { data_type: TY
 """
 
 
+async def at_rest(pid: int) -> None:
+    """Until a process has told what it had to tell: all of its threads sleep, three times in turn."""
+    looks = 0
+    while looks < 3:
+        await asyncio.sleep(0.05)
+        states = {psutil.Process(each.id).status() for each in psutil.Process(pid).threads()}
+        looks = looks + 1 if states == {psutil.STATUS_SLEEPING} else 0
+
+
 async def test_an_instance_that_dies_while_another_loads_comes_back(repository, serve, gate, caplog):
+    first = repository.path.parent / "first"
     code = f"""
-    import threading
-    opened = os.path.exists({str(gate.opened)!r})
-    if args["model_instance_name"].endswith("_0") and not opened:
-        threading.Timer(0.3, os._exit, (1,)).start()
-    if args["model_instance_name"].endswith("_1") and not opened:
+    if args["model_instance_name"].endswith("_0"):
+        with open({str(first)!r}, "w") as file:
+            file.write(str(os.getpid()))
+    elif not os.path.exists({str(gate.opened)!r}):
         {gate.code}
     """
     repository.add("m", initialize=code, execute="time.sleep(0.05); y = x * 0 + os.getpid()", config=TWO)
     plane = await serve()
     loading = asyncio.create_task(plane.load("m", None, {}))
     await gate.reached()
-    while "exited with code 1" not in caplog.text:  # noqa: ASYNC110  (the server says when it knows of the death)
+    while not first.exists() or not first.read_text():  # noqa: ASYNC110  (another process makes it)
+        await asyncio.sleep(0.005)
+    pid = int(first.read_text())
+    await at_rest(pid)
+    os.kill(pid, signal.SIGKILL)
+    while "it is being restarted" not in caplog.text:  # noqa: ASYNC110  (the server says when it knows of the death)
         await asyncio.sleep(0.005)
     gate.open()
     await loading
     seen: set[float] = set()
     while len(seen) < 2:
         seen |= set(await asyncio.gather(*(value(plane, "m") for _ in range(4))))
+    assert pid not in seen
 
 
 async def test_what_comes_back_is_warm_before_it_answers(repository, serve):
