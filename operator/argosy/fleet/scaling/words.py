@@ -34,10 +34,11 @@ def sentence(before: Allocation, after: Allocation, because: str, limit: str) ->
 @lru_cache(maxsize=20_000)
 def learnt_times(service: Service, *, of_engine: bool) -> str:
     """What an execution takes, as it was learnt, or a step of an engine that batches token by token."""
-    what, each = ("a step", "sequence") if of_engine else ("an execution", "row")
-    words = f"{what} takes {seconds(service.fixed)} and {seconds(service.per_row)} for each {each}"
-    share = f"{service.contention:.0%}"
-    return f"{words}, {share} longer for each other busy instance of its device" if service.contention else words
+    times = f"takes {seconds(service.fixed)} and {seconds(service.per_row)} for each"
+    if of_engine:
+        return f"a step {times} sequence, without prompts"
+    share = f", {service.contention:.0%} longer for each other busy instance of its device"
+    return f"an execution {times} row{share if service.contention else ''}"
 
 
 def joined(*clauses: str) -> str:
