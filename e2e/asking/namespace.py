@@ -7,7 +7,7 @@ from typing import Any
 from e2e.cluster import Access
 from e2e.cluster.client import Reader
 from e2e.cluster.waiting import poll, wait_for
-from e2e.declared.resources import Body
+from e2e.declared.resources import API, Body
 
 KINDS = ("servingpools", "inferencemodels", "ensembles")
 OWN = ("deployments", "jobs", "configmaps", "services", "serviceaccounts", "roles", "rolebindings", "networkpolicies",
@@ -65,7 +65,7 @@ class Namespace:
         """A resource's status; empty before there is one."""
         kind, name = resource.split("/")
         plural = next(each for each in KINDS if each.startswith(kind.partition(".")[0]))
-        found = self._reader.get(f"/apis/argosy.dev/v1alpha1/namespaces/{self.name}/{plural}/{name}")
+        found = self._reader.get(f"/apis/{API}/namespaces/{self.name}/{plural}/{name}")
         return found.get("status", {})
 
     def condition(self, resource: str, type_: str) -> dict[str, Any]:
@@ -91,8 +91,7 @@ class Namespace:
     def server_pods(self, pool: str) -> list[dict[str, Any]]:
         """The Pods of a pool's servers that are not on their way out."""
         found = self._reader.get(f"/api/v1/namespaces/{self.name}/pods", labelSelector=f"argosy.dev/pool={pool}")
-        items = found["items"]
-        return [pod for pod in items if "deletionTimestamp" not in pod["metadata"]]
+        return [pod for pod in found["items"] if "deletionTimestamp" not in pod["metadata"]]
 
     def server_uids(self, pool: str) -> set[str]:
         """The UIDs of those Pods."""

@@ -17,12 +17,12 @@ def core(access: Access) -> Any:
 
     Any: the client's own types call every field optional and take no plain JSON.
     """
-    return client.CoreV1Api(config.new_client_from_config(config_file=str(access.kubeconfig)))
+    return client.CoreV1Api(_connected(access))
 
 
 def custom(access: Access) -> Any:
     """The API of custom resources, likewise."""
-    return client.CustomObjectsApi(config.new_client_from_config(config_file=str(access.kubeconfig)))
+    return client.CustomObjectsApi(_connected(access))
 
 
 class Reader(threading.local):
@@ -31,7 +31,7 @@ class Reader(threading.local):
     """
 
     def __init__(self, access: Access) -> None:
-        self._api = config.new_client_from_config(config_file=str(access.kubeconfig))
+        self._api = _connected(access)
 
     def get(self, path: str, **query: str) -> Any:
         """The JSON at that path of the API. ClusterError where it cannot be had."""
@@ -44,3 +44,7 @@ class Reader(threading.local):
         if answer.status != HTTPStatus.OK:
             raise ClusterError(f"GET {path}: {answer.status} {answer.data.decode()}")
         return json.loads(answer.data)
+
+
+def _connected(access: Access) -> Any:
+    return config.new_client_from_config(config_file=str(access.kubeconfig))

@@ -1,6 +1,7 @@
 """What a member's servers measured, piece by piece of the trace, and the signals that a scrape would have shown."""
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -64,9 +65,13 @@ class Recorder:
 
     def add(self, begun: float, at: float, arrivals: Floats, work: list[Served], state: "State") -> Sample:
         """What came in, and what servers did, between the two moments."""
-        arrived, started, ended = self._settled(work, at)
-        prompted, first = self._first(work, at)
-        executed, busy = self._executed(work, at), sum(each.busy_s for each in work)
+        begun_work = [(each.arrived, each.started, each.ended) for each in work]
+        (arrived, started, ended), self._flying = _over(self._flying, begun_work, at)
+        (prompted, first), self._prompted = _over(self._prompted, [(each.prompted, each.first) for each in work], at)
+        # As servers count them: with the rows of its batch.
+        executions = [(each.lasting, each.over) for each in work]
+        (executed, _), self._executing = _over(self._executing, executions, at)
+        busy = sum(each.busy_s for each in work)
         seconds = at - begun
         inside = self._inside * seconds + float((at - arrivals).sum()) - float((at - ended).sum())
         self._inside += len(arrivals) - len(ended)
@@ -80,29 +85,6 @@ class Recorder:
         while self._samples[0].at < at - _KEPT_S:
             self._samples.popleft()
         return sample
-
-    def _settled(self, work: list[Served], at: float) -> Floats:
-        """Of all that was begun, what ended by now; the others wait for their time."""
-        begun = [np.array((each.arrived, each.started, each.ended)) for each in work]
-        every = np.concatenate([self._flying, *begun], axis=1)
-        over = every[2] <= at
-        self._flying = every[:, ~over]
-        return every[:, over]
-
-    def _first(self, work: list[Served], at: float) -> Floats:
-        """When those arrived that had their first token by now, and when they had it."""
-        every = np.concatenate([self._prompted, *(np.array((each.prompted, each.first)) for each in work)], axis=1)
-        over = every[1] <= at
-        self._prompted = every[:, ~over]
-        return every[:, over]
-
-    def _executed(self, work: list[Served], at: float) -> Floats:
-        """The seconds of each execution that ended by now, as servers count them: with the rows of its batch."""
-        every = np.concatenate([self._executing, *(np.array((each.over, each.lasting)) for each in work)], axis=1)
-        over = every[0] <= at
-        self._executing = every[:, ~over]
-        seconds: Floats = every[1, over]
-        return seconds
 
     def window(self, until: float, seconds: float) -> list[Sample]:
         """The samples of so many seconds up to then."""
@@ -196,6 +178,13 @@ class State:
     servers: int
     instances: int
     held: int
+
+
+def _over(kept: Floats, begun: Iterable[tuple[list[float], ...]], at: float) -> tuple[Floats, Floats]:
+    """Of what was begun before or since, what was over by now, and what waits for its time. The last row tells it."""
+    every = np.concatenate([kept, *(np.array(each) for each in begun)], axis=1)
+    over = every[-1] <= at
+    return every[:, over], every[:, ~over]
 
 
 def _distribution(values: Floats) -> Distribution:

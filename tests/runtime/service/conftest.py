@@ -91,6 +91,12 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
         await plane.close(grace=5)
 
 
+async def until(so: Callable[[], object]) -> None:
+    """Return when it is so."""
+    while not so():  # noqa: ASYNC110  (nobody is told)
+        await asyncio.sleep(0.002)
+
+
 class Gate:
     """Holds a model up: `code` says that it is at work and waits there until `open`, which makes the file `opened`."""
 
@@ -106,8 +112,7 @@ class Gate:
 
     async def reached(self) -> None:
         """Until a model is at work."""
-        while not self._reached.exists():  # noqa: ASYNC110  (another process makes it)
-            await asyncio.sleep(0.005)
+        await until(self._reached.exists)
 
     def open(self) -> None:
         """Let it go on, and all who come later."""

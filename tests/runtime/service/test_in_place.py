@@ -1,12 +1,11 @@
 """Instances and batching change under a model that serves: nothing is loaded anew, and no request is lost."""
 
 import asyncio
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, infer, reason, responses, settled, states, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, reason, responses, settled, states, until, value
 
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.repository.describing import series
@@ -33,12 +32,6 @@ def loaded(path: Path) -> list[str]:
 def configure(repository, text: str, name: str = "m") -> None:
     """Another configuration."""
     (repository.path / name / "config.pbtxt").write_text(text)
-
-
-async def until(so: Callable[[], object]) -> None:
-    """Return when it is so."""
-    while not so():  # noqa: ASYNC110  (nobody is told)
-        await asyncio.sleep(0.002)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import signal
 
 import psutil
 import pytest
-from tests.runtime.service.conftest import CONFIG, ask, infer, value
+from tests.runtime.service.conftest import CONFIG, ask, infer, until, value
 
 from argosy_runtime.errors import ServingError
 
@@ -38,13 +38,11 @@ async def test_an_instance_that_dies_while_another_loads_comes_back(repository, 
     plane = await serve()
     loading = asyncio.create_task(plane.load("m", None, {}))
     await gate.reached()
-    while not first.exists() or not first.read_text():  # noqa: ASYNC110  (another process makes it)
-        await asyncio.sleep(0.005)
+    await until(lambda: first.exists() and first.read_text())
     pid = int(first.read_text())
     await at_rest(pid)
     os.kill(pid, signal.SIGKILL)
-    while "it is being restarted" not in caplog.text:  # noqa: ASYNC110  (the server says when it knows of the death)
-        await asyncio.sleep(0.005)
+    await until(lambda: "it is being restarted" in caplog.text)
     gate.open()
     await loading
     seen: set[float] = set()

@@ -62,8 +62,12 @@ def missed(memory: Memory, now: datetime) -> Memory:
 
 def settled(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
     """Whether what is measured is of the present allocation, and no queue of before is left in it."""
-    stood = has_stood(policy, memory, window_s, now)
-    return stood and (memory.drained_at is None or now - memory.drained_at > timedelta(seconds=window_s))
+    return has_stood(policy, memory, window_s, now) and _drained(memory, window_s, now)
+
+
+def _drained(memory: Memory, window_s: float, now: datetime) -> bool:
+    """Whether no queue of before is left in what is measured."""
+    return memory.drained_at is None or now - memory.drained_at > timedelta(seconds=window_s)
 
 
 def has_stood(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
@@ -76,8 +80,7 @@ def _queued(policy: Policy, signals: Signals, memory: Memory, now: datetime) -> 
     pending = waiting(signals)
     if memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0:
         return changed(memory, queued_at=now, drained_at=now, left=pending)
-    last = memory.drained_at
-    if last is None or pending >= memory.left or now - last > timedelta(seconds=signals.window_s):
+    if pending >= memory.left or _drained(memory, signals.window_s, now):
         return memory
     return changed(memory, drained_at=now, left=pending)
 
@@ -109,8 +112,7 @@ def _active(signals: Signals) -> bool:
 
 def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, now: datetime) -> Memory:
     """Service times, and the rows of a request."""
-    last = memory.drained_at
-    queued = last is not None and now - last <= timedelta(seconds=signals.window_s)
+    queued = not _drained(memory, signals.window_s, now)
     engine = EngineUse.after(memory.engine, signals, elapsed, queued=queued)
     if engine is not memory.engine:
         memory = changed(memory, engine=engine)

@@ -12,7 +12,7 @@ from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.learning.overdriven import waiting_too_long
 from argosy.fleet.scaling.learning.variation import largest_batch
 from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.scaling.wanted.needs import growth
+from argosy.fleet.scaling.wanted.needs import to_come
 from argosy.fleet.signals.signals import Signals
 
 _DRAIN_S = 5.0
@@ -58,7 +58,7 @@ def load_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
     over_s = counted_s(signals)
     expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
     expected = max(expected, memory.recurrence.expected(now, policy.startup_s))
-    late = waiting_too_long(policy, signals, memory.demand.level, _to_come(policy, signals, memory)) + held
+    late = waiting_too_long(policy, signals, memory.demand.level, _without_slot(policy, signals, memory)) + held
     waiting = min(late / _DRAIN_S, (_MOST_CATCHING_UP if memory.engine is None else _BY_ENGINES) * expected)
     waiting = waiting if waiting > _CHANCE * expected else 0.0
     noise = memory.demand.noise(over_s) if expected > 0 else 0.0
@@ -66,12 +66,12 @@ def load_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
     return Load(expected * memory.rows, waiting * memory.rows, noise * memory.rows, lasting * memory.rows)
 
 
-def _to_come(policy: Policy, signals: Signals, memory: Memory) -> float:
+def _without_slot(policy: Policy, signals: Signals, memory: Memory) -> float:
     """Requests for which engines have no slot by the time that a replica would be ready which is asked for now."""
     if memory.engine is None:
         return 0.0
     free = memory.engine.slots * signals.servers - (signals.engine_running or 0.0)
-    return max(0.0, growth(signals) * policy.startup_s - max(0.0, free))
+    return max(0.0, to_come(policy, signals) - max(0.0, free))
 
 
 def _lasting(policy: Policy, allocation: Allocation, memory: Memory, expected: float) -> float:

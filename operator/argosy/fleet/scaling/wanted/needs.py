@@ -93,25 +93,25 @@ def _kv_cache(policy: Policy, allocation: Allocation, signals: Signals) -> Itera
     """
     if signals.kv_cache is None or signals.engine_waiting is None:
         return
-    replicas, to_come = max(1, allocation.replicas), growth(signals) * policy.startup_s
+    replicas, more = max(1, allocation.replicas), to_come(policy, signals)
     because = (
         f"the KV cache is {100 * signals.kv_cache:.0f} % full (limit {100 * _MOST_KV_CACHE:.0f} %) and "
         f"{signals.engine_waiting:.4g} requests wait in the engine"
     )
-    if to_come:
-        because += f", {to_come:.3g} more before another replica is ready"
-    waiting = (signals.engine_waiting + to_come) / signals.engine_running if signals.engine_running else 0.0
+    if more:
+        because += f", {more:.3g} more before another replica is ready"
+    waiting = (signals.engine_waiting + more) / signals.engine_running if signals.engine_running else 0.0
     of_servers = min(replicas, max(1, signals.servers)) * signals.kv_cache
     need = per_replica("KV cache", of_servers * min(1 + waiting, _MOST_FACTOR), _MOST_KV_CACHE, because)
-    most = need.up if signals.engine_waiting + to_come else replicas
+    most = need.up if signals.engine_waiting + more else replicas
     yield replace(need, up=min(need.up, most), down=max(min(need.down, most), min(need.up, most)))
 
 
-def growth(signals: Signals) -> float:
-    """By how many requests a second servers fill; 0 where that may be chance."""
+def to_come(policy: Policy, signals: Signals) -> float:
+    """Requests by which servers fill until a replica that is asked for now is ready; 0 where that may be chance."""
     chance = sqrt((signals.arrivals or 0.0) / signals.window_s)
-    found = signals.growth or 0.0
-    return found if found > _CERTAIN * chance else 0.0
+    growth = signals.growth or 0.0
+    return growth * policy.startup_s if growth > _CERTAIN * chance else 0.0
 
 
 def _first_token(policy: Policy, allocation: Allocation, signals: Signals) -> Iterator[Need]:
