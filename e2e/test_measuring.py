@@ -13,6 +13,8 @@ pytestmark = pytest.mark.timeout(600)
 
 ASKED, DEAF, LOCKED = ("asked", "deaf", "locked")
 """Pools, each with a model of its name."""
+HOT = "hot"
+"""A model with three replicas, each of which answers ten requests a second."""
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -44,7 +46,9 @@ def told(namespace: Namespace, name: str, words: str) -> None:
 def served(namespace: Namespace, storage: str) -> None:
     namespace("create", "secret", "generic", "login", "--from-literal=token=x")
     models = (version_model(name, name, storage, maxReplicas=2) for name in (ASKED, DEAF, LOCKED))
-    namespace.apply(pool(ASKED), monitored(DEAF), monitored(LOCKED, secretName="login"), *models)
+    slo = {"latency": {"p99": "350ms"}}
+    hot = version_model(HOT, ASKED, storage, work_s=0.1, replicas=3, instances=1, slo=slo)
+    namespace.apply(pool(ASKED), monitored(DEAF), monitored(LOCKED, secretName="login"), *models, hot)
     namespace.ready()
 
 
@@ -64,3 +68,25 @@ def test_a_secret_that_the_operator_may_not_read_is_told_with_the_way_out(namesp
 def test_from_when_no_prometheus_is_named_any_more_servers_are_asked(namespace: Namespace) -> None:
     namespace("patch", "servingpool", DEAF, "--type=merge", "-p", '{"spec": {"monitoring": null}}')
     measured(namespace, DEAF)
+
+
+def test_a_server_whose_queue_is_too_long_is_sent_nothing_until_it_is_worked_off(
+    namespace: Namespace, client: Client
+) -> None:
+    pod = namespace.server_pods(ASKED)[0]["metadata"]["name"]
+    address = namespace.json("get", "pod", pod)["status"]["podIP"]
+
+    def led_to() -> set[str]:
+        slices = namespace.json("get", "endpointslices", "-l", f"kubernetes.io/service-name={HOT}")["items"]
+        return {each for found in slices for end in found["endpoints"] or () for each in end["addresses"]}
+
+    assert len(led_to()) == 3
+    with client.load(model(HOT), 120, workers=20, address=address) as load:
+        namespace.until("it is sent nothing", lambda: address not in led_to(), 60)
+        assert len(led_to()) == 2
+        assert client.version(model(HOT)) == [1]
+        message = namespace.condition(model(HOT), "Scaling")["message"]
+        assert "sent nothing until what waits there is worked off" in message
+        assert namespace.status(model(HOT))["availableReplicas"] == 3
+    assert load.failed == []
+    namespace.until("it is sent requests again", lambda: address in led_to(), 60)

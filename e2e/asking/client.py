@@ -112,11 +112,15 @@ class Client:
         return [output["data"][0] for output in answer.json()["outputs"]]
 
     @contextmanager
-    def load(self, resource: str, seconds: float = LOAD_S, workers: int = WORKERS) -> Iterator[Load]:
-        """Requests while the block runs, at most for so long. They need no API server."""
+    def load(self, resource: str, seconds: float = LOAD_S, workers: int = WORKERS, address: str = "") -> Iterator[Load]:
+        """Requests while the block runs, at most for so long; to the Service, or to a server's `address`. They need no
+        API server.
+        """
         self.version(resource)
         folder = f"/tmp/load-{secrets.token_hex(4)}"
-        words = (self.url(resource), str(seconds), str(workers))
+        parts = urlsplit(self.url(resource))
+        url = urlunsplit(parts._replace(netloc=f"{address}:{parts.port}")) if address else urlunsplit(parts)
+        words = (url, str(seconds), str(workers))
         self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/load.py", stdin=LOAD.read_text())
         self._run(
             "sh", "-c", f'setsid python {folder}/load.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &', "sh", *words

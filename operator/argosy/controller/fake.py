@@ -8,6 +8,7 @@ from argosy.api import Resource
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
 from argosy.controller.resources.parsed_body import ParsedBody
@@ -61,6 +62,7 @@ class FakeWriter:
     bodies: dict[str, KubernetesObject] = field(default_factory=dict)
     keep: set[str] = field(default_factory=set)
     routes: dict[str, frozenset[str]] = field(default_factory=dict)
+    ejected: dict[str, frozenset[str]] = field(default_factory=dict)
     statuses: dict[str, Status] = field(default_factory=dict)
 
     async def apply(
@@ -75,11 +77,11 @@ class FakeWriter:
         self.objects, self.keep = set(self.bodies), set(keep)
         return self.applied
 
-    async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
+    async def route(self, pod: PodView, namespace: str, routes: Routes, settled: bool) -> None:
         """Keep the routes."""
         if pod.name in self.wrong:
             raise self.wrong[pod.name]
-        self.routes[pod.name] = routes
+        self.routes[pod.name], self.ejected[pod.name] = routes.names, routes.ejected
 
     async def status(self, resource: Resource, status: Status) -> bool:
         """Keep the status."""

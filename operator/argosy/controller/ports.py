@@ -7,6 +7,7 @@ from argosy.api import Resource
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.fleet.facts import Node
 from argosy.fleet.history import Revision
@@ -46,7 +47,7 @@ class Writer(Protocol):
     ) -> Applied:
         """Make a pool's objects be just these; those in `keep` (identities) stay as they are."""
 
-    async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
+    async def route(self, pod: PodView, namespace: str, routes: Routes, settled: bool) -> None:
         """Let a Pod be asked for these models and ensembles, and open its readiness gate once `settled`."""
 
     async def status(self, resource: Resource, status: Status) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 from argosy.api import InferenceModel, Problem, Resource, ServingPool
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
 from argosy.controller.moved import elsewhere, services_elsewhere
@@ -22,10 +23,12 @@ from argosy.controller.rendering.activation import Activating, activating
 from argosy.controller.rendering.addresses import grpc_addresses, selectors, urls
 from argosy.controller.rendering.builds import BuildRenderer
 from argosy.controller.rendering.revisions import FormNames, revisions
+from argosy.controller.rendering.routing import routed
 from argosy.controller.rendering.upgrades import held_back
 from argosy.controller.reservations import Reservations
 from argosy.controller.resources.store import Declared, Store
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
+from argosy.fleet.scaling.decision import Ejection
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.validation.references import check_names
 from argosy.reconcile import Outcome, reconcile
@@ -169,7 +172,7 @@ class Reconciler:
         memory.refusals = applied.refusals
         await _all(
             self._activator_routes(key, rendered.activating),
-            self._routes(key, steps, view, rendered.held),
+            self._routes(key, steps, view, rendered.held, _ejections(declared, decided)),
             self._writes(declared, outcome),
             failure=applied.failure,
         )
@@ -254,26 +257,30 @@ class Reconciler:
         """
         for pod, routes in activator.routes:
             if pod.routes != routes:
-                yield self._writer.route(pod, key.namespace, routes, False)
+                yield self._writer.route(pod, key.namespace, Routes(routes), False)
 
     def _routes(
-        self, key: PoolKey, steps: Sequence[RenderedServer], view: PoolView, held: frozenset[str]
+        self,
+        key: PoolKey,
+        steps: Sequence[RenderedServer],
+        view: PoolView,
+        held: frozenset[str],
+        ejections: Mapping[str, Ejection],
     ) -> Iterator[Coroutine[Any, Any, None]]:
-        """Let the Services reach what serves, and nothing else.
+        """Let the Services reach what serves and what is not ejected, and nothing else.
 
         A server that is to start anew with other GPUs, and is held back, goes on with what it has.
         """
-        namespace = key.namespace
         gpus = {server.name: server.gpus for server in view.current}
         anew = {
             step.plan.name for step in steps if step.plan.name in held and gpus.get(step.plan.name) != step.plan.gpus
         }
-        routes = {step.plan.name: step.routes for step in steps}
         settled = {report.name for report in view.reports if report.settled}
+        wanted = routed(steps, view.pods, anew, ejections)
         for pod in view.pods:
-            wanted = pod.routes if pod.server in anew and pod.server_ready else _reachable(pod, routes)
-            if _differs(pod, wanted, pod.server in settled):
-                yield self._writer.route(pod, namespace, wanted, pod.settled or pod.server in settled)
+            if pod.name in wanted and _differs(pod, wanted[pod.name], pod.server in settled):
+                open_gate = pod.settled or pod.server in settled
+                yield self._writer.route(pod, key.namespace, wanted[pod.name], open_gate)
 
     def _writes(self, declared: Declared, outcome: Outcome) -> Iterator[Coroutine[Any, Any, None]]:
         """Write each status that changed, once."""
@@ -336,10 +343,11 @@ def _unchanged(key: PoolKey, rendered: Rendered, refusals: Iterable[Refusal]) ->
     return lambda server: Identity.of("Deployment", namespace, object_name(server)) in same
 
 
-def _reachable(pod: PodView, routes: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    gone = pod.terminating or not pod.server_ready
-    return frozenset() if gone else routes.get(pod.server, frozenset())
+def _ejections(declared: Declared, decided: Decided) -> dict[str, Ejection]:
+    """By resource name, of those with servers whose queues are too long."""
+    found = ((each.name, decided.decisions.get(each.identity)) for each in declared.members)
+    return {name: each.ejection for name, each in found if each is not None and each.ejection.servers}
 
 
-def _differs(pod: PodView, wanted: frozenset[str], settled: bool) -> bool:
-    return not pod.terminating and (pod.routes != wanted or (settled and not pod.settled))
+def _differs(pod: PodView, wanted: Routes, settled: bool) -> bool:
+    return (pod.routes, pod.ejected) != (wanted.names, wanted.ejected) or (settled and not pod.settled)

@@ -4,7 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection
+from argosy.fleet.scaling.ejection import ejected
+from argosy.fleet.signals.signals import ServerQueue
 from argosy.simulation.outcome import Change
 from argosy.simulation.recorder import Recorder, Sample, State
 from argosy.simulation.servers.batching import BatchingServer
@@ -36,6 +38,7 @@ class Workload:
 class Replica:
     """A server with the seconds of the trace at which it was asked for, becomes ready, and was told to drain."""
 
+    name: str
     server: Server
     asked_s: float
     ready_s: float
@@ -49,7 +52,8 @@ class Replica:
 
 @dataclass(slots=True)
 class Member:
-    """The state of one workload at `now`. Replicas are routed to in turn; without any, requests are held."""
+    """The state of one workload at `now`. Replicas are routed to in turn but for those of
+    `ejection`; without any, requests are held."""
 
     workload: Workload
     allocation: Allocation
@@ -59,6 +63,7 @@ class Member:
     starting: list[Replica] = field(default_factory=list)
     draining: list[Replica] = field(default_factory=list)
     held: list[float] = field(default_factory=list)
+    ejection: Ejection = NOBODY
     gpu_s: float = 0.0
     changes: list[Change] = field(default_factory=list)
     latencies: list[Floats] = field(default_factory=list)
@@ -85,7 +90,7 @@ class Member:
     def _replica(self, startup_s: float) -> Replica:
         self._made += 1
         ready = self.now + startup_s
-        return Replica(self._server(ready), self.now, ready)
+        return Replica(str(self._made), self._server(ready), self.now, ready)
 
     def _server(self, from_s: float) -> Server:
         trace, curve = self.workload.trace, self.workload.curve
@@ -111,11 +116,13 @@ class Member:
         return sample
 
     def _route(self, came: list[float]) -> None:
-        count = len(self.ready)
+        away = ejected(self.ejection, [each.name for each in self.ready])
+        reached = [each for each in self.ready if each.name not in away]
+        count = len(reached)
         if not count:
             self.held += came
             return
-        for place, each in enumerate(self.ready):
+        for place, each in enumerate(reached):
             first = (place - self._turn) % count
             each.server.offer(came[first::count], range(self._arrived + first, self._arrived + len(came), count))
         self._turn = (self._turn + len(came)) % count
@@ -126,7 +133,13 @@ class Member:
         instances = len(self.ready) * self.allocation.instances
         running = sum(each.server.running for each in working)
         state = State(
-            unfinished - self._unfinished, queued - running, running, len(self.ready), instances, len(self.held)
+            unfinished - self._unfinished,
+            queued - running,
+            running,
+            len(self.ready),
+            instances,
+            len(self.held),
+            tuple(ServerQueue(each.name, each.server.queued - each.server.running) for each in self.ready),
         )
         self._unfinished = unfinished
         work = [each.server.served for each in working]
@@ -166,6 +179,11 @@ class Member:
         born = [self._replica(self.workload.startup_s) for _ in range(-surplus)]
         self.starting += born
         return born
+
+    def eject(self, ejection: Ejection, now: float) -> None:
+        """Send these replicas nothing from now on, and the others something."""
+        self.advance(now)
+        self.ejection = ejection
 
     def change_in_place(self, allocation: Allocation) -> None:
         """Instances and batching of the servers that run."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from argosy.fleet.signals.signals import UNMEASURED, Distribution, Signals
+from argosy.fleet.signals.signals import UNMEASURED, Distribution, ServerQueue, Signals
 from argosy.simulation.servers.served import Served
 from argosy.simulation.traces import Floats
 
@@ -46,6 +46,7 @@ class Sample:
     servers: int
     instances: int
     held: int
+    queues: tuple[ServerQueue, ...]
     tokens: float
     between_s: float
 
@@ -78,7 +79,7 @@ class Recorder:
         sample = Sample(
             at, seconds, len(arrivals), ended - arrived, started - arrived, first - prompted, inside, len(executed),
             float(executed.sum()), max(0.0, busy - state.unfinished_s), state.instances * seconds, state.pending,
-            self._flying.shape[1] + state.running, state.servers, state.instances, state.held,
+            self._flying.shape[1] + state.running, state.servers, state.instances, state.held, state.queues,
             sum(each.tokens for each in work), sum(each.between_s for each in work),
         )  # fmt: skip
         self._samples.append(sample)
@@ -132,6 +133,7 @@ class Recorder:
             out_of_memory=0.0,
             pending=float(newest.pending),
             running=float(newest.running),
+            queues=newest.queues,
             latency=_distribution(latency),
             queue=_distribution(queue),
             compute=float((latency - queue).mean()) if len(latency) else None,
@@ -178,6 +180,7 @@ class State:
     servers: int
     instances: int
     held: int
+    queues: tuple[ServerQueue, ...] = ()
 
 
 def _over(kept: Floats, begun: Iterable[tuple[list[float], ...]], at: float) -> tuple[Floats, Floats]:

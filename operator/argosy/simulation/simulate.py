@@ -10,7 +10,7 @@ from itertools import count
 
 import numpy as np
 
-from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.decision import Allocation, Ejection, Room
 from argosy.simulation.autoscalers.autoscaler import Autoscaler, Autoscaling, Seen
 from argosy.simulation.member import Member, Replica, Workload
 from argosy.simulation.outcome import Outcome, Timeline
@@ -114,7 +114,9 @@ class _Simulation:
         return Room(replicas=max(0, free), missing=missing)
 
     def _apply(self, looked: _Looked, wanted: Allocation) -> None:
-        member = looked.member
+        member, ejection = looked.member, looked.autoscaler.ejection
+        if ejection != member.ejection:
+            self._at(member.now + member.workload.in_place_s, partial(self._eject, member, ejection))
         if wanted == member.allocation:
             return
         before = member.allocation
@@ -132,6 +134,9 @@ class _Simulation:
     def _in_place(self, member: Member, allocation: Allocation) -> None:
         member.advance(self._now)
         member.change_in_place(allocation)
+
+    def _eject(self, member: Member, ejection: Ejection) -> None:
+        member.eject(ejection, self._now)
 
     def _outcome(self, looked: _Looked, end: float) -> Outcome:
         member = looked.member

@@ -21,6 +21,7 @@ from tests.operator.cluster.scene import (
 )  # fmt: skip
 
 from argosy.api.values.identity import PoolKey
+from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ForbiddenError
@@ -67,10 +68,14 @@ async def test_a_server_is_known_from_its_objects_pod_and_agent(
             assert list(view(watched).templates) == ["pool-0"]
             assert watched.cache.foreign_gpus() == {}
 
-            await watched.applier.route(pod, namespace, frozenset({"embedder", "x" * 200}), True)
+            await watched.applier.route(pod, namespace, Routes(frozenset({"embedder", "x" * 200})), True)
             await until("routes", lambda: view(watched).pods[0].routes == {"embedder", "x" * 200})
             assert view(watched).pods[0].settled
-            await watched.applier.route(view(watched).pods[0], namespace, frozenset({"embedder"}), True)
+            one = frozenset({"embedder"})
+            await watched.applier.route(view(watched).pods[0], namespace, Routes(one, one), True)
+            await until("ejection", lambda: view(watched).pods[0].ejected == one)
+            assert view(watched).pods[0].routes == one
+            await watched.applier.route(view(watched).pods[0], namespace, Routes(one), True)
             labels = cluster.json("get", "pod", pod.name, "-n", namespace)["metadata"]["labels"]
             assert [key for key in labels if key.startswith("serves.")] == ["serves.argosy.dev/embedder"]
             await until("the Pod is ready", lambda: view(watched).pods[0].ready)
@@ -107,12 +112,12 @@ async def test_routes_never_reach_another_pod_of_the_name(
     async with watching(connection, namespace) as watched:
         (before,) = watched.cache.pool(PoolKey.of(namespace, "pool")).pods
         cluster.kubectl("-n", namespace, "delete", "pod/mine", "--force", "--grace-period=0")
-        await watched.applier.route(before, namespace, frozenset({"embedder"}), True)
+        await watched.applier.route(before, namespace, Routes(frozenset({"embedder"})), True)
         assert cluster.json("get", "pods", "-n", namespace)["items"] == []
         cluster.apply(json.dumps(pod))
-        await watched.applier.route(before, namespace, frozenset({"embedder"}), True)
+        await watched.applier.route(before, namespace, Routes(frozenset({"embedder"})), True)
         (found,) = cluster.json("get", "pods", "-n", namespace)["items"]
-        await watched.applier.route(before, namespace, before.routes, True)
+        await watched.applier.route(before, namespace, Routes(before.routes), True)
         (found,) = cluster.json("get", "pods", "-n", namespace)["items"]
         assert not [key for key in found["metadata"]["labels"] if key.startswith("serves.")]
         assert not [each for each in found["status"].get("conditions", ()) if each["type"] == "argosy.dev/settled"]

@@ -9,9 +9,10 @@ from argosy.cluster.cache.indexer import Owned, PoolLabel
 from argosy.cluster.cache.ownership import Owner, why_not_ours
 from argosy.cluster.cache.pods.pod_cache import PodCache, gpus_of, pod_view
 from argosy.cluster.cache.pods.pod_trouble import deployment_trouble, pod_trouble
-from argosy.cluster.cache.pods.routing import routes_of, routes_patch
+from argosy.cluster.cache.pods.routing import Routes, routes_of, routes_patch
 from argosy.cluster.cache.pool_view import pool_view
 from argosy.cluster.cache.server_objects import Desired, State
+from argosy.render.workloads import route_labels
 from argosy_agent.contract.documents import AgentState
 
 
@@ -82,19 +83,32 @@ def test_gpus_of_a_pod() -> None:
 
 
 def test_routes_are_read_as_they_were_written() -> None:
-    names = {"embedder", "v1.model", "x" * 200}
-    patch = routes_patch("u", [], names)["metadata"]
-    assert routes_of(patch) == names
-    fewer = routes_patch("u", names, {"embedder"})["metadata"]
+    names = frozenset({"embedder", "v1.model", "x" * 200})
+    patch = routes_patch("u", [], Routes(names))["metadata"]
+    assert routes_of(patch) == Routes(names)
+    fewer = routes_patch("u", names, Routes(frozenset({"embedder"})))["metadata"]
     kept = {key: value for key, value in {**patch["labels"], **fewer["labels"]}.items() if value is not None}
-    assert routes_of({"labels": kept}) == {"embedder"}
+    assert routes_of({"labels": kept}) == Routes(frozenset({"embedder"}))
     assert fewer["annotations"] == {"argosy.dev/routes": None}
 
 
 def test_a_label_that_names_nothing_known_can_be_taken_away() -> None:
-    shortened = next(iter(routes_patch("u", [], ["x" * 200])["metadata"]["labels"]))
-    (unknown,) = routes_of({"labels": {shortened: "true"}, "annotations": {"argosy.dev/routes": "not JSON"}})
-    assert routes_patch("u", [unknown], [])["metadata"]["labels"] == {shortened: None}
+    shortened = next(iter(routes_patch("u", [], Routes(frozenset({"x" * 200})))["metadata"]["labels"]))
+    found = routes_of({"labels": {shortened: "true"}, "annotations": {"argosy.dev/routes": "not JSON"}})
+    (unknown,) = found.names
+    assert routes_patch("u", [unknown], Routes())["metadata"]["labels"] == {shortened: None}
+
+
+def test_what_is_ejected_keeps_its_label_and_no_service_selects_it() -> None:
+    ejected = Routes(frozenset({"embedder", "x" * 200}), frozenset({"x" * 200}))
+    patch = routes_patch("u", [], ejected)["metadata"]
+    assert routes_of(patch) == ejected
+    selected = route_labels(ejected.names)
+    assert {key: value == selected[key] for key, value in patch["labels"].items()} == {
+        key: "embedder" in key for key in selected
+    }
+    again = routes_patch("u", ejected.names, Routes(ejected.names))["metadata"]
+    assert routes_of(again) == Routes(ejected.names)
 
 
 def test_a_pod_without_a_status_yet() -> None:

@@ -11,6 +11,7 @@ from tests.operator.controller.test_store import model, pool
 from argosy.api import InferenceModel
 from argosy.api.documents import parse_body
 from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.controller.fake import FakeWriter
 from argosy.controller.reconciler import HELD_AGAIN_S
@@ -114,7 +115,7 @@ async def test_what_goes_to_zero_is_led_to_the_activator_before_it_leaves_its_se
     order: list[str] = []
 
     class Ordered(FakeWriter):
-        async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
+        async def route(self, pod: PodView, namespace: str, routes: Routes, settled: bool) -> None:
             order.append(pod.name)
             await super().route(pod, namespace, routes, settled)
 

@@ -10,6 +10,7 @@ from tests.operator.controller.test_store import STATUS, model, pool, with_statu
 from tests.operator.fleet.declared import gpu_node
 
 from argosy.api import Condition, ConditionType, InferenceModel
+from argosy.api.conditions import Reason
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pods.pod_cache import PodView
@@ -23,10 +24,12 @@ from argosy.controller.resources.store import Store
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
 from argosy.fleet.migration.migrate import DRAIN_PERIOD
 from argosy.fleet.plan import Placement, ServerPlan
+from argosy.fleet.scaling.decision import Allocation, Decision, Ejection
 from argosy.fleet.status.statuses import Status
 from argosy.render.forms import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import Cluster, Images, KubernetesObject, parse_drain
+from argosy.scaling import Decided, Scaling
 from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 KEY = PoolKey("n/p")
@@ -111,6 +114,22 @@ async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -
     now += DRAIN_PERIOD / 2
     await another.reconcile(KEY)
     assert writes.routes == {"p-0": frozenset()}
+
+
+async def test_a_server_with_a_queue_that_is_too_long_is_sent_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = serving("p-0"), serving("p-1")
+    view = PoolView(
+        one.current + other.current, one.reports + other.reports, one.repositories + other.repositories,
+        pods=one.pods + other.pods,
+    )  # fmt: skip
+    resources, writes = Store(), FakeWriter()
+    for body in (pool(), with_status(model(replicas=2))):
+        resources.put(parsed_body(body))
+    decision = Decision(Allocation(2), 2, Reason.FIXED_REPLICAS, "It is so.", ejection=Ejection(("p-0",)))
+    monkeypatch.setattr(Scaling, "before", lambda *_: Decided({"InferenceModel n/m": decision}))
+    await rounds(writes, resources, observed(p=view)).reconcile(KEY)
+    assert (writes.routes["p-0"], writes.ejected["p-0"]) == ({"m"}, {"m"})
+    assert not writes.ejected.get("p-1")
 
 
 def _annotations(body: KubernetesObject) -> dict[str, str]:

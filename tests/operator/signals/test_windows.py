@@ -14,7 +14,7 @@ from argosy.fleet.signals.gathering import pool_signals
 from argosy.fleet.signals.histograms import distribution, quantile, together
 from argosy.fleet.signals.samples import Sample, exposed
 from argosy.fleet.signals.series import Exposed, Histogram
-from argosy.fleet.signals.signals import PoolSignals, Signals
+from argosy.fleet.signals.signals import PoolSignals, ServerQueue, Signals
 from argosy.fleet.signals.targets import PoolTargets, Target
 from argosy.fleet.signals.windows import GAP_S, WINDOW_S, ServerWindow
 
@@ -71,6 +71,15 @@ def test_with_readings_further_apart_than_the_window_the_last_two_count() -> Non
     window = after([reading(0, success=0), reading(60, success=6), reading(120, success=126)])
     assert of(window).completions == pytest.approx(2)
     assert of(window).window_s == 60
+
+
+def test_each_server_has_its_own_queue() -> None:
+    one = after([reading(0, success=0, pending=1), reading(30, success=3, pending=7)])
+    other = after([reading(0, success=0, pending=0), reading(30, success=3, pending=2)])
+    unknown = after([reading(0, success=0), reading(30, success=3)])
+    queues = (ServerQueue("s-0", 7.0), ServerQueue("s-1", 2.0))
+    assert of(one, other).queues == queues
+    assert of(one, other, unknown).queues == queues
 
 
 def test_one_reading_tells_nothing() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.decision import NOBODY, Allocation
 from argosy.fleet.scaling.policy import Bounds, Policy, Targets
 from argosy.simulation import traces
 from argosy.simulation.autoscalers.own import Own
@@ -43,3 +43,21 @@ def test_a_fleet_that_is_full_says_so():
     outcome = run(traces.constant(80, 600), policy(), fleet=Fleet(gpus=2))
     assert outcome.timeline.desired.max() <= 2
     assert "all 2 GPUs of the fleet are held" in outcome.reason
+
+
+class Evenly(Own):
+    """The same decisions, but for whom nothing is sent to."""
+
+    def decide(self, seen):
+        allocation = super().decide(seen)
+        self.ejection = NOBODY
+        return allocation
+
+
+def test_servers_whose_queues_are_too_long_are_relieved_by_new_ones():
+    rates = np.concatenate([np.full(300, 5.0), np.full(240, 60.0)])
+    trace = traces.drawn("step", rates, seed=1)
+    workload = Workload("m", trace, CURVE, 1.0, Allocation(1))
+    relieved, evenly = (simulate([(workload, lambda who=who: who(policy()))])[0] for who in (Own, Evenly))
+    assert relieved.late < 0.9 * evenly.late
+    assert relieved.gpu_hours < 1.1 * evenly.gpu_hours

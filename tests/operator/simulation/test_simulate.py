@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection
 from argosy.simulation import traces
 from argosy.simulation.autoscalers.autoscaler import Fixed
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
@@ -25,7 +25,7 @@ TWO, FLEET = Allocation(2), Fleet()
 class Scripted:
     """Replicas and instances by the clock."""
 
-    interval_s, wakes, reason = 10.0, False, "scripted"
+    interval_s, wakes, reason, ejection = 10.0, False, "scripted", NOBODY
 
     def __init__(self, *steps):
         self.steps = steps
@@ -53,6 +53,32 @@ def test_a_replica_holds_its_gpu_from_when_it_is_asked_for_until_it_is_drained()
     assert outcome.gpu_s == pytest.approx(600 + 10 + 300, abs=1)
     ready = dict(zip(outcome.timeline.at, outcome.timeline.ready, strict=True))
     assert (ready[130.0], ready[140.0], ready[400.0]) == (2, 2, 1)
+
+
+def test_a_replica_that_is_ejected_is_sent_nothing_while_there_is_another():
+    class Ejecting(Scripted):
+        interval_s, ejection = 1.0, Ejection(("1",))
+
+    trace = traces.constant(30, 600)
+    alone, beside, both = (
+        one(trace, who, start=Allocation(count))
+        for who, count in (
+            (Fixed, 1),
+            (lambda: Ejecting((0, TWO)), 2),
+            (Fixed, 2),
+        )
+    )
+    assert beside.late > 0.9 * alone.late > 0
+    assert both.late == 0
+
+
+def test_who_is_alone_is_sent_everything():
+    class Ejecting(Scripted):
+        interval_s, ejection = 1.0, Ejection(("1",))
+
+    trace = traces.constant(10, 600)
+    found = one(trace, lambda: Ejecting((0, Allocation(1))), start=Allocation(1))
+    assert (len(found.latency), found.late) == (len(trace.arrivals), 0)
 
 
 def test_requests_without_a_replica_are_held_and_wake_who_listens():

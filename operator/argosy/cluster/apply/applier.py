@@ -19,7 +19,7 @@ from argosy.cluster.cache.fingerprint import Shape, Shapes, digest
 from argosy.cluster.cache.indexer import Indexer, Owned
 from argosy.cluster.cache.ownership import owner_of, why_not_ours
 from argosy.cluster.cache.pods.pod_cache import PodView
-from argosy.cluster.cache.pods.routing import routes_patch, settled_patch
+from argosy.cluster.cache.pods.routing import Routes, routes_patch, settled_patch
 from argosy.cluster.cache.pool_view import pool_label
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
@@ -136,14 +136,14 @@ class Applier:
         refusals = sorted(round_.refusals, key=lambda refusal: refusal.object)
         return Applied(tuple(refusals), next(iter(round_.failures), None))
 
-    async def route(self, pod: PodView, namespace: str, routes: frozenset[str], settled: bool) -> None:
+    async def route(self, pod: PodView, namespace: str, routes: Routes, settled: bool) -> None:
         """Let a Pod be asked for these models and ensembles, and open its readiness gate once `settled`.
 
         Does nothing to another Pod of its name. Raises ApiError.
         """
         key = (namespace, pod.name)
         try:
-            if routes != pod.routes:
+            if routes != Routes(pod.routes, pod.ejected):
                 patch = routes_patch(pod.uid, pod.routes, routes)
                 answer = await self._connection.merge(kinds.POD, key, patch, manager=ROUTES_MANAGER)
                 self._cache.learned_pod(answer)

@@ -1,6 +1,6 @@
 """What is the same in every decision, of a model or of an ensemble: what it is about, and how it is put into words."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import inf
@@ -8,13 +8,13 @@ from types import MappingProxyType
 from typing import Any
 
 from argosy.api.conditions import Reason
-from argosy.fleet.scaling.decision import Allocation, Decision, Room, Scaled
+from argosy.fleet.scaling.decision import NOBODY, Allocation, Decision, Ejection, Room, Scaled
 from argosy.fleet.scaling.learning.learn import learn, missed
 from argosy.fleet.scaling.learning.memory import Memory, changed
 from argosy.fleet.scaling.pace import Paced
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.wanted.needs import Need
-from argosy.fleet.scaling.words import learnt_times, sentence
+from argosy.fleet.scaling.words import joined, learnt_times, sent_nothing, sentence
 from argosy.fleet.signals.signals import Signals
 
 NO_QUERIES: Mapping[str, float] = MappingProxyType({})
@@ -56,10 +56,17 @@ class Case:
 
 
 def decided(
-    case: Case, after: Allocation, pace: Paced, why: str, need: Need | None, memory: Memory
+    case: Case,
+    after: Allocation,
+    pace: Paced,
+    why: str,
+    need: Need | None,
+    memory: Memory,
+    ejection: Ejection = NOBODY,
+    away: Collection[str] = (),
 ) -> tuple[Decision, Memory]:
     """The decision with its words; a change is kept as the newest."""
-    message = sentence(case.before, after, why, pace.why)
+    message = joined(sentence(case.before, after, why, pace.why), sent_nothing(away))
     reason = _reason(case, after, pace)
     if after != case.before:
         memory = changed(memory, scaled=Scaled(case.now, case.before, after, reason, message))
@@ -75,8 +82,9 @@ def decided(
         memory.scaled,
         memory.lowering,
         learnt_times(memory.service, of_engine=memory.engine is not None) if memory.service is not None else "",
+        ejection,
     )
-    return decision, changed(memory, at=case.now)
+    return decision, changed(memory, at=case.now, ejection=ejection)
 
 
 def _limited_by(pace: Paced, need: Need | None) -> str:

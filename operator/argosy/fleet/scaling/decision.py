@@ -55,13 +55,27 @@ class Lowering:
 
 
 @dataclass(frozen=True, slots=True)
+class Ejection:
+    """`servers` that nothing is to be sent to, those with the longest queues first, as long as others are left which
+    are at least `keep`.
+    """
+
+    servers: tuple[str, ...] = ()
+    keep: int = 1
+
+
+NOBODY = Ejection()
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What is to be, and why. `desired`: the replicas that the load asks for, be there room and leave or not.
 
     `metric` names what decided, as `latency p99` or `busy`; `observed` and `target` are its two numbers. `limited_by`:
     what keeps `allocation` from `desired`: a field's path in the API, what is missing or `signals`. `message` is
     one sentence with the numbers. `scaled`: the newest change, of this decision or an earlier one. `lowering`: what is
-    smaller for want of memory, if anything. `learnt`: the service times that it reckons with, in words.
+    smaller for want of memory, if anything. `learnt`: the service times that it reckons with, in words. `ejection`:
+    servers that are to be sent nothing for the length of their queues.
     """
 
     allocation: Allocation
@@ -75,3 +89,4 @@ class Decision:
     scaled: Scaled | None = None
     lowering: Lowering | None = None
     learnt: str = ""
+    ejection: Ejection = NOBODY

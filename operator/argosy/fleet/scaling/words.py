@@ -1,5 +1,6 @@
 """A decision in one sentence, with its numbers."""
 
+from collections.abc import Collection
 from functools import lru_cache
 
 from argosy.fleet.amounts import counted
@@ -39,6 +40,15 @@ def learnt_times(service: Service, *, of_engine: bool) -> str:
         return f"a step {times} sequence, without prompts"
     share = f", {service.contention:.0%} longer for each other busy instance of its device"
     return f"an execution {times} row{share if service.contention else ''}"
+
+
+def sent_nothing(servers: Collection[str]) -> str:
+    """Which servers are left out for their queues; nothing where none is."""
+    if not servers:
+        return ""
+    first, *others = sorted(servers)
+    who = f"{first} and {counted(len(others), 'other')} are" if others else f"{first} is"
+    return f"{who} sent nothing until what waits there is worked off"
 
 
 def joined(*clauses: str) -> str:

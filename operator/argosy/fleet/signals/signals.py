@@ -30,6 +30,14 @@ UNMEASURED = Distribution()
 
 
 @dataclass(frozen=True, slots=True)
+class ServerQueue:
+    """The requests that wait on one server, be it for an instance or inside of an engine."""
+
+    server: str
+    waiting: float
+
+
+@dataclass(frozen=True, slots=True)
 class Signals:
     """One model or ensemble, its servers and versions together (or one version of it).
 
@@ -39,9 +47,10 @@ class Signals:
     `recent_s` alone, None where only the window is known), `completions` of those answered, `failures` of all that
     failed (not of what its client took back), among them `rejections` (a full queue), `timeouts` (in the queue) and
     `out_of_memory`. `growth`: how many a second more there are, waiting or executed, than when the window began.
-    `pending` requests wait now, `running` are executed now. `latency`: from request to last response; `queue`: of that,
-    waiting; `compute`: the mean of its execution as a request sees it, which is the whole of its batch's. `execution`:
-    the mean time of one execution, `batch` its mean rows, `max_batch` the most it may have (0: no batching).
+    `pending` requests wait now, `running` are executed now; `queues`: those that wait, of each server that tells it.
+    `latency`: from request to last response; `queue`: of that, waiting; `compute`: the mean of its execution as a
+    request sees it, which is the whole of its batch's. `execution`: the mean time of one execution, `batch` its mean
+    rows, `max_batch` the most it may have (0: no batching).
     `instances` there are on all servers, of whose time `busy` (0 to 1) was spent executing. `cache_hits`: share of
     requests (0 to 1) that the response cache answered.
 
@@ -65,6 +74,7 @@ class Signals:
     growth: float | None = None
     pending: float | None = None
     running: float | None = None
+    queues: tuple[ServerQueue, ...] = ()
     latency: Distribution = UNMEASURED
     queue: Distribution = UNMEASURED
     compute: float | None = None

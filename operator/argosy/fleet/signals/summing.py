@@ -4,14 +4,14 @@ A sum is known only where each of its parts is. Ratios, such as a mean, are of a
 the histograms added together, or, of Triton's summaries, which cannot be added, the worst server's.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import isnan, nan
 
 from . import histograms
 from .series import Counted, Gauged, Histogram, ModelSeries, Spread
-from .signals import Distribution, Signals
+from .signals import Distribution, ServerQueue, Signals
 from .windows import Increase
 
 FAILURES = (
@@ -75,6 +75,7 @@ def signals_of(parts: Sequence[Part], now: datetime, unmeasured: Collection[str]
         growth=_growth(parts),
         pending=_gauge(parts, Gauged.PENDING),
         running=_gauge(parts, Gauged.RUNNING),
+        queues=tuple(_queues(parts)),
         latency=_distribution(parts, Spread.LATENCY, Counted.REQUEST_S, _LATENCIES),
         queue=_distribution(parts, Spread.QUEUE, Counted.QUEUE_S, _QUEUES),
         compute=compute,
@@ -147,6 +148,15 @@ def _cache_hits(parts: Sequence[Part]) -> float | None:
 
 def _gauge(parts: Sequence[Part], what: Gauged) -> float | None:
     return _known(sum(part.now.gauged.get(what, nan) for part in parts))
+
+
+def _queues(parts: Sequence[Part]) -> Iterator[ServerQueue]:
+    """Of each server all versions together."""
+    for server in sorted({part.server for part in parts}):
+        mine = [part for part in parts if part.server == server]
+        pending, inside = _gauge(mine, Gauged.PENDING), _gauge(mine, Gauged.ENGINE_WAITING)
+        if pending is not None or inside is not None:
+            yield ServerQueue(server, (pending or 0.0) + (inside or 0.0))
 
 
 def _highest(parts: Sequence[Part], what: Gauged) -> float | None:

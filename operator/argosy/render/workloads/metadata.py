@@ -24,6 +24,8 @@ ACTIVATOR_LABEL = "argosy.dev/activator"
 """On all that belongs to a pool's activator: the pool. Its Pod has no POOL_LABEL, by which Services find servers."""
 SERVES_PREFIX = "serves.argosy.dev/"
 """Before a model's or ensemble's label: the key that a Pod has while requests for it may go there."""
+EJECTED = "ejected"
+"""The value of that key while a Pod could be asked and no Service leads there, for the length of its queue."""
 GATE = "argosy.dev/settled"
 """The condition that a Pod needs, beside ready containers, to be Ready: its first models are loaded or have failed."""
 _MANAGED = {"app.kubernetes.io/managed-by": "argosy", "app.kubernetes.io/part-of": "argosy"}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection, Room
 from argosy.simulation.recorder import Recorder
 
 
@@ -33,11 +33,14 @@ class Seen:
 
 
 class Autoscaler(Protocol):
-    """Asked every `interval_s`, and at once for a request that comes where there is no replica, if `wakes`."""
+    """Asked every `interval_s`, and at once for a request that comes where there is no replica, if `wakes`. `ejection`:
+    the replicas that are to be sent nothing, by `ServerQueue.server`.
+    """
 
     interval_s: float
     wakes: bool
     reason: str
+    ejection: Ejection
 
     def decide(self, seen: Seen) -> Allocation:
         """What is to be; `reason` says why afterwards."""
@@ -53,6 +56,7 @@ class Fixed:
     interval_s = 60.0
     wakes = False
     reason = "fixed"
+    ejection = NOBODY
 
     def decide(self, seen: Seen) -> Allocation:
         """As it is."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.decision import NOBODY, Allocation
 from argosy.simulation.autoscalers.autoscaler import Seen
 
 
@@ -47,6 +47,7 @@ class Hpa:
     """`desired = ceil(ready · metric / target)`, within tolerance none, stabilized, and paced by its policies."""
 
     wakes = False
+    ejection = NOBODY
 
     def __init__(self, settings: HpaSettings = HpaSettings()) -> None:
         self._settings = settings

@@ -4,7 +4,7 @@ replicas, and by itself from zero to one and back.
 
 from dataclasses import dataclass, field, replace
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.decision import NOBODY, Allocation
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
 
@@ -27,6 +27,8 @@ class KedaSettings:
 
 class Keda:
     """Active while its trigger's value is above the activation threshold, to zero once it was not for the cooldown."""
+
+    ejection = NOBODY
 
     def __init__(self, settings: KedaSettings = KedaSettings()) -> None:
         self._settings = settings

@@ -1,7 +1,7 @@
 """Argosy's own decisions, by the very functions that the operator calls."""
 
 from argosy.fleet.scaling.decide import decide
-from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.decision import NOBODY, Allocation
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Policy
 from argosy.simulation.autoscalers.autoscaler import Seen
@@ -17,6 +17,7 @@ class Own:
     """One member under a policy; `reason` is the sentence of its status."""
 
     wakes = True
+    ejection = NOBODY
 
     def __init__(self, policy: Policy, interval_s: float = INTERVAL_S, window_s: float = WINDOW_S) -> None:
         self._policy, self._memory = policy, Memory()
@@ -29,5 +30,5 @@ class Own:
         decision, self._memory = decide(
             self._policy, seen.allocation, signals, seen.room, self._memory, date(seen.now), held=seen.held
         )
-        self.reason = decision.message
+        self.reason, self.ejection = decision.message, decision.ejection
         return decision.allocation

@@ -22,8 +22,8 @@ class PodView:
     """A server's Pod, or an activator's.
 
     `ready` is the Pod, its gate included, `server_ready` the server's container alone; `routes` are the names that its
-    labels say it may be asked for; `settled` its gate; `trouble` why it does not run, in words; `address` its IP, empty
-    before it has one.
+    labels say it may be asked for, and no Service leads to those of them that are `ejected`; `settled` its gate;
+    `trouble` why it does not run, in words; `address` its IP, empty before it has one.
     """
 
     name: str
@@ -37,6 +37,7 @@ class PodView:
     trouble: str
     created: datetime
     address: str = ""
+    ejected: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class PodCache:
         now = self._take(body)
         if now is None:
             return
-        view = replace(now.view, routes=before.view.routes, settled=before.view.settled)
+        same = before.view
+        view = replace(now.view, routes=same.routes, ejected=same.ejected, settled=same.settled)
         if (now.pool, view) != (before.pool, before.view):
             self._tell(before, now)
 
@@ -161,7 +163,7 @@ def pod_view(body: Mapping[str, Any]) -> PodView:
     """What is kept of a Pod of ours."""
     metadata, status = body["metadata"], body.get("status") or {}
     containers = {each.get("name"): each for each in status.get("containerStatuses") or ()}
-    terminating = "deletionTimestamp" in metadata
+    terminating, routes = "deletionTimestamp" in metadata, routes_of(metadata)
     return PodView(
         name=metadata["name"],
         uid=metadata["uid"],
@@ -169,7 +171,8 @@ def pod_view(body: Mapping[str, Any]) -> PodView:
         ready=any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ()),
         server_ready=bool(containers.get(SERVER, {}).get("ready")),
         terminating=terminating,
-        routes=routes_of(metadata),
+        routes=routes.names,
+        ejected=routes.ejected,
         settled=is_settled(status),
         trouble="" if terminating else pod_trouble(status),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),

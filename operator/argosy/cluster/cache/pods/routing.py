@@ -5,10 +5,11 @@ A label's key holds a name only if that is short; the whole name of a longer one
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from argosy.render.names import label
-from argosy.render.workloads import GATE, SERVES_PREFIX, route_labels
+from argosy.render.workloads import EJECTED, GATE, SERVES_PREFIX, route_labels
 
 ROUTES_ANNOTATION = "argosy.dev/routes"
 _SETTLED = {
@@ -19,18 +20,28 @@ _SETTLED = {
 }
 
 
-def routes_of(metadata: Mapping[str, Any]) -> frozenset[str]:
-    """The models and ensembles that a Pod's labels name; a label that names none known is given as its whole key."""
-    keys = [key for key in metadata.get("labels") or {} if key.startswith(SERVES_PREFIX)]
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The models and ensembles that a Pod may be asked for; to those of them that are `ejected` no Service leads."""
+
+    names: frozenset[str] = frozenset()
+    ejected: frozenset[str] = frozenset()
+
+
+def routes_of(metadata: Mapping[str, Any]) -> Routes:
+    """What a Pod's labels name; a label that names none known is given as its whole key."""
+    found = {key: value for key, value in (metadata.get("labels") or {}).items() if key.startswith(SERVES_PREFIX)}
     long = _long_names((metadata.get("annotations") or {}).get(ROUTES_ANNOTATION, ""))
-    return frozenset(_name(key, long) for key in keys)
+    ejected = frozenset(_name(key, long) for key, value in found.items() if value == EJECTED)
+    return Routes(frozenset(_name(key, long) for key in found), ejected)
 
 
-def routes_patch(uid: str, now: Collection[str], wanted: Collection[str]) -> dict[str, Any]:
-    """The merge patch that lets a Pod, of this uid, be asked for `wanted` instead of `now`."""
+def routes_patch(uid: str, now: Collection[str], wanted: Routes) -> dict[str, Any]:
+    """The merge patch that lets a Pod, of this uid, be asked for `wanted` instead of the names of `now`."""
     labels: dict[str, str | None] = {_key(name): None for name in now}
-    labels |= route_labels(wanted)
-    long = sorted(name for name in wanted if label(name) != name)
+    labels |= route_labels(wanted.names)
+    labels |= {_key(name): EJECTED for name in wanted.ejected}
+    long = sorted(name for name in wanted.names if label(name) != name)
     annotation = json.dumps(long) if long else None
     return {"metadata": {"uid": uid, "labels": labels, "annotations": {ROUTES_ANNOTATION: annotation}}}
 

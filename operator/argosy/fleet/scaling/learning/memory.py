@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from argosy.fleet.scaling.capacity.service import Experience, Service
-from argosy.fleet.scaling.decision import Lowering, Scaled
+from argosy.fleet.scaling.decision import NOBODY, Ejection, Lowering, Scaled
 from argosy.fleet.scaling.learning.arrivals import NOTHING, Arrivals
 from argosy.fleet.scaling.learning.demand import Demand
 from argosy.fleet.scaling.learning.engines import EngineUse
@@ -81,7 +81,7 @@ class Memory:
     for. `short_at`: the reading since which more replicas are wanted than there are. `catching_up`: replicas that a
     queue asked for, and when. `peak`: of late; `returns`: the seconds after which load came back that had left, the
     latest ones. `gaps`: the same of every load that left, infinite for what did not come back. `recurrence`: load that
-    comes at equal intervals.
+    comes at equal intervals. `ejection`: as was last decided.
     """
 
     at: datetime | None = None
@@ -115,6 +115,7 @@ class Memory:
     returns: tuple[float, ...] = ()
     gaps: tuple[float, ...] = ()
     recurrence: Recurrence = _UNEVEN
+    ejection: Ejection = NOBODY
 
     @staticmethod
     def rebuilt(scaled: Scaled | None, lowering: Lowering | None = None) -> "Memory":

@@ -41,7 +41,8 @@ def beside(decision: Decision, troubles: Iterable[str]) -> Decision:
 
 def _key(decision: Decision) -> tuple[object, ...]:
     becomes, what_keeps = decision.message.partition(":")[0], _DIGITS.sub("", _what_keeps(decision))
-    return decision.allocation, decision.reason, decision.scaled, becomes, what_keeps, decision.lowering is None
+    lowered, ejected = decision.lowering is not None, (frozenset(decision.ejection.servers), decision.ejection.keep)
+    return decision.allocation, decision.reason, decision.scaled, becomes, what_keeps, lowered, ejected
 
 
 def _what_keeps(decision: Decision) -> str:

@@ -77,11 +77,11 @@ def _without_slot(policy: Policy, signals: Signals, memory: Memory) -> float:
 def _lasting(policy: Policy, allocation: Allocation, memory: Memory, expected: float) -> float:
     if memory.arrivals.mean >= _BURST * expected:
         return expected
-    sustained = memory.arrivals.sustained(_OF_LIMIT * _may_wait(policy, allocation, memory))
+    sustained = memory.arrivals.sustained(_OF_LIMIT * may_wait(policy, allocation, memory))
     return sustained if sustained < _BURST * expected else expected
 
 
-def _may_wait(policy: Policy, allocation: Allocation, memory: Memory) -> float:
+def may_wait(policy: Policy, allocation: Allocation, memory: Memory) -> float:
     """Seconds that a request may wait and yet be in time, for a place in a batch or in an engine."""
     if memory.service is None:
         return 0.0

@@ -1,0 +1,48 @@
+"""What each Pod may be asked for, and to which of that no Service is to lead: what was decided of servers, held against
+the Pods that there are. Pure.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pods.routing import Routes
+from argosy.fleet.scaling.decision import Ejection
+from argosy.fleet.scaling.ejection import ejected
+from argosy.render.repositories import RenderedServer
+
+
+def routed(
+    steps: Iterable[RenderedServer],
+    pods: Sequence[PodView],
+    stay: Collection[str],
+    ejections: Mapping[str, Ejection],
+) -> dict[str, Routes]:
+    """By the Pod's name, of those that stay. The Pods of servers that `stay` go on with what they have; `ejections` are
+    by resource name.
+    """
+    routes = {step.plan.name: step.routes for step in steps}
+    wanted = {pod.name: _names(pod, routes, stay) for pod in pods}
+    away: dict[str, set[str]] = {}
+    for name, ejection in ejections.items():
+        for pod in _ejected(ejection, [pod for pod in pods if pod.ready and name in wanted[pod.name]], name):
+            away.setdefault(pod, set()).add(name)
+    return {
+        pod.name: Routes(wanted[pod.name], frozenset(away.get(pod.name, ()))) for pod in pods if not pod.terminating
+    }
+
+
+def _names(pod: PodView, routes: Mapping[str, frozenset[str]], stay: Collection[str]) -> frozenset[str]:
+    if pod.server in stay and pod.server_ready:
+        return pod.routes
+    gone = pod.terminating or not pod.server_ready
+    return frozenset() if gone else routes.get(pod.server, frozenset())
+
+
+def _ejected(ejection: Ejection, reachable: Sequence[PodView], name: str) -> list[str]:
+    """The Pods. One that Services lead to by now is left: the labels of new ones are yet to be seen."""
+    found = ejected(ejection, {pod.server for pod in reachable})
+    led_to = {pod.server for pod in reachable if name in pod.routes and name not in pod.ejected}
+    if found and led_to <= set(found):
+        left = next((server for server in reversed(found) if server in led_to), found[-1])
+        found = tuple(server for server in found if server != left)
+    return [pod.name for pod in reachable if pod.server in found]

@@ -1,0 +1,53 @@
+"""Which servers are sent nothing for a while: those whose queue alone is longer than targets allow, while others have
+room. Envoy calls it ejection.
+
+Whatever balances requests sends every server as many as any other. So a queue that grew before new replicas were ready
+stays where it is, gets its share of what comes, and makes that late, too, however many replicas there are by then.
+"""
+
+from collections.abc import Collection
+
+from argosy.fleet.scaling.capacity.queueing import Replica
+from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection
+from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.variation import largest_batch
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.wanted.load import may_wait
+from argosy.fleet.scaling.wanted.needs import whole
+from argosy.fleet.signals.signals import Signals
+
+_LONG, _SHORT = 1.0, 0.4
+"""Of what a request may wait: the queue by which a server is ejected, and the one from which on it is not any more."""
+
+
+def ejection_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory) -> Ejection:
+    """The servers whose queues are too long, and how many of all what comes now cannot do without."""
+    queues = sorted((each for each in signals.queues if each.waiting), key=lambda each: (-each.waiting, each.server))
+    if not queues or memory.demand is None:
+        return NOBODY
+    longest, rate = may_wait(policy, allocation, memory), _rate(policy, allocation, memory)
+    if longest <= 0 or rate <= 0:
+        return NOBODY
+    servers = tuple(
+        each.server
+        for each in queues
+        if each.waiting / rate > (_SHORT if each.server in memory.ejection.servers else _LONG) * longest
+    )
+    return Ejection(servers, max(1, whole(memory.demand.level / rate))) if servers else NOBODY
+
+
+def ejected(ejection: Ejection, reachable: Collection[str]) -> tuple[str, ...]:
+    """Of the servers that requests could reach now, new ones among them, those that get none: never all of them."""
+    spare = max(0, len(reachable) - ejection.keep)
+    return tuple([each for each in ejection.servers if each in reachable][:spare])
+
+
+def _rate(policy: Policy, allocation: Allocation, memory: Memory) -> float:
+    """Requests a second that a server works off: with full batches, since requests wait."""
+    if memory.service is None:
+        return 0.0
+    if memory.engine is not None:
+        return memory.holds or 0.0
+    batch = largest_batch(policy, allocation)
+    replica = Replica(memory.service, allocation.instances, policy.bounds.devices, batch)
+    return replica.most / memory.rows

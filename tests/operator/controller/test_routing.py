@@ -1,0 +1,77 @@
+"""What Pods may be asked for, and to which of that no Service leads."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pods.routing import Routes
+from argosy.controller.rendering.routing import routed
+from argosy.fleet.plan import ServerPlan
+from argosy.fleet.scaling.decision import Ejection
+from argosy.render.repositories import RenderedServer
+from argosy_agent.contract import RenderedRepository
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+M = frozenset({"m"})
+NOTHING: frozenset[str] = frozenset()
+
+
+def pod(server: str, **said: Any) -> PodView:
+    """Of which the model `m` may be asked."""
+    known = {"name": server, "ready": True, "server_ready": True, "terminating": False, "routes": M, "settled": True}
+    return PodView(uid="u", server=server, trouble="", created=NOW, **known | said)
+
+
+def step(server: str, routes: frozenset[str] = M) -> RenderedServer:
+    return RenderedServer(ServerPlan(server, "a", (), ()), RenderedRepository(server), routes)
+
+
+def away(*pods: PodView, keep: int = 1, gone: str = "") -> set[str]:
+    """The Pods to which no Service is to lead, where the queues of `a` and `b` are too long, that of `a` more so."""
+    steps = [step(each.server, NOTHING if each.server == gone else M) for each in pods]
+    found = routed(steps, pods, (), {"m": Ejection(("a", "b"), keep)})
+    assert all(each.names == (NOTHING if name == gone else M) for name, each in found.items())
+    return {name for name, each in found.items() if each.ejected}
+
+
+def test_no_service_leads_to_what_is_ejected_and_it_stays_what_may_be_asked() -> None:
+    found = routed([step("a"), step("c")], [pod("a"), pod("c")], (), {"m": Ejection(("a",))})
+    assert found == {"a": Routes(M, M), "c": Routes(M)}
+
+
+def test_what_nobody_ejects_any_more_is_led_to() -> None:
+    assert routed([step("a")], [pod("a", ejected=M)], (), {}) == {"a": Routes(M)}
+
+
+def test_as_many_as_are_to_be_kept_are() -> None:
+    assert away(pod("a"), pod("b"), pod("c")) == {"a", "b"}
+    assert away(pod("a"), pod("b"), pod("c"), keep=2) == {"a"}
+    assert away(pod("a"), pod("b")) == {"a"}
+
+
+@pytest.mark.parametrize("lacks", [{"ready": False}, {"server_ready": False}, {"terminating": True}], ids=str)
+def test_a_pod_that_takes_no_requests_is_no_room(lacks: dict[str, Any]) -> None:
+    found = routed([step("a"), step("c")], [pod("a"), pod("c", **lacks)], (), {"m": Ejection(("a",))})
+    assert found["a"] == Routes(M)
+
+
+def test_what_drains_is_no_room() -> None:
+    assert away(pod("a"), pod("c"), gone="c") == set()
+
+
+def test_until_services_lead_to_a_new_pod_one_of_those_before_is_left() -> None:
+    assert away(pod("a"), pod("b"), pod("c", routes=NOTHING)) == {"a"}
+    assert away(pod("a"), pod("b", ejected=M), pod("c", routes=NOTHING)) == {"b"}, "a alone is led to"
+    assert away(pod("a", ejected=M), pod("b", ejected=M), pod("c")) == {"a", "b"}
+    assert away(pod("a", ejected=M), pod("b", ejected=M), pod("c", routes=NOTHING)) == {"a"}, "nobody is led to"
+
+
+def test_two_pods_of_one_server_are_one() -> None:
+    old, new = pod("a"), pod("a", name="again")
+    assert routed([step("a")], [old, new], (), {"m": Ejection(("a",))}) == {"a": Routes(M), "again": Routes(M)}
+
+
+def test_a_server_that_waits_for_its_restart_goes_on_with_what_it_has() -> None:
+    assert routed([step("a", NOTHING)], [pod("a")], {"a"}, {}) == {"a": Routes(M)}
