@@ -90,12 +90,14 @@ class Client:
         namespace.access.apply(POD.format(namespace=namespace.name, image=image, pull_policy=pull_policy))
         namespace("wait", "--for=condition=Ready", "pod/client", "--timeout=60s", timeout_s=70)
 
-    def url(self, resource: str) -> str:
-        """`status.url` of a resource, with the Service's address in place of its name: there may be no DNS."""
+    def url(self, resource: str, address: str = "") -> str:
+        """`status.url` of a resource, with an `address`, the Service's where none is given, in place of its name: there
+        may be no DNS.
+        """
         parts = urlsplit(self._namespace.status(resource)["url"])
         service, namespace, kind = str(parts.hostname).split(".")
         assert (namespace, kind) == (self._namespace.name, "svc")
-        address = self._namespace.json("get", "service", service)["spec"]["clusterIP"]
+        address = address or self._namespace.json("get", "service", service)["spec"]["clusterIP"]
         return urlunsplit(parts._replace(netloc=f"{address}:{parts.port}"))
 
     def get(self, url: str, body: str = "") -> Answer:
@@ -118,9 +120,7 @@ class Client:
         """
         self.version(resource)
         folder = f"/tmp/load-{secrets.token_hex(4)}"
-        parts = urlsplit(self.url(resource))
-        url = urlunsplit(parts._replace(netloc=f"{address}:{parts.port}")) if address else urlunsplit(parts)
-        words = (url, str(seconds), str(workers))
+        words = (self.url(resource, address), str(seconds), str(workers))
         self._run("sh", "-c", f"mkdir {folder} && cat > {folder}/load.py", stdin=LOAD.read_text())
         self._run(
             "sh", "-c", f'setsid python {folder}/load.py "$@" {folder} > {folder}/log 2>&1 < /dev/null &', "sh", *words

@@ -52,8 +52,9 @@ class Replica:
 
 @dataclass(slots=True)
 class Member:
-    """The state of one workload at `now`. Replicas are routed to in turn but for those of
-    `ejection`; without any, requests are held."""
+    """The state of one workload at `now`. Replicas are routed to in turn, but for those of `ejection`; without any,
+    requests are held.
+    """
 
     workload: Workload
     allocation: Allocation
@@ -179,11 +180,6 @@ class Member:
         born = [self._replica(self.workload.startup_s) for _ in range(-surplus)]
         self.starting += born
         return born
-
-    def eject(self, ejection: Ejection, now: float) -> None:
-        """Send these replicas nothing from now on, and the others something."""
-        self.advance(now)
-        self.ejection = ejection
 
     def change_in_place(self, allocation: Allocation) -> None:
         """Instances and batching of the servers that run."""

@@ -136,7 +136,8 @@ class _Simulation:
         member.change_in_place(allocation)
 
     def _eject(self, member: Member, ejection: Ejection) -> None:
-        member.eject(ejection, self._now)
+        member.advance(self._now)
+        member.ejection = ejection
 
     def _outcome(self, looked: _Looked, end: float) -> Outcome:
         member = looked.member
