@@ -92,7 +92,7 @@ class HttpClients:
         self._connections = []
         for transport in self._transports:
             connection = Connection(heads, set(), _MAX_BODY, False)
-            connection.connection_made(transport)  # type: ignore[arg-type]
+            connection.connection_made(transport)  # type: ignore[arg-type]  # a stand-in for a socket
             self._connections.append(connection)
 
     def send(self) -> None:
@@ -115,7 +115,7 @@ class GrpcClients:
         self._sent = 0
         self._transport = Transport()
         self._protocol = Http2Protocol(router, loop, lambda _: None, Limits(), KeepAliveRules())
-        self._protocol.connection_made(self._transport)  # type: ignore[arg-type]
+        self._protocol.connection_made(self._transport)  # type: ignore[arg-type]  # a stand-in for a socket
         window = frames.window_update(0, frames.MAX_WINDOW - frames.DEFAULT_WINDOW)
         self._protocol.data_received(frames.PREFACE + frames.settings(()) + window)
         self._encoder = hpack.Encoder()

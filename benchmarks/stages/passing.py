@@ -101,7 +101,7 @@ async def measure(protocol: str, batch: int, turns: int, repeats: int) -> list[f
     line.at_turn = told.at_turn
     gc.disable()
     with patch.object(worker, "execute", Execute(trace)):
-        worker.Worker(line).main()  # type: ignore[arg-type]
+        worker.Worker(line).main()  # type: ignore[arg-type]  # a stand-in for the pipe
     gc.enable()
     await plane.close(1.0)
     return least(told.rows)

@@ -51,7 +51,7 @@ class LocalInstance:
         self._trace = trace
         self._instance = ProcessInstance(spec, calls, timeout, on_death)
         self.connection = self._instance._connection
-        self.connection.connection_made(self.transport)  # type: ignore[arg-type]
+        self.connection.connection_made(self.transport)  # type: ignore[arg-type]  # a stand-in for a socket
 
     async def start(self) -> None:
         """See `Instance`: the worker loads the model when it runs."""
@@ -61,7 +61,7 @@ class LocalInstance:
         outer = self._trace.enter(OWN)
         traced = _Listener(listener, self._trace)
         self._trace.enter(FRAME_OUT)
-        run = self._instance.run(requests, traced)  # type: ignore[arg-type]
+        run = self._instance.run(requests, traced)  # type: ignore[arg-type]  # it lacks what only faults need
         self._trace.enter(outer)
         return run
 

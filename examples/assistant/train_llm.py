@@ -134,7 +134,7 @@ def train(model: LlamaForCausalLM, examples: list[Example], steps: int, size: in
         told = wanted != IGNORED
         loss = functional.cross_entropy(model.lm_head(hidden[told]), wanted[told])
         optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses.append(loss.item())

@@ -144,10 +144,10 @@ def fit(split: Split, steps: int, gamma: float, penalty: float) -> KernelClassif
         votes = kernel @ classifier.weight
         value = torch.nn.functional.binary_cross_entropy_with_logits(votes + classifier.bias, wanted)
         value = value + penalty * (classifier.weight * votes).sum()
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
         return value
 
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    optimizer.step(loss)  # type: ignore[no-untyped-call]  # torch has no types for it
     return classifier.eval()
 
 

@@ -65,7 +65,7 @@ def fit(model: torch.nn.Sequential, scans: Scans, epochs: int) -> None:
         for batch in torch.randperm(len(labels)).split(64):
             optimizer.zero_grad()
             loss = torch.nn.functional.cross_entropy(model(images[batch]), labels[batch])
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()  # type: ignore[no-untyped-call]  # torch has no types for it
             optimizer.step()
 
 
