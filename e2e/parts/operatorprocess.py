@@ -42,6 +42,8 @@ class OperatorProcess:
                 [sys.executable, "-m", "argosy.cli", "operator", f"--kubeconfig={self._cluster.kubeconfig}",
                  "--host=127.0.0.1", f"--port={self._port}"],
                 stdout=output, stderr=subprocess.STDOUT,
+                # Linux shares a busy machine out by sessions: in the tests' own it would get what they leave.
+                start_new_session=True,
             )  # fmt: skip
 
     def kill(self) -> None:

@@ -29,7 +29,7 @@ class Elector:
 
     `duration_s`: how long others wait for a holder that is silent. `renew_s`: how often the holder writes, and how
     often one that waits asks where it cannot watch. A holder gives up when two thirds of the duration passed without
-    success.
+    success. The defaults are those of Kubernetes' own components: 15, 10 and 2 seconds.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Elector:
         namespace: str,
         name: str,
         identity: str,
-        duration_s: int = 10,
+        duration_s: int = 15,
         renew_s: float = 2.0,
     ) -> None:
         self._connection, self._namespace, self._name = connection, namespace, name
