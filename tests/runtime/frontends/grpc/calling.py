@@ -21,7 +21,7 @@ from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Submis
 
 CODE = grpc.StatusCode
 METHOD = "/inference.GRPCInferenceService/"
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Endless:
