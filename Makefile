@@ -21,6 +21,7 @@ WORKERS ?= 3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+export UV_CONFIG_FILE := $(CURDIR)/$(VENV)/uv.toml
 # Builders, and backends of frameworks, lead through none of the compiled modules.
 COMPILED_PATH := tests/runtime tests/differential --ignore=tests/runtime/builder \
   $(foreach name,cuda pytorch tensorrt transformers,--ignore-glob='tests/runtime/backends/test_$(name)*')
@@ -38,7 +39,10 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Argosy needs Python 3.11 or newer: make PYTHON=/path/to/python3.11 …"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv module is missing: apt-get install python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@# uv does in seconds what pip does in minutes. It finds packages where pip finds them.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	@$(BIN)/python e2e/cluster/images/pip_settings.py > $(UV_CONFIG_FILE)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --editable '.[dev]'
 	@# Helm's own code, for the chart's tests. The wheel runs on 3.11 although it asks for 3.12.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --ignore-requires-python 'helm-sdkpy>=0.1.32' \
 	  || echo "helm-sdkpy is not to be had here: the tests that need it are skipped, or fail under CI=true"

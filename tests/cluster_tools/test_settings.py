@@ -1,5 +1,6 @@
 """What is read from the machine: apt's sources, pip's settings, versions."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,13 @@ def test_pip_settings_keep_what_says_where_and_the_environment_wins(
         f"find-links = {tmp_path}/wheels",
         "index-url = https://env.example/simple",
     ]
+    assert tomllib.loads(settings.uv) == {
+        "index-strategy": "unsafe-best-match",
+        "system-certs": True,
+        "extra-index-url": [f"file://{tmp_path}/index/simple", "https://more.example/simple"],
+        "find-links": [f"{tmp_path}/wheels"],
+        "index-url": "https://env.example/simple",
+    }
     assert settings.folders == (tmp_path / "index", tmp_path / "wheels")
 
 

@@ -70,8 +70,8 @@ def install() -> Path:
 
 def _build(folder: Path) -> None:
     run([sys.executable, "-m", "venv", "--without-pip", str(folder)], "making moto's environment")
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", f"moto[s3,server]=={RELEASE}"], f"pip install moto {RELEASE}")
+    install = [sys.executable, "-m", "uv", "pip", "install", "--python", str(folder / "bin" / "python")]
+    run([*install, "--quiet", "--compile-bytecode", f"moto[s3,server]=={RELEASE}"], f"uv pip install moto {RELEASE}")
 
 
 @contextmanager

@@ -45,17 +45,19 @@ def _make_base(keyed: str) -> None:
 def build(dockerfile: Path, context: Path, tag: str, build_args: Mapping[str, str] | None = None) -> str:
     """Build an image; the unchanged layers come from the cache of earlier builds. Returns the image's id.
 
-    `FROM python:3.11-slim` finds the stand-in; nothing is pulled. pip in the build sees this machine's package index,
-    certificates and proxy through mounts, of which nothing but empty mount points stays in the image. Raises
+    `FROM python:3.11-slim` finds the stand-in; nothing is pulled. pip and uv in the build see this machine's package
+    index, certificates and proxy through mounts, of which nothing but empty mount points stays in the image. Raises
     ClusterError with the build's last lines.
     """
     ensure_base()
     settings = pip_settings.of_machine()
     args = [f"--build-arg={key}={value}" for key, value in (build_args or {}).items()]
     with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder) / "pip.conf"
-        config.write_text(settings.config)
-        mounts = [f"--volume={config}:/etc/pip.conf:ro"]
+        mounts = []
+        for text, place in ((settings.config, "/etc/pip.conf"), (settings.uv, "/etc/uv/uv.toml")):
+            config = Path(folder) / Path(place).name
+            config.write_text(text)
+            mounts.append(f"--volume={config}:{place}:ro")
         mounts += [f"--volume={place}:{place}:ro" for place in settings.folders]
         if pip_settings.CERTIFICATES.exists():
             mounts.append(f"--volume={pip_settings.CERTIFICATES.resolve()}:{pip_settings.CERTIFICATES}:ro")

@@ -1,8 +1,14 @@
-"""The machine's pip settings, so that pip in an image build finds packages where pip here does."""
+"""The machine's pip settings, so that pip in an image build finds packages where pip here does, and uv, too, which does
+not read them.
+
+As a script it prints uv's, for a machine where nothing is installed yet.
+"""
 
 import ast
+import json
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,13 +17,17 @@ CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 _WHERE = ("index-url", "extra-index-url", "find-links", "trusted-host", "cert", "timeout", "default-timeout", "retries",
           "no-index", "proxy")  # fmt: skip
 _PLACES = ("index-url", "extra-index-url", "find-links")
+_OF_UV = {"extra-index-url": "extra-index-url", "find-links": "find-links", "trusted-host": "allow-insecure-host"}
 
 
 @dataclass(frozen=True, slots=True)
 class PipSettings:
-    """A pip.conf for the build, and the local folders that it names (which the build must see at the same path)."""
+    """A pip.conf and a uv.toml that say the same, and the local folders that they name (which a build must see at the
+    same path).
+    """
 
     config: str
+    uv: str
     folders: tuple[Path, ...]
 
 
@@ -48,5 +58,21 @@ def parse(listed: str) -> PipSettings:
         settings[key] = " ".join(kept)
     if CERTIFICATES.exists():
         settings["cert"] = str(CERTIFICATES)
-    lines = [f"{key} = {value}" for key, value in sorted(settings.items()) if value]
-    return PipSettings("\n".join(["[global]", *lines, ""]), tuple(dict.fromkeys(folders)))
+    settings = {key: value for key, value in sorted(settings.items()) if value}
+    lines = [f"{key} = {value}" for key, value in settings.items()]
+    return PipSettings("\n".join(["[global]", *lines, ""]), _of_uv(settings), tuple(dict.fromkeys(folders)))
+
+
+def _of_uv(settings: Mapping[str, str]) -> str:
+    """The same as a uv.toml. pip takes the newest release of all places; uv, unless told, of the first that has any."""
+    lines = ['index-strategy = "unsafe-best-match"', "system-certs = true"]
+    for key, value in settings.items():
+        if key == "index-url":
+            lines.append(f"{key} = {json.dumps(value)}")
+        elif key in _OF_UV:
+            lines.append(f"{_OF_UV[key]} = {json.dumps(value.split())}")
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    print(of_machine().uv, end="")
