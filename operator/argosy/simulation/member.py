@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection
-from argosy.fleet.scaling.ejection import ejected
 from argosy.fleet.signals.signals import ServerQueue
 from argosy.simulation.outcome import Change
 from argosy.simulation.recorder import Recorder, Sample, State
@@ -117,7 +116,7 @@ class Member:
         return sample
 
     def _route(self, came: list[float]) -> None:
-        away = ejected(self.ejection, [each.name for each in self.ready])
+        away = self.ejection.among([each.name for each in self.ready])
         reached = [each for each in self.ready if each.name not in away]
         count = len(reached)
         if not count:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.fleet.scaling.decision import Ejection
-from argosy.fleet.scaling.ejection import ejected
 from argosy.render.repositories import RenderedServer
 
 
@@ -40,7 +39,7 @@ def _names(pod: PodView, routes: Mapping[str, frozenset[str]], stay: Collection[
 
 def _ejected(ejection: Ejection, reachable: Sequence[PodView], name: str) -> list[str]:
     """The Pods. One that Services lead to by now is left: the labels of new ones are yet to be seen."""
-    found = ejected(ejection, {pod.server for pod in reachable})
+    found = ejection.among({pod.server for pod in reachable})
     led_to = {pod.server for pod in reachable if name in pod.routes and name not in pod.ejected}
     if found and led_to <= set(found):
         left = next((server for server in reversed(found) if server in led_to), found[-1])

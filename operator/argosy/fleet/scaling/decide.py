@@ -7,7 +7,7 @@ from datetime import datetime
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.case import NO_QUERIES, NOTHING_SAID, Case, bounded, decided, learnt, unusable
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
-from argosy.fleet.scaling.ejection import ejected, ejection_of
+from argosy.fleet.scaling.ejection import ejection_of
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.outofmemory import lowered
 from argosy.fleet.scaling.pace import Paced, doubted, paced, remembered, seen_whole
@@ -63,5 +63,5 @@ def _by_load(case: Case, present: Allocation, signals: Signals, memory: Memory) 
     down = pace.replicas <= lowest and not signals.unmeasured and seen_whole(policy, memory, now)
     after = in_place(present, pace.replicas, signals, found, memory, down=down)
     ejection = ejection_of(policy, present, signals, memory)
-    away = ejected(ejection, [each.server for each in signals.queues])
+    away = ejection.among([each.server for each in signals.queues])
     return decided(case, after, pace, less.beside(found.need.because), found.need, memory, ejection, away)

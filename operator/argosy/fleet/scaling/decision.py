@@ -1,5 +1,6 @@
 """What is decided of one member, and why."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -62,6 +63,11 @@ class Ejection:
 
     servers: tuple[str, ...] = ()
     keep: int = 1
+
+    def among(self, reachable: Collection[str]) -> tuple[str, ...]:
+        """Of the servers that requests could reach now, new ones among them, those that get none: never all of them."""
+        spare = max(0, len(reachable) - self.keep)
+        return tuple([each for each in self.servers if each in reachable][:spare])
 
 
 NOBODY = Ejection()

@@ -5,8 +5,6 @@ Whatever balances requests sends every server as many as any other. So a queue t
 stays where it is, gets its share of what comes, and makes that late, too, however many replicas there are by then.
 """
 
-from collections.abc import Collection
-
 from argosy.fleet.scaling.capacity.queueing import Replica
 from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection
 from argosy.fleet.scaling.learning.memory import Memory
@@ -34,12 +32,6 @@ def ejection_of(policy: Policy, allocation: Allocation, signals: Signals, memory
         if each.waiting / rate > (_SHORT if each.server in memory.ejection.servers else _LONG) * longest
     )
     return Ejection(servers, max(1, whole(memory.demand.level / rate))) if servers else NOBODY
-
-
-def ejected(ejection: Ejection, reachable: Collection[str]) -> tuple[str, ...]:
-    """Of the servers that requests could reach now, new ones among them, those that get none: never all of them."""
-    spare = max(0, len(reachable) - ejection.keep)
-    return tuple([each for each in ejection.servers if each in reachable][:spare])
 
 
 def _rate(policy: Policy, allocation: Allocation, memory: Memory) -> float:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from tests.operator.fleet.scaling.loads import POLICY, Member, measured
 
 from argosy.fleet.scaling.decision import NOBODY, Allocation, Decision, Ejection
-from argosy.fleet.scaling.ejection import ejected
 from argosy.fleet.scaling.policy import Targets
 from argosy.fleet.scaling.pool.told import told
 from argosy.fleet.signals.signals import ServerQueue, Signals
@@ -52,8 +51,8 @@ def test_it_is_sent_requests_again_once_most_of_the_queue_is_worked_off() -> Non
 def test_the_longest_queues_come_first_and_as_many_servers_are_left_as_are_needed() -> None:
     decision = step(served(), 60, 80, 70)
     assert decision.ejection == Ejection(("p-1", "p-2", "p-0"), 2)
-    assert ejected(decision.ejection, ["p-0", "p-1", "p-2"]) == ("p-1",)
-    assert ejected(decision.ejection, ["p-0", "p-1", "p-2", "p-3"]) == ("p-1", "p-2"), "a new one makes room"
+    assert decision.ejection.among(["p-0", "p-1", "p-2"]) == ("p-1",)
+    assert decision.ejection.among(["p-0", "p-1", "p-2", "p-3"]) == ("p-1", "p-2"), "a new one makes room"
     assert "p-1 is sent nothing" in decision.message
 
 
@@ -78,9 +77,20 @@ def test_it_is_worth_a_reconcile() -> None:
     assert told(before, hot, member.now).decision == hot
 
 
+def test_a_queue_that_gets_no_more_asks_for_no_replicas() -> None:
+    def asked(*waiting: float) -> int:
+        """The replicas, once who is left out is known."""
+        member = served()
+        step(member, *waiting)
+        return member.step(replace(queued(member, *waiting), pending=sum(waiting))).desired
+
+    assert asked(4000, 0, 0) == asked(0, 0, 0), "one server is left out, and works it off alone"
+    assert asked(2000, 2000, 0) > asked(0, 0, 0), "two are needed, so the second queue makes late what comes"
+
+
 @given(st.lists(st.sampled_from("abcdef"), unique=True), st.sets(st.sampled_from("abcdef")), st.integers(1, 7))
 def test_never_all_and_never_fewer_than_are_to_be_kept(servers: list[str], reachable: set[str], keep: int) -> None:
-    away = ejected(Ejection(tuple(servers), keep), reachable)
+    away = Ejection(tuple(servers), keep).among(reachable)
     assert set(away) <= set(servers) & reachable
     assert not away or len(reachable) - len(away) >= keep
 
@@ -88,4 +98,4 @@ def test_never_all_and_never_fewer_than_are_to_be_kept(servers: list[str], reach
 @pytest.mark.parametrize("waiting", [(), (80.0,)], ids=["unknown", "only one server"])
 def test_who_is_alone_is_never_left_out(waiting: tuple[float, ...]) -> None:
     decision = step(served(1), *waiting)
-    assert ejected(decision.ejection, ["p-0"]) == ()
+    assert decision.ejection.among(["p-0"]) == ()

@@ -58,7 +58,8 @@ def load_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
     over_s = counted_s(signals)
     expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
     expected = max(expected, memory.recurrence.expected(now, policy.startup_s))
-    late = waiting_too_long(policy, signals, memory.demand.level, _without_slot(policy, signals, memory)) + held
+    beside = _without_slot(policy, signals, memory) - _on_ejected(signals, memory)
+    late = waiting_too_long(policy, signals, memory.demand.level, beside) + held
     waiting = min(late / _DRAIN_S, (_MOST_CATCHING_UP if memory.engine is None else _BY_ENGINES) * expected)
     waiting = waiting if waiting > _CHANCE * expected else 0.0
     noise = memory.demand.noise(over_s) if expected > 0 else 0.0
@@ -72,6 +73,12 @@ def _without_slot(policy: Policy, signals: Signals, memory: Memory) -> float:
         return 0.0
     free = memory.engine.slots * signals.servers - (signals.engine_running or 0.0)
     return max(0.0, to_come(policy, signals) - max(0.0, free))
+
+
+def _on_ejected(signals: Signals, memory: Memory) -> float:
+    """Requests that wait where no more come: those servers work them off by themselves, and new ones cannot help."""
+    away = memory.ejection.among([each.server for each in signals.queues])
+    return sum(each.waiting for each in signals.queues if each.server in away)
 
 
 def _lasting(policy: Policy, allocation: Allocation, memory: Memory, expected: float) -> float:
