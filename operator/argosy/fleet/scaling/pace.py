@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from math import log2
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Room
@@ -25,6 +26,10 @@ _SAME = 0.1
 _FALLEN = 0.88
 """The share of what replicas are kept for, below which less is asked for, and not the same with other noise. So a load
 that stays as it is takes nothing away once a window went by, however high its highest moments are later.
+"""
+_NEW_S, _WORTH, _MOST_WORTH = 300.0, 0.1, 0.2
+"""How long a load is new, if what was asked for is not kept for longer: any step down is worth it; then the share of
+replicas that it has to save, for each time that the load has been the same for twice as long, and at most.
 """
 
 
@@ -75,6 +80,8 @@ def remembered(policy: Policy, present: Allocation, memory: Memory, wanted: Want
         catching_up=queue,
         kept_for=kept_for,
         short_at=short_at,
+        steady_since=_steady_since(policy, memory, now),
+        policy=policy,
         expected=wanted.load.rate / memory.rows,
         holds=holds / memory.rows if holds else None,
     )
@@ -93,6 +100,20 @@ def _kept_for(memory: Memory, asked: tuple[Asked, ...], holds: float, window: ti
     if most.replicas < _FALLEN * before.replicas or most.rate < _FALLEN * before.rate:
         return most
     return KeptFor(before.since, max(most.replicas, before.replicas), max(most.rate, before.rate), before.holds)
+
+
+def _steady_since(policy: Policy, memory: Memory, now: datetime) -> datetime:
+    same = memory.policy == policy and memory.demand is not None and memory.demand.since_s > 0
+    return memory.steady_since if same and memory.steady_since is not None else now
+
+
+def _worth(policy: Policy, memory: Memory, now: datetime) -> float:
+    """The share of replicas that one step down has to save: the more, the longer the load has been what it is, since
+    who looks often enough finds by chance, or by what was learnt since, that a few less might do.
+    """
+    steady_s = (now - (memory.steady_since or now)).total_seconds()
+    new_s = max(_NEW_S, hold_s(policy, memory, now))
+    return min(_MOST_WORTH, _WORTH * log2(steady_s / new_s)) if steady_s > new_s else 0.0
 
 
 def _asked_for_queue(memory: Memory, now: datetime) -> int:
@@ -117,6 +138,10 @@ def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wa
     kept = memory.kept_for
     of_late = whole(wanted.down if kept is None else kept.replicas)
     lowest = min(now_are, max(wanted.up, of_late, _asked_for_queue(memory, now), _for_the_newest(memory, wanted)))
+    worth = _worth(policy, memory, now) if wanted.by_rate else 0.0
+    if (1 - worth) * now_are < lowest < now_are:
+        why = f"the load has been the same for long, so that only {worth:.0%} fewer are worth a change"
+        return Paced(now_are, wanted.up, why=why)
     found = _down(policy, now_are, memory, wanted.up, lowest, now)
     if found.why or of_late <= wanted.up:
         return found

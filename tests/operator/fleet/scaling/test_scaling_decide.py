@@ -344,3 +344,29 @@ def test_what_replicas_were_found_not_to_hold_is_not_found_again_for_what_follow
     assert found.overdriven is not None
     assert found.overdriven.rate == pytest.approx(2.0)
     assert reconsidered(POLICY, Allocation(5), 9.9, 6, 15.0, found, START) is found
+
+
+@pytest.mark.parametrize(("steady_s", "fewer"), [(200, True), (2400, False)], ids=["new", "the same for long"])
+def test_one_less_of_a_dozen_is_worth_a_change_while_a_load_is_new(steady_s: float, fewer: bool) -> None:
+    member = Member()
+    enough = member.under(1500, steady_s).allocation.replicas
+    member.allocation = Allocation(enough + 1)
+    decision = member.under(1500, 150)
+    assert (member.allocation.replicas == enough) is fewer
+    assert decision.message.endswith("so that only 20% fewer are worth a change.") is not fewer
+
+
+def test_what_is_more_than_a_few_too_many_goes_however_long_the_load_has_been_the_same() -> None:
+    member = Member()
+    enough = member.under(1500, 2400).allocation.replicas
+    member.allocation = Allocation(enough + 4)
+    member.under(1500, 150)
+    assert member.allocation.replicas == enough
+
+
+def test_another_policy_is_obeyed_however_long_the_load_has_been_the_same() -> None:
+    member = Member(replace(POLICY, bounds=replace(POLICY.bounds, min_replicas=12)))
+    member.under(1500, 2400)
+    member.policy = POLICY
+    member.under(1500, 150)
+    assert member.allocation.replicas == 11

@@ -12,6 +12,7 @@ from argosy.fleet.scaling.learning.arrivals import NOTHING, Arrivals
 from argosy.fleet.scaling.learning.demand import Demand
 from argosy.fleet.scaling.learning.engines import EngineUse
 from argosy.fleet.scaling.learning.recurrence import Recurrence
+from argosy.fleet.scaling.policy import Policy
 
 __all__ = ["Asked", "KeptFor", "Memory", "Overdriven", "Peak", "changed"]
 
@@ -81,7 +82,8 @@ class Memory:
     for. `short_at`: the reading since which more replicas are wanted than there are. `catching_up`: replicas that a
     queue asked for, and when. `peak`: of late; `returns`: the seconds after which load came back that had left, the
     latest ones. `gaps`: the same of every load that left, infinite for what did not come back. `recurrence`: load that
-    comes at equal intervals. `ejection`: as was last decided.
+    comes at equal intervals. `ejection`: as was last decided. `steady_since`: since when neither the load nor the
+    `policy` is another.
     """
 
     at: datetime | None = None
@@ -116,6 +118,8 @@ class Memory:
     gaps: tuple[float, ...] = ()
     recurrence: Recurrence = _UNEVEN
     ejection: Ejection = NOBODY
+    steady_since: datetime | None = None
+    policy: Policy | None = None
 
     @staticmethod
     def rebuilt(scaled: Scaled | None, lowering: Lowering | None = None) -> "Memory":
@@ -146,6 +150,7 @@ class Memory:
             kept_for=None,
             short_at=None,
             peak=None,
+            steady_since=_past(self.steady_since, now),
             scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
         )
 
