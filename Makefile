@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "Python's venv module is missing: apt-get install python3-venv"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	@# uv does in seconds what pip does in minutes. It finds packages where pip finds them.
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.9'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.13'
 	@$(BIN)/python e2e/cluster/images/pip_settings.py > $(UV_CONFIG_FILE)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --editable '.[dev]'
 	@# Helm's own code, for the chart's tests. The wheel runs on 3.11 although it asks for 3.12.

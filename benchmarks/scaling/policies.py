@@ -11,7 +11,8 @@ from .baselines import CONCURRENCY
 _SLO = (1.0, 0.85, 0.7)
 """What is asked for, as a share of the budget that violations are counted by."""
 _BUSY = (0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.2)
-_LOOSE = (0.9, 0.8)
+_BUSY_BESIDE_CONCURRENCY = (0.9, 0.8)
+"""What decides is to be the concurrency: here the share of time in use seldom does."""
 _DOWN_S = (None, 60.0, 300.0)
 
 
@@ -35,8 +36,7 @@ def _targets(targets: Targets) -> Iterator[tuple[str, Targets]]:
                 busy_high=busy,
             ),
         )
-    # What decides is to be the concurrency: the share of time in use is where it seldom does.
-    for concurrency, busy in product(CONCURRENCY, _LOOSE):
+    for concurrency, busy in product(CONCURRENCY, _BUSY_BESIDE_CONCURRENCY):
         words = f"concurrency {concurrency:g}, busy.max {busy:.0%}"
         yield words, replace(targets, busy_high=busy, concurrency=concurrency)
 
