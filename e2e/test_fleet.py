@@ -161,13 +161,13 @@ def test_a_leader_that_is_killed_is_replaced_and_nothing_is_done_twice(
     _rests(cluster, leader)
     before = _versions(cluster)
     leader.kill()
-    other.until("the other's lead", other.leads)
-    other.until("its first round", lambda: other.rounds() > 0)
+    other.until("the other's lead", other.leads, CONVERGES_S)
+    other.until("its first round", lambda: other.rounds() > 0, CONVERGES_S)
     # It applies once what stands there already, to know it from then on.
     assert _written_in_a_resync(cluster, other) == {}
     assert _versions(cluster) == before
     _apply(cluster, [{**_model(0), "spec": {**_model(0)["spec"], "version": 2}}])
-    other.until("the new version", lambda: _all_ready(cluster), every_s=ASK_S)
+    other.until("the new version", lambda: _all_ready(cluster), CONVERGES_S, ASK_S)
     changed = {name for name, version in _versions(cluster).items() if before.get(name) != version}
     assert len([name for name in changed if name.startswith("Deployment/")]) == 0
     assert len([name for name in changed if name.startswith("ConfigMap/")]) <= 2
@@ -192,7 +192,7 @@ def _version(body: Body) -> str:
 
 def _rests(cluster: Cluster, leader: OperatorProcess) -> None:
     """Wait until the operator finds nothing to write: what is Ready may still be followed by what drained."""
-    leader.until("a round without a write", lambda: not _written_in_a_resync(cluster, leader))
+    leader.until("a round without a write", lambda: not _written_in_a_resync(cluster, leader), CONVERGES_S)
 
 
 def _written_in_a_resync(cluster: Cluster, leader: OperatorProcess) -> Counter[str]:
@@ -206,4 +206,4 @@ def _resync(cluster: Cluster, leader: OperatorProcess) -> None:
     before = leader.rounds()
     node = cluster.json("get", "nodes")["items"][0]["metadata"]["name"]
     cluster.kubectl("label", "node", node, f"looked-at=r{secrets.token_hex(4)}", "--overwrite")
-    leader.until("another round", lambda: leader.rounds() > before)
+    leader.until("another round", lambda: leader.rounds() > before, CONVERGES_S)
