@@ -41,7 +41,7 @@ _MYPY = [
 ]
 
 
-class CustomBuildHook(BuildHookInterface):  # type: ignore[misc]
+class CustomBuildHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is not there for mypy
     """Compiled modules for a wheel; an editable installation uses those beside the sources."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -22,8 +22,8 @@ _OF_UV = {"extra-index-url": "extra-index-url", "find-links": "find-links", "tru
 
 @dataclass(frozen=True, slots=True)
 class PipSettings:
-    """A pip.conf and a uv.toml that say the same, and the local folders that they name (which a build must see at the
-    same path).
+    """A pip.conf, a uv.toml with the same places and the hosts to be trusted, and the local folders that they name
+    (which a build must see at the same path).
     """
 
     config: str
