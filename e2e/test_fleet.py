@@ -25,13 +25,14 @@ from e2e.parts.agents import FakeAgents
 from e2e.parts.operatorprocess import OperatorProcess
 from e2e.starting import started
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(2400)
 
 CRDS = Path(__file__).parents[1] / "crds"
 NODES, GPUS, MODELS = 50, 8, 300
 MEMORY = 8 * 2**30
 """What has to be free for hollow nodes, in bytes: for their kubelets, and what else a machine does."""
-CONVERGES_S = 300.0
+CONVERGES_S = 900.0
+"""Operators and nodes share two cores with what else is tested; a slow machine may take several times as long."""
 ASK_S = 2.0
 """Reading three hundred models takes much of what the operators and nodes could use."""
 
@@ -118,7 +119,13 @@ def test_without_its_crds_an_operator_waits_and_says_so(cluster: Cluster, operat
         cluster.apply(path.read_text())
     for operator in operators:
         operator.until("readiness", functools.partial(_is_whole, operator))
-    operators[0].until("one that leads", lambda: sum(each.leads() for each in operators) == 1)
+    assert _leader(operators) in operators
+
+
+def _leader(operators: list[OperatorProcess]) -> OperatorProcess:
+    """The one whose log tells why something is not done; waited for, it is started again where it lost its lease."""
+    operators[0].until("one that leads", lambda: sum(each.leads() for each in operators) == 1, CONVERGES_S)
+    return next(each for each in operators if each.leads())
 
 
 def _is_whole(operator: OperatorProcess) -> bool:
@@ -127,15 +134,16 @@ def _is_whole(operator: OperatorProcess) -> bool:
 
 def test_three_hundred_models_are_served(cluster: Cluster, operators: list[OperatorProcess], nodes: list[str]) -> None:
     pool = {"apiVersion": API, "kind": "ServingPool", "metadata": {"name": "fleet"}, "spec": {"maxGpusPerServer": GPUS}}
+    leader = _leader(operators)
     _apply(cluster, [pool, *map(_model, range(MODELS))])
-    operators[0].until("every model Ready", lambda: _all_ready(cluster), CONVERGES_S, ASK_S)
+    leader.until("every model Ready", lambda: _all_ready(cluster), CONVERGES_S, ASK_S)
     used = cluster.json("get", "servingpool", "fleet")["status"]["gpus"]["used"]
     # Of a GPU 63.7 GiB are given out: a hundred hold one of 60 GiB, fifty two of 30, twenty-five four of 15.
     assert 175 <= used <= 190
 
 
 def test_nothing_is_written_while_nothing_changes(cluster: Cluster, operators: list[OperatorProcess]) -> None:
-    (leader,) = [each for each in operators if each.leads()]
+    leader = _leader(operators)
     _rests(cluster, leader)
     before = _versions(cluster)
     assert _written_in_a_resync(cluster, leader) == {}
@@ -145,7 +153,7 @@ def test_nothing_is_written_while_nothing_changes(cluster: Cluster, operators: l
 def test_models_of_a_node_that_is_gone_move(cluster: Cluster, operators: list[OperatorProcess]) -> None:
     gone = _places(cluster)[0]["node"]
     stop_hollow_nodes(cluster, [gone])
-    operators[0].until(
+    _leader(operators).until(
         "every model elsewhere",
         lambda: _all_ready(cluster) and gone not in {place["node"] for place in _places(cluster)},
         CONVERGES_S,
@@ -156,7 +164,7 @@ def test_models_of_a_node_that_is_gone_move(cluster: Cluster, operators: list[Op
 def test_a_leader_that_is_killed_is_replaced_and_nothing_is_done_twice(
     cluster: Cluster, operators: list[OperatorProcess]
 ) -> None:
-    (leader,) = [each for each in operators if each.leads()]
+    leader = _leader(operators)
     (other,) = [each for each in operators if each is not leader]
     _rests(cluster, leader)
     before = _versions(cluster)

@@ -10,7 +10,7 @@ from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.ejection import ejection_of
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.outofmemory import lowered
-from argosy.fleet.scaling.pace import Paced, doubted, paced, remembered, seen_whole
+from argosy.fleet.scaling.pace import Paced, doubted, fewer_instances, paced, remembered
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.setting import in_place
 from argosy.fleet.scaling.wanted.needs import whole
@@ -60,7 +60,7 @@ def _by_load(case: Case, present: Allocation, signals: Signals, memory: Memory) 
     memory = remembered(policy, present, doubted(policy, present, found, signals, memory, now), found, now)
     pace = paced(policy, present, case.room, memory, found, now)
     lowest = max(found.up, whole(found.down))
-    down = pace.replicas <= lowest and not signals.unmeasured and seen_whole(policy, memory, now)
+    down = pace.replicas <= lowest and not signals.unmeasured and fewer_instances(policy, memory, now)
     after = in_place(present, pace.replicas, signals, found, memory, down=down)
     ejection = ejection_of(policy, present, signals, memory)
     away = ejection.among([each.server for each in signals.queues])

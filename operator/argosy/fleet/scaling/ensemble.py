@@ -13,7 +13,7 @@ from argosy.fleet.scaling.case import NO_QUERIES, NOTHING_SAID, Case, bounded, d
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.outofmemory import Lowered, lowered
-from argosy.fleet.scaling.pace import Paced, doubted, paced, remembered, seen_whole
+from argosy.fleet.scaling.pace import Paced, doubted, fewer_instances, paced, remembered
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.setting import in_place
 from argosy.fleet.scaling.wanted.replicas import Wanted, wanted
@@ -78,7 +78,7 @@ def decide_ensemble(
     parts = _shared(policy, parts)
     asked = {name: each.asked(case) for name, each in parts.items()}
     decision, whole, limiting = _whole(case, usable, whole, parts, asked)
-    down = decision.allocation.replicas <= decision.desired and seen_whole(policy, whole, now)
+    down = decision.allocation.replicas <= decision.desired and fewer_instances(policy, whole, now)
     replicas = decision.allocation.replicas
     settled = {name: each.set(case, replicas, asked[name], down=down) for name, each in parts.items()}
     found = EnsembleDecision(decision, {name: each for name, (each, _) in settled.items()}, limiting)

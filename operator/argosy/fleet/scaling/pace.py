@@ -6,10 +6,11 @@ from math import log2
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory, changed
+from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory, Steady, changed
 from argosy.fleet.scaling.learning.overdriven import reconsidered
 from argosy.fleet.scaling.learning.returns import hold_s, watched
 from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.wanted.load import Load
 from argosy.fleet.scaling.wanted.needs import whole
 from argosy.fleet.scaling.wanted.replicas import Wanted
 from argosy.fleet.scaling.words import bound
@@ -31,6 +32,10 @@ _NEW_S, _WORTH, _MOST_WORTH = 300.0, 0.1, 0.2
 """How long a load is new, if what was asked for is not kept for longer: any step down is worth it; then the share of
 replicas that it has to save, for each time that the load has been the same for twice as long, and at most.
 """
+_OLD = 2.0
+"""Of the time for which a load is new: after that instances are not taken away either."""
+_ABOUT, _CHANCE = 0.1, 3.0
+"""By what share, and by how many standard deviations more, the load may be another and yet be the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ def remembered(policy: Policy, present: Allocation, memory: Memory, wanted: Want
         catching_up=queue,
         kept_for=kept_for,
         short_at=short_at,
-        steady_since=_steady_since(policy, memory, now),
+        steady=_steady(policy, memory, wanted.load, now),
         policy=policy,
         expected=wanted.load.rate / memory.rows,
         holds=holds / memory.rows if holds else None,
@@ -102,18 +107,29 @@ def _kept_for(memory: Memory, asked: tuple[Asked, ...], holds: float, window: ti
     return KeptFor(before.since, max(most.replicas, before.replicas), max(most.rate, before.rate), before.holds)
 
 
-def _steady_since(policy: Policy, memory: Memory, now: datetime) -> datetime:
-    same = memory.policy == policy and memory.demand is not None and memory.demand.since_s > 0
-    return memory.steady_since if same and memory.steady_since is not None else now
+def _steady(policy: Policy, memory: Memory, load: Load, now: datetime) -> Steady | None:
+    demand, chance = memory.demand, _CHANCE * load.noise / memory.rows
+    if demand is None or memory.at is None:
+        return None
+    if memory.steady is None or memory.policy != policy or not memory.steady.is_about(demand.level, _ABOUT, chance):
+        return Steady(now, demand.level)
+    return memory.steady.after(demand.level, memory.at, now)
 
 
 def _worth(policy: Policy, memory: Memory, now: datetime) -> float:
     """The share of replicas that one step down has to save: the more, the longer the load has been what it is, since
     who looks often enough finds by chance, or by what was learnt since, that a few less might do.
     """
-    steady_s = (now - (memory.steady_since or now)).total_seconds()
+    steady_s = memory.steady_s(now)
     new_s = max(_NEW_S, hold_s(policy, memory, now))
     return min(_MOST_WORTH, _WORTH * log2(steady_s / new_s)) if steady_s > new_s else 0.0
+
+
+def fewer_instances(policy: Policy, memory: Memory, now: datetime) -> bool:
+    """Whether instances may be taken away: a whole stabilisation window was seen, and the load has not been the same
+    for long. One too many costs no GPU time, and what was learnt since is no reason that lasts.
+    """
+    return seen_whole(policy, memory, now) and memory.steady_s(now) <= _OLD * max(_NEW_S, hold_s(policy, memory, now))
 
 
 def _asked_for_queue(memory: Memory, now: datetime) -> int:

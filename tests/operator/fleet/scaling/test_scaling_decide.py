@@ -270,18 +270,6 @@ def test_hardly_more_than_there_is_has_to_be_read_twice() -> None:
     assert member.under(short, 5).allocation.replicas > held
 
 
-@pytest.mark.parametrize(("steady_s", "wanted"), [(100.0, 5), (400.0, 4)])
-def test_a_load_that_was_steady_for_long_asks_for_no_replica_by_two_hundredths(steady_s: float, wanted: int) -> None:
-    """A replica holds 157/s here; chance is no part of it, since readings are even."""
-    member = Member()
-    member.under(500, 400)
-    assert member.memory.demand is not None
-    memory = replace(member.memory, demand=replace(member.memory.demand, level=640.0, since_s=steady_s))
-    signals = measured(640.0, member.allocation, member.now)
-    decision, _ = decide(POLICY, member.allocation, signals, Room(), memory, member.now)
-    assert (member.allocation.replicas, decision.desired) == (4, wanted)
-
-
 @pytest.mark.parametrize(("learnt", "left"), [(1.0, 4), (1.05, 4), (1.15, 3)])
 def test_replicas_stay_while_what_one_holds_is_learnt_a_little_anew(learnt: float, left: int) -> None:
     """Nine tenths of a load are the same load, and three replicas would hold them."""
@@ -344,29 +332,3 @@ def test_what_replicas_were_found_not_to_hold_is_not_found_again_for_what_follow
     assert found.overdriven is not None
     assert found.overdriven.rate == pytest.approx(2.0)
     assert reconsidered(POLICY, Allocation(5), 9.9, 6, 15.0, found, START) is found
-
-
-@pytest.mark.parametrize(("steady_s", "fewer"), [(200, True), (2400, False)], ids=["new", "the same for long"])
-def test_one_less_of_a_dozen_is_worth_a_change_while_a_load_is_new(steady_s: float, fewer: bool) -> None:
-    member = Member()
-    enough = member.under(1500, steady_s).allocation.replicas
-    member.allocation = Allocation(enough + 1)
-    decision = member.under(1500, 150)
-    assert (member.allocation.replicas == enough) is fewer
-    assert decision.message.endswith("so that only 20% fewer are worth a change.") is not fewer
-
-
-def test_what_is_more_than_a_few_too_many_goes_however_long_the_load_has_been_the_same() -> None:
-    member = Member()
-    enough = member.under(1500, 2400).allocation.replicas
-    member.allocation = Allocation(enough + 4)
-    member.under(1500, 150)
-    assert member.allocation.replicas == enough
-
-
-def test_another_policy_is_obeyed_however_long_the_load_has_been_the_same() -> None:
-    member = Member(replace(POLICY, bounds=replace(POLICY.bounds, min_replicas=12)))
-    member.under(1500, 2400)
-    member.policy = POLICY
-    member.under(1500, 150)
-    assert member.allocation.replicas == 11

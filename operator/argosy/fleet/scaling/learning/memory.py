@@ -14,8 +14,10 @@ from argosy.fleet.scaling.learning.engines import EngineUse
 from argosy.fleet.scaling.learning.recurrence import Recurrence
 from argosy.fleet.scaling.policy import Policy
 
-__all__ = ["Asked", "KeptFor", "Memory", "Overdriven", "Peak", "changed"]
+__all__ = ["Asked", "KeptFor", "Memory", "Overdriven", "Peak", "Steady", "changed"]
 
+_MEAN_S = 60.0
+"""A mean is of no less: the first level that was found may be chance."""
 _INEXPERIENCED, _UNEVEN = Experience(), Recurrence()
 
 
@@ -63,6 +65,24 @@ class Peak:
     rate: float
 
 
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """Since when the load has been about the same, and its mean since then, requests a second."""
+
+    since: datetime
+    level: float
+
+    def is_about(self, level: float, share: float, chance: float) -> bool:
+        """Whether it is no other by more than a share of it and what is chance."""
+        return abs(level - self.level) <= share * self.level + chance
+
+    def after(self, level: float, last: datetime, now: datetime) -> "Steady":
+        """With what it has been since `last`."""
+        whole_s = max((now - self.since).total_seconds(), _MEAN_S)
+        share = min(1.0, max(0.0, (now - last).total_seconds()) / whole_s)
+        return Steady(self.since, self.level + share * (level - self.level))
+
+
 @dataclass(frozen=True)
 class Memory:
     """What is known, and what is reckoned with because of it.
@@ -82,8 +102,8 @@ class Memory:
     for. `short_at`: the reading since which more replicas are wanted than there are. `catching_up`: replicas that a
     queue asked for, and when. `peak`: of late; `returns`: the seconds after which load came back that had left, the
     latest ones. `gaps`: the same of every load that left, infinite for what did not come back. `recurrence`: load that
-    comes at equal intervals. `ejection`: as was last decided. `steady_since`: since when neither the load nor the
-    `policy` is another.
+    comes at equal intervals. `ejection`: as was last decided. `steady`: since when neither the load nor the `policy` is
+    another.
     """
 
     at: datetime | None = None
@@ -118,7 +138,7 @@ class Memory:
     gaps: tuple[float, ...] = ()
     recurrence: Recurrence = _UNEVEN
     ejection: Ejection = NOBODY
-    steady_since: datetime | None = None
+    steady: Steady | None = None
     policy: Policy | None = None
 
     @staticmethod
@@ -130,6 +150,10 @@ class Memory:
     def most_instances(self) -> int | None:
         """The most on each device that memory allows, as was found when it ran out; None for any number."""
         return self.lowering.most_instances if self.lowering is not None else None
+
+    def steady_s(self, now: datetime) -> float:
+        """Seconds for which the load has been about the same."""
+        return 0.0 if self.steady is None else (now - self.steady.since).total_seconds()
 
     def since(self, now: datetime) -> "Memory":
         """With no time that is still to come, where a clock was set back: what happened then happened now."""
@@ -150,7 +174,7 @@ class Memory:
             kept_for=None,
             short_at=None,
             peak=None,
-            steady_since=_past(self.steady_since, now),
+            steady=None if self.steady is None else replace(self.steady, since=min(self.steady.since, now)),
             scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
         )
 

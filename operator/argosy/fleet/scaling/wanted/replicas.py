@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import log2
 
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity.settings import Setting
@@ -17,8 +18,10 @@ from argosy.fleet.signals.signals import Signals
 
 _NOISE, _MORE_NOISE = 1.0, 2.0
 """Standard deviations of chance that replicas are to hold, and that those hold that are asked for once they do not."""
-_STEADY_S, _HARDLY = 300.0, 1.03
-"""A load that has been steady for so long asks for no replica by so little more than those that there are hold."""
+_STEADY_S, _HARDLY, _MORE, _MOST = 300.0, 1.03, 0.04, 1.15
+"""A load that has been steady for so long asks for no replica by so little more than those that there are hold; by so
+much more for each time that it has been steady for twice as long, and at most: what is found by chance grows with it.
+"""
 _MARGIN = 1.05
 """Down only to what would hold this many times the highest level of the window, in which chance is already."""
 
@@ -58,7 +61,7 @@ def wanted(
     load, ladder = load_of(policy, allocation, signals, memory, held, now), ladder_of(policy, allocation, room, memory)
     modelled, stood = memory.engine is not None and bool(ladder), has_stood(policy, memory, signals.window_s, now)
     every = list(needs(policy, allocation, signals, queries, modelled=modelled, stood=stood))
-    by_rate = _by_rate(policy, allocation.replicas, signals, memory, load, ladder)
+    by_rate = _by_rate(policy, allocation.replicas, signals, memory, load, ladder, now)
     every += [need for need in (by_rate, _by_busy(policy, signals)) if need]
     if not every:
         return None
@@ -78,14 +81,20 @@ def foreseen(policy: Policy, allocation: Allocation, room: Room, memory: Memory,
 
 
 def _by_rate(
-    policy: Policy, replicas: int, signals: Signals, memory: Memory, load: Load, ladder: tuple[Setting, ...]
+    policy: Policy,
+    replicas: int,
+    signals: Signals,
+    memory: Memory,
+    load: Load,
+    ladder: tuple[Setting, ...],
+    now: datetime,
 ) -> Need | None:
     """The model of the queue: what comes, over what one replica holds."""
     if not ladder or memory.demand is None or signals.arrivals is None:
         return None
     best = ladder[-1]
     rate = load.rate
-    over = _HARDLY if load.waiting == 0 and memory.demand.since_s >= _STEADY_S else 1.0
+    over = _hardly(memory.steady_s(now)) if load.waiting == 0 else 1.0
     asked, down = (rate + _NOISE * load.noise) / best.rate, load.lasting * _MARGIN / best.rate
     up = replicas if replicas < asked <= over * replicas else whole(asked)
     because = (
@@ -99,6 +108,10 @@ def _by_rate(
         return Need("busy", rate / best.rate * high, high, up, down, because, target.limited_by)
     because += f"within {target.name} {seconds(target.limit)}{target.beyond}"
     return Need(target.metric, target.observed or 0.0, target.limit, up, down, because, target.limited_by)
+
+
+def _hardly(steady_s: float) -> float:
+    return min(_MOST, _HARDLY + _MORE * log2(steady_s / _STEADY_S)) if steady_s >= _STEADY_S else 1.0
 
 
 def _by_busy(policy: Policy, signals: Signals) -> Need | None:
