@@ -120,8 +120,7 @@ def _worth(policy: Policy, memory: Memory, now: datetime) -> float:
     """The share of replicas that one step down has to save: the more, the longer the load has been what it is, since
     who looks often enough finds by chance, or by what was learnt since, that a few less might do.
     """
-    steady_s = memory.steady_s(now)
-    new_s = max(_NEW_S, hold_s(policy, memory, now))
+    steady_s, new_s = memory.steady_s(now), _new_s(policy, memory, now)
     return min(_MOST_WORTH, _WORTH * log2(steady_s / new_s)) if steady_s > new_s else 0.0
 
 
@@ -129,7 +128,12 @@ def fewer_instances(policy: Policy, memory: Memory, now: datetime) -> bool:
     """Whether instances may be taken away: a whole stabilisation window was seen, and the load has not been the same
     for long. One too many costs no GPU time, and what was learnt since is no reason that lasts.
     """
-    return seen_whole(policy, memory, now) and memory.steady_s(now) <= _OLD * max(_NEW_S, hold_s(policy, memory, now))
+    seen_whole = memory.anew and _unseen(policy, memory, now) <= 0
+    return seen_whole and memory.steady_s(now) <= _OLD * _new_s(policy, memory, now)
+
+
+def _new_s(policy: Policy, memory: Memory, now: datetime) -> float:
+    return max(_NEW_S, hold_s(policy, memory, now))
 
 
 def _asked_for_queue(memory: Memory, now: datetime) -> int:
@@ -239,11 +243,6 @@ def _least(policy: Policy, now_are: int, desired: int, lowest: int) -> Paced:
         return replace(found, limited_by=bounds.min_by, why=bound(bounds.min_by, fewest))
     why = f"to zero once no request came for {policy.pace.idle_s:g} s"
     return replace(found, limited_by="spec.scaling.idleTimeout", why=why)
-
-
-def seen_whole(policy: Policy, memory: Memory, now: datetime) -> bool:
-    """Whether what was asked for is known of a whole stabilisation window, up to now."""
-    return memory.anew and _unseen(policy, memory, now) <= 0
 
 
 def _unseen(policy: Policy, memory: Memory, now: datetime) -> float:
