@@ -19,6 +19,11 @@ STORE = CACHE / "buildah"
 BUILD_TIMEOUT_S = 1800.0
 KEPT_LAYERS = 8
 """Ends of former builds that the next ones may begin from, hundreds of megabytes each."""
+UNSEALED = "sealing memfd copy: Device or resource busy"
+"""How a step ends that never began: buildah runs each from a copy of itself in memory, and could not seal that, since
+the kernel held a page of it just then.
+"""
+TRIES = 5
 
 
 def ensure_base() -> None:
@@ -39,7 +44,7 @@ def _make_base(keyed: str) -> None:
         dockerfile = Path(context) / "Dockerfile"
         dockerfile.write_text(base_image.DOCKERFILE)
         tags = [f"--tag={name}" for name in (*base_image.NAMES, keyed)]
-        _buildah("bud", "--isolation=chroot", "--format=docker", *tags, f"--file={dockerfile}", context)
+        _bud(*tags, f"--file={dockerfile}", context)
 
 
 def build(dockerfile: Path, context: Path, tag: str, build_args: Mapping[str, str] | None = None) -> str:
@@ -62,8 +67,8 @@ def build(dockerfile: Path, context: Path, tag: str, build_args: Mapping[str, st
         if pip_settings.CERTIFICATES.exists():
             mounts.append(f"--volume={pip_settings.CERTIFICATES.resolve()}:{pip_settings.CERTIFICATES}:ro")
         with _alone():
-            _buildah("bud", "--isolation=chroot", "--format=docker", "--layers", "--jobs=2", "--pull=never", *mounts,
-                     *args, f"--tag={tag}", f"--file={dockerfile}", str(context))  # fmt: skip
+            names = (f"--tag={tag}", f"--file={dockerfile}")
+            _bud("--layers", "--jobs=2", "--pull=never", *mounts, *args, *names, str(context))
     return _buildah("inspect", "--type=image", "--format={{.FromImageID}}", tag).strip()
 
 
@@ -148,6 +153,18 @@ def _command(*words: str) -> list[str]:
 
 def _buildah_ok(*words: str) -> bool:
     return subprocess.run(_command(*words), capture_output=True).returncode == 0
+
+
+def _bud(*words: str) -> None:
+    """Build, and once more from the layers there are where a step could not begin."""
+    for left in reversed(range(TRIES)):
+        try:
+            _buildah("bud", "--isolation=chroot", "--format=docker", *words)
+        except ClusterError as error:
+            if UNSEALED not in str(error) or not left:
+                raise
+        else:
+            return
 
 
 def _buildah(*words: str) -> str:
