@@ -20,6 +20,10 @@ _QUEUE_S = 15.0
 _UP, _DOWN = "spec.scaling.scaleUp", "spec.scaling.scaleDown"
 _LITTLE = 1.1
 """Of what replicas hold: so little more than it may be chance, and what it is the next reading tells."""
+_SOME, _SOON_S = 1.25, 15.0
+"""Of what they hold, and for how long, the same where the load has been the same: that one reading says that it is
+another is more likely to be chance then.
+"""
 _KEPT = 12
 """Parts of a stabilisation window of which the most that was asked for is kept."""
 _SAME = 0.1
@@ -28,14 +32,12 @@ _FALLEN = 0.88
 """The share of what replicas are kept for, below which less is asked for, and not the same with other noise. So a load
 that stays as it is takes nothing away once a window went by, however high its highest moments are later.
 """
-_NEW_S, _WORTH, _MOST_WORTH = 300.0, 0.1, 0.2
+_NEW_S, _WORTH, _MOST_WORTH = 300.0, 0.125, 0.25
 """How long a load is new, if what was asked for is not kept for longer: any step down is worth it; then the share of
-replicas that it has to save, for each time that the load has been the same for twice as long, and at most.
+replicas that it has to save more than, for each time that the load has been the same for twice as long, and at most.
 """
 _OLD = 2.0
 """Of the time for which a load is new: after that instances are not taken away either."""
-_ABOUT, _CHANCE = 0.1, 3.0
-"""By what share, and by how many standard deviations more, the load may be another and yet be the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +66,17 @@ def doubted(
 
 def remembered(policy: Policy, present: Allocation, memory: Memory, wanted: Wanted, now: datetime) -> Memory:
     """With what is asked for now; what is older than is kept is forgotten."""
-    memory = watched(policy, memory, wanted.load.expected, now)
+    load, expected = wanted.load, wanted.load.expected
+    memory = watched(policy, memory, expected / load.rows, now)
     window = timedelta(seconds=hold_s(policy, memory, now))
     kept = [each for each in memory.asked if now - each.at <= window]
-    expected = wanted.load.expected
     new = Asked(now, wanted.down, expected, expected if wanted.up <= present.replicas else 0.0)
     if kept and now - kept[-1].at < window / _KEPT:
         last = kept.pop()
         new = Asked(last.at, max(last.replicas, new.replicas), max(last.rate, new.rate), max(last.covered, new.covered))
     queue = memory.catching_up
-    if wanted.load.waiting > 0:
-        queue = Asked(now, max(wanted.up, _asked_for_queue(memory, now)), wanted.load.rate)
+    if load.waiting > 0:
+        queue = Asked(now, max(wanted.up, _asked_for_queue(memory, now)), load.rate)
     asked = (*kept, new)
     holds = wanted.ladder[-1].rate if wanted.ladder else 0.0
     kept_for = _kept_for(memory, asked, holds, window * (1 + 1 / _KEPT), now)
@@ -85,10 +87,10 @@ def remembered(policy: Policy, present: Allocation, memory: Memory, wanted: Want
         catching_up=queue,
         kept_for=kept_for,
         short_at=short_at,
-        steady=_steady(policy, memory, wanted.load, now),
+        steady=_steady(policy, memory, load, now),
         policy=policy,
-        expected=wanted.load.rate / memory.rows,
-        holds=holds / memory.rows if holds else None,
+        expected=load.rate / load.rows,
+        holds=holds / load.rows if holds else None,
     )
 
 
@@ -108,12 +110,12 @@ def _kept_for(memory: Memory, asked: tuple[Asked, ...], holds: float, window: ti
 
 
 def _steady(policy: Policy, memory: Memory, load: Load, now: datetime) -> Steady | None:
-    demand, chance = memory.demand, _CHANCE * load.noise / memory.rows
+    demand = memory.demand
     if demand is None or memory.at is None:
         return None
-    if memory.steady is None or memory.policy != policy or not memory.steady.is_about(demand.level, _ABOUT, chance):
+    if memory.steady is None or memory.policy != policy:
         return Steady(now, demand.level)
-    return memory.steady.after(demand.level, memory.at, now)
+    return memory.steady.after(demand.level, load.noise / load.rows, memory.at, now)
 
 
 def _worth(policy: Policy, memory: Memory, now: datetime) -> float:
@@ -145,34 +147,39 @@ def _asked_for_queue(memory: Memory, now: datetime) -> int:
 def _for_the_newest(memory: Memory, wanted: Wanted) -> int:
     """The replicas for what was measured last: be it chance that so much came, it is no moment to take one away."""
     best = wanted.ladder[-1].rate if wanted.ladder else 0.0
-    return whole(memory.demand.last * memory.rows / best) if memory.demand is not None and best > 0 else 0
+    return whole(memory.demand.last * wanted.load.rows / best) if memory.demand is not None and best > 0 else 0
 
 
 def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wanted: Wanted, now: datetime) -> Paced:
     """`memory` has what is asked for now, too."""
     now_are = allocation.replicas
     if wanted.up > now_are:
-        if _may_be_chance(memory, wanted, now_are):
-            return Paced(now_are, wanted.up, why="so little more may be chance, which the next reading tells")
+        if _may_be_chance(memory, wanted, now_are, now):
+            return Paced(now_are, wanted.up, why="so little more may be chance, which the next readings tell")
         return _up(policy, now_are, room, memory, wanted, now)
     kept = memory.kept_for
     of_late = whole(wanted.down if kept is None else kept.replicas)
     lowest = min(now_are, max(wanted.up, of_late, _asked_for_queue(memory, now), _for_the_newest(memory, wanted)))
     worth = _worth(policy, memory, now) if wanted.by_rate else 0.0
-    if (1 - worth) * now_are < lowest < now_are:
-        why = f"the load has been the same for long, so that only {worth:.0%} fewer are worth a change"
+    if (1 - worth) * now_are <= lowest < now_are:
+        why = f"the load has been the same for long, so that {worth:.0%} fewer are not worth a change"
         return Paced(now_are, wanted.up, why=why)
     found = _down(policy, now_are, memory, wanted.up, lowest, now)
-    if found.why or of_late <= wanted.up:
+    if found.why or of_late <= wanted.up or wanted.up == now_are:
         return found
     return replace(found, why=f"the last {hold_s(policy, memory, now):.0f} s asked for {min(now_are, of_late)}")
 
 
-def _may_be_chance(memory: Memory, wanted: Wanted, now_are: int) -> bool:
-    """Whether only the newest reading asks for more, and hardly more than there is."""
-    best = wanted.ladder[-1].rate if wanted.by_rate else 0.0
-    little = 0 < wanted.load.rate <= _LITTLE * now_are * best
-    return little and memory.short_at in (None, memory.measured_at)
+def _may_be_chance(memory: Memory, wanted: Wanted, now_are: int, now: datetime) -> bool:
+    """Whether only the newest reading asks for more, and hardly more than there is; of a load that has been the same
+    for long, whether only the newest few do, and not much more.
+    """
+    load, short_at = wanted.load, memory.short_at
+    held = now_are * wanted.ladder[-1].rate if wanted.by_rate else 0.0
+    if 0 < load.rate <= _LITTLE * held and short_at in (None, memory.measured_at):
+        return True
+    same = memory.steady_s(now) > _NEW_S and load.waiting == 0 and 0 < load.rate <= _SOME * held
+    return same and (short_at is None or (now - short_at).total_seconds() < _SOON_S)
 
 
 def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted, now: datetime) -> Paced:

@@ -261,12 +261,12 @@ def test_a_burst_is_kept_for_as_far_as_requests_cannot_wait_it_out() -> None:
 
 def test_hardly_more_than_there_is_has_to_be_read_twice() -> None:
     member = Member()
-    member.under(500, 300)
+    member.under(500, 290)
     held = member.allocation.replicas
     short = next(rate for rate in range(500, 900, 5) if wants_more(member, rate))
     decision = member.under(short, 5)
     assert (decision.allocation.replicas, decision.desired) == (held, held + 1)
-    assert decision.message.endswith("; so little more may be chance, which the next reading tells.")
+    assert decision.message.endswith("; so little more may be chance, which the next readings tell.")
     assert member.under(short, 5).allocation.replicas > held
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+import pytest
 from tests.operator.fleet.scaling.loads import EVERY_S, POLICY, START, measured
 
 from argosy.api.conditions import Reason
@@ -31,10 +32,23 @@ def one_by_one(rate: float, allocation: Allocation, now: datetime, fixed: float)
     return replace(found, execution=seconds, compute=seconds, batch=1.0, busy=busy, completions=rate, pending=0.0)
 
 
+def three_rows(rate: float, allocation: Allocation, now: datetime, fixed: float) -> Signals:
+    """Of each request."""
+    found = measured(3 * rate, allocation, now, fixed, fixed / 2)
+    return replace(found, arrivals=rate, completions=(found.completions or 0.0) / 3, pending=(found.pending or 0.0) / 3)
+
+
 def rounds(
     rate: float, count: int, instances: int = 1, without: str = "", served: Served = in_batches, max_batch: int = 8
 ) -> list[EnsembleDecision]:
     """Decisions in a row under a load; `without`: the model that nobody measures; `served`: what its models measure."""
+    return remembered(rate, count, instances, without, served, max_batch)[0]
+
+
+def remembered(
+    rate: float, count: int, instances: int = 1, without: str = "", served: Served = in_batches, max_batch: int = 8
+) -> tuple[list[EnsembleDecision], EnsembleMemory]:
+    """The same, with what is known in the end."""
     policy = replace(POLICY, targets=Targets({"p99": 0.3}))
     stage_policy = Policy(Bounds(max_instances=instances, max_batch=max_batch))
     allocation, memory, now, decisions = Allocation(), EnsembleMemory(), START, []
@@ -52,7 +66,7 @@ def rounds(
         allocation, stages = found.whole.allocation, {name: each.allocation for name, each in found.stages.items()}
         now += timedelta(seconds=EVERY_S)
         decisions.append(found)
-    return decisions
+    return decisions, memory
 
 
 def test_the_limiting_model_gets_instances() -> None:
@@ -87,3 +101,11 @@ def test_replicas_that_the_same_load_needed_after_all_are_kept() -> None:
     replicas = [each.whole.allocation.replicas for each in rounds(170, 400, served=one_by_one, max_batch=0)]
     assert (replicas[40], max(replicas)) == (3, 4)
     assert set(replicas[replicas.index(4, 40) :]) == {4}
+
+
+def test_of_the_ensemble_as_a_whole_requests_are_remembered_whatever_rows_they_are_of_its_models() -> None:
+    decisions, memory = remembered(100, 60, served=three_rows)
+    whole, limiting = memory.whole, memory.stages[decisions[-1].limiting]
+    assert limiting.rows == pytest.approx(3.0, rel=0.02)
+    assert whole.expected == pytest.approx(100.0, rel=0.02)
+    assert whole.holds == pytest.approx(limiting.holds, rel=0.02)

@@ -62,7 +62,7 @@ def test_one_less_of_a_dozen_is_worth_a_change_while_a_load_is_new(steady_s: flo
     member.allocation = Allocation(enough + 1)
     decision = member.under(1500, 150)
     assert (member.allocation.replicas == enough) is fewer
-    assert decision.message.endswith("so that only 20% fewer are worth a change.") is not fewer
+    assert decision.message.endswith("so that 25% fewer are not worth a change.") is not fewer
 
 
 def test_what_is_more_than_a_few_too_many_goes_however_long_the_load_has_been_the_same() -> None:
@@ -83,16 +83,27 @@ def test_another_policy_is_obeyed_however_long_the_load_has_been_the_same() -> N
 
 def test_a_load_is_the_same_within_a_tenth_and_what_is_chance() -> None:
     steady = Steady(START, 100.0)
-    assert steady.is_about(112.0, 0.1, 3.0)
-    assert steady.is_about(88.0, 0.1, 3.0)
-    assert not steady.is_about(114.0, 0.1, 3.0)
+    assert steady.is_about(112.0, 1.0)
+    assert steady.is_about(88.0, 1.0)
+    assert not steady.is_about(114.0, 1.0)
 
 
 def test_the_level_of_a_steady_load_is_its_mean() -> None:
     last, now = START + timedelta(seconds=295), START + timedelta(seconds=300)
-    assert Steady(START, 100.0).after(160.0, last, now) == Steady(START, pytest.approx(101.0))
+    assert Steady(START, 100.0).after(106.0, 0.0, last, now) == Steady(START, pytest.approx(100.1))
     first = START + timedelta(seconds=5)
-    assert Steady(START, 100.0).after(160.0, START, first) == Steady(START, pytest.approx(105.0))
+    assert Steady(START, 100.0).after(106.0, 0.0, START, first) == Steady(START, pytest.approx(100.5))
+
+
+@pytest.mark.parametrize(("readings", "anew"), [(6, False), (7, True)])
+def test_a_load_is_another_once_that_lasts(readings: int, anew: bool) -> None:
+    """A reading every five seconds, the first of them the one that may be chance."""
+    steady, now = Steady(START, 100.0), START + timedelta(seconds=600)
+    for _ in range(readings):
+        steady = steady.after(140.0, 1.0, now, now + timedelta(seconds=5))
+        now += timedelta(seconds=5)
+    assert steady == (Steady(now, 140.0) if anew else Steady(START, 100.0, START + timedelta(seconds=605)))
+    assert steady.after(100.0, 1.0, now, now).another_since == (now if anew else None)
 
 
 def test_a_load_that_climbs_slowly_is_not_the_same_for_long() -> None:

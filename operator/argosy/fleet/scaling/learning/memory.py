@@ -18,6 +18,10 @@ __all__ = ["Asked", "KeptFor", "Memory", "Overdriven", "Peak", "Steady", "change
 
 _MEAN_S = 60.0
 """A mean is of no less: the first level that was found may be chance."""
+_ABOUT, _CHANCE = 0.1, 3.0
+"""By what share, and by how many standard deviations more, a load may be another and yet be the same."""
+_ANOTHER_S = 30.0
+"""A load that is another for less is the same: one reading in ten thousand is off by chance alone."""
 _INEXPERIENCED, _UNEVEN = Experience(), Recurrence()
 
 
@@ -59,7 +63,7 @@ class Overdriven:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most rows a second of late, and when there were last about as many."""
+    """The most requests a second of late, and when there were last about as many."""
 
     at: datetime
     rate: float
@@ -67,17 +71,24 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """Since when the load has been about the same, and its mean since then, requests a second."""
+    """Since when the load has been about the same, and its mean since then, requests a second. `another_since`: since
+    when it is another, which may yet be chance.
+    """
 
     since: datetime
     level: float
+    another_since: datetime | None = None
 
-    def is_about(self, level: float, share: float, chance: float) -> bool:
-        """Whether it is no other by more than a share of it and what is chance."""
-        return abs(level - self.level) <= share * self.level + chance
+    def is_about(self, level: float, noise: float) -> bool:
+        """Whether this is the same load. `noise`: the standard deviation that is chance in it."""
+        return abs(level - self.level) <= _ABOUT * self.level + _CHANCE * noise
 
-    def after(self, level: float, last: datetime, now: datetime) -> "Steady":
+    def after(self, level: float, noise: float, last: datetime, now: datetime) -> "Steady":
         """With what it has been since `last`."""
+        if not self.is_about(level, noise):
+            since = self.another_since or now
+            lasts = (now - since).total_seconds() >= _ANOTHER_S
+            return Steady(now, level) if lasts else Steady(self.since, self.level, since)
         whole_s = max((now - self.since).total_seconds(), _MEAN_S)
         share = min(1.0, max(0.0, (now - last).total_seconds()) / whole_s)
         return Steady(self.since, self.level + share * (level - self.level))
@@ -174,7 +185,7 @@ class Memory:
             kept_for=None,
             short_at=None,
             peak=None,
-            steady=None if self.steady is None else replace(self.steady, since=min(self.steady.since, now)),
+            steady=None if self.steady is None else Steady(min(self.steady.since, now), self.steady.level),
             scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
         )
 

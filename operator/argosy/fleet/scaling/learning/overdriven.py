@@ -28,7 +28,7 @@ _OF_ALL = 0.2
 """Of a percentile's target, the mean from which on all servers are late: waits that fall off exponentially have 0.22 of
 their 99th percentile for a mean. A queue that one server has makes a percentile late, and hardly the mean.
 """
-_OVER_S = 120.0
+OVER_S = 120.0
 """A latency over its target for shorter may be chance, or the end of a queue that one server alone had."""
 
 
@@ -55,7 +55,7 @@ def _unexpected(policy: Policy, signals: Signals, memory: Memory, *, queue: bool
     if since is None or demand is None:
         return False
     calm_from = since if queue or memory.drained_at is None else max(since, memory.drained_at)
-    if (now - calm_from).total_seconds() < (_QUEUE_S if queue else _OVER_S):
+    if (now - calm_from).total_seconds() < (_QUEUE_S if queue else OVER_S):
         return False
     if not _stood(memory, policy.startup_s + signals.window_s, now):
         return False

@@ -34,13 +34,15 @@ that have more of it than others.
 class Load:
     """Rows a second: `expected` to come when a new replica would be ready, `waiting` too long, to be caught up on.
     `noise`: the standard deviation that is chance in the first. `lasting`: what replicas are kept for, which is less
-    than is expected during a burst: as much as would keep waits within their limits if it were over now.
+    than is expected during a burst: as much as would keep waits within their limits if it were over now. `rows`: of a
+    request.
     """
 
     expected: float = 0.0
     waiting: float = 0.0
     noise: float = 0.0
     lasting: float = 0.0
+    rows: float = 1.0
 
     @property
     def rate(self) -> float:
@@ -53,8 +55,9 @@ NO_LOAD = Load()
 
 def load_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, held: int, now: datetime) -> Load:
     """What the ladder is held against. A few that wait may be chance, and ask for nothing."""
+    rows = memory.rows
     if memory.demand is None:
-        return Load(waiting=held / _DRAIN_S * memory.rows)
+        return Load(waiting=held / _DRAIN_S * rows, rows=rows)
     over_s = counted_s(signals)
     expected = memory.demand.expected(policy.startup_s + over_s / 2, over_s)
     expected = max(expected, memory.recurrence.expected(now, policy.startup_s))
@@ -64,7 +67,7 @@ def load_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
     waiting = waiting if waiting > _CHANCE * expected else 0.0
     noise = memory.demand.noise(over_s) if expected > 0 else 0.0
     lasting = _lasting(policy, allocation, memory, expected)
-    return Load(expected * memory.rows, waiting * memory.rows, noise * memory.rows, lasting * memory.rows)
+    return Load(expected * rows, waiting * rows, noise * rows, lasting * rows, rows)
 
 
 def _without_slot(policy: Policy, signals: Signals, memory: Memory) -> float:

@@ -11,6 +11,7 @@ from argosy.fleet.scaling.decision import Allocation, Room
 from argosy.fleet.scaling.learning.learn import has_stood
 from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.wanted.held import is_held
 from argosy.fleet.scaling.wanted.ladder import held_within, ladder_of
 from argosy.fleet.scaling.wanted.load import NO_LOAD, Load, load_of
 from argosy.fleet.scaling.wanted.needs import MARGIN, Need, needs, seconds, whole
@@ -61,7 +62,7 @@ def wanted(
     load, ladder = load_of(policy, allocation, signals, memory, held, now), ladder_of(policy, allocation, room, memory)
     modelled, stood = memory.engine is not None and bool(ladder), has_stood(policy, memory, signals.window_s, now)
     every = list(needs(policy, allocation, signals, queries, modelled=modelled, stood=stood))
-    by_rate = _by_rate(policy, allocation.replicas, signals, memory, load, ladder, now)
+    by_rate = _by_rate(policy, allocation, signals, memory, load, ladder, now)
     every += [need for need in (by_rate, _by_busy(policy, signals)) if need]
     if not every:
         return None
@@ -82,7 +83,7 @@ def foreseen(policy: Policy, allocation: Allocation, room: Room, memory: Memory,
 
 def _by_rate(
     policy: Policy,
-    replicas: int,
+    allocation: Allocation,
     signals: Signals,
     memory: Memory,
     load: Load,
@@ -92,21 +93,20 @@ def _by_rate(
     """The model of the queue: what comes, over what one replica holds."""
     if not ladder or memory.demand is None or signals.arrivals is None:
         return None
-    best = ladder[-1]
-    rate = load.rate
+    best, replicas, target = ladder[-1], allocation.replicas, held_within(policy, signals, memory)
     over = _hardly(memory.steady_s(now)) if load.waiting == 0 else 1.0
-    asked, down = (rate + _NOISE * load.noise) / best.rate, load.lasting * _MARGIN / best.rate
+    asked, down = (load.rate + _NOISE * load.noise) / best.rate, load.lasting * _MARGIN / best.rate
     up = replicas if replicas < asked <= over * replicas else whole(asked)
+    high = policy.targets.busy_high
+    limit = f"within {target.name} {seconds(target.limit)}" if target.name else f"at {high:.0%}"
     because = (
-        f"{memory.demand.level:.3g} requests/s come, {rate / memory.rows:.3g}/s are to be expected, and a replica with "
-        f"{counted(best.instances, 'instance')} holds {best.rate / memory.rows:.3g}/s "
+        f"{memory.demand.level:.3g} requests/s come, {load.rate / load.rows:.3g}/s are to be expected, and a replica "
+        f"with {counted(best.instances, 'instance')} holds {best.rate / load.rows:.3g}/s {limit}{target.beyond}"
     )
-    target = held_within(policy, signals, memory)
+    if up > replicas and is_held(policy, allocation, signals, memory, load, now):
+        up, because = replicas, f"{because}; more than that, as measured, hold those that there are"
     if not target.name:
-        high = policy.targets.busy_high
-        because += f"at {high:.0%}{target.beyond}"
-        return Need("busy", rate / best.rate * high, high, up, down, because, target.limited_by)
-    because += f"within {target.name} {seconds(target.limit)}{target.beyond}"
+        return Need("busy", load.rate / best.rate * high, high, up, down, because, target.limited_by)
     return Need(target.metric, target.observed or 0.0, target.limit, up, down, because, target.limited_by)
 
 

@@ -1,0 +1,68 @@
+"""What is measured against what a model says: replicas that hold a load, though a model of the queue asks for more."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from argosy.fleet.scaling.capacity.queueing import Replica
+from argosy.fleet.scaling.decision import Allocation
+from argosy.fleet.scaling.learning.learn import has_stood
+from argosy.fleet.scaling.learning.memory import Memory
+from argosy.fleet.scaling.learning.overdriven import OVER_S
+from argosy.fleet.scaling.learning.variation import largest_batch
+from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.wanted.load import Load
+from argosy.fleet.signals.signals import Signals
+
+_LONG_S = 600.0
+"""A load that has been the same for so long is held by what there is for it, or it is measured that it is not."""
+
+
+def is_held(
+    policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, load: Load, now: datetime
+) -> bool:
+    """Whether the load has been the same for long, and the present replicas hold every target, as measured."""
+    steady = memory.steady
+    if steady is None or memory.steady_s(now) < _LONG_S or load.waiting > 0 or signals.unmeasured:
+        return False
+    if not steady.is_about(load.rate / load.rows, load.noise / load.rows):
+        return False
+    stood = has_stood(policy, memory, signals.window_s, now)
+    return stood and _in_time(policy, signals, memory, now) and _not_too_busy(policy, allocation, signals, memory, load)
+
+
+def _in_time(policy: Policy, signals: Signals, memory: Memory, now: datetime) -> bool:
+    """Whether all that has a limit is measured, and within it; latencies may be over theirs for a moment."""
+    if memory.over_since is not None and (now - memory.over_since).total_seconds() >= OVER_S:
+        return False
+    felt, waits = list(_felt(policy, signals, memory)), list(_waits(policy, signals))
+    waited = all(observed is not None and observed <= limit for observed, limit in waits)
+    return bool(felt or waits) and waited and all(observed is not None for observed in felt)
+
+
+def _waits(policy: Policy, signals: Signals) -> Iterator[tuple[float | None, float]]:
+    """What is measured of waiting, each with its limit."""
+    targets, queue, latency = policy.targets, signals.queue, signals.latency
+    yield from ((queue.percentile(name), limit) for name, limit in targets.queue_delay.items())
+    if targets.queue_share is not None:
+        yield queue.mean / latency.mean if queue.mean is not None and latency.mean else None, targets.queue_share
+
+
+def _felt(policy: Policy, signals: Signals, memory: Memory) -> Iterator[float | None]:
+    """The percentiles that replicas can hold within their targets, as measured."""
+    if memory.engine is not None:
+        limits, measured, alone = policy.targets.first_token, signals.first_token, memory.engine.prompt_s
+    else:
+        limits, measured = policy.targets.latency, signals.latency
+        alone = memory.service.seconds(1.0) if memory.service is not None else 0.0
+    yield from (measured.percentile(name) for name, limit in limits.items() if limit > alone)
+
+
+def _not_too_busy(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, load: Load) -> bool:
+    """Whether no more of what they can do is in use than may be."""
+    high, replicas, service = policy.targets.busy_high, allocation.replicas, memory.service
+    if memory.engine is not None:
+        return (signals.engine_running or 0.0) <= high * memory.engine.slots * replicas
+    if service is None:
+        return False
+    replica = Replica(service, allocation.instances, policy.bounds.devices, largest_batch(policy, allocation))
+    return load.rate <= high * replica.most * replicas
