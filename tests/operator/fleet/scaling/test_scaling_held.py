@@ -15,7 +15,7 @@ from argosy.fleet.signals.signals import Distribution
 
 RATE = 500.0
 LATE = Distribution(0.1, *[0.2] * 5)
-SAID = "; more than that, as measured, hold those that there are."
+SAID = "; but those that there are hold it, as measured."
 
 
 def pessimist(steady_s: float = 1200, targets: Targets = POLICY.targets) -> Member:

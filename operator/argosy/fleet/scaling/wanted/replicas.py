@@ -104,7 +104,7 @@ def _by_rate(
         f"with {counted(best.instances, 'instance')} holds {best.rate / load.rows:.3g}/s {limit}{target.beyond}"
     )
     if up > replicas and is_held(policy, allocation, signals, memory, load, now):
-        up, because = replicas, f"{because}; more than that, as measured, hold those that there are"
+        up, because = replicas, f"{because}; but those that there are hold it, as measured"
     if not target.name:
         return Need("busy", load.rate / best.rate * high, high, up, down, because, target.limited_by)
     return Need(target.metric, target.observed or 0.0, target.limit, up, down, because, target.limited_by)
