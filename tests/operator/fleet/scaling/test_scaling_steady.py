@@ -113,3 +113,15 @@ def test_a_load_that_climbs_slowly_is_not_the_same_for_long() -> None:
         member.step(measured(500 * (1 + step / 240), member.allocation, member.now))
     assert member.memory.steady_s(member.now) < 600
     assert member.allocation.replicas >= 1000 / 157
+
+
+@pytest.mark.parametrize(("rate", "readings"), [(720.0, 4), (1500.0, 1)], ids=["some more", "much more"])
+def test_some_more_than_a_load_has_been_for_long_has_to_last(rate: float, readings: int) -> None:
+    """Four replicas hold 628/s here."""
+    member = Member()
+    held = member.under(500, 1200).allocation.replicas
+    for _ in range(readings - 1):
+        decision = member.under(rate, 5)
+        assert (decision.allocation.replicas, held < decision.desired) == (held, True)
+        assert decision.message.endswith("; so little more may be chance, which the next readings tell.")
+    assert member.under(rate, 5).allocation.replicas > held
