@@ -14,14 +14,19 @@ _BUSY = (0.9, 0.8, 0.65, 0.5, 0.35, 0.25, 0.2)
 _BUSY_BESIDE_CONCURRENCY = (0.9, 0.8)
 """What decides is to be the concurrency: here the share of time in use seldom does."""
 _DOWN_S = (None, 60.0, 300.0)
+"""The stabilisation window, and how long what may go to zero is idle before it does: as KEDA's, that are one."""
 
 
 def policies(policy: Policy) -> Iterator[tuple[str, Policy]]:
     """Each with its settings in words."""
     for (words, targets), down in product(_targets(policy.targets), _DOWN_S):
-        pace = policy.pace if down is None else replace(policy.pace, stabilization_s=down, calm_s=down)
-        window = "" if down is None else f", stabilizationWindow {down:g} s"
-        yield words + window, replace(policy, targets=targets, pace=pace)
+        if down is None:
+            yield words, replace(policy, targets=targets)
+            continue
+        pace, window = replace(policy.pace, stabilization_s=down, calm_s=down), f"stabilizationWindow {down:g} s"
+        if policy.bounds.min_replicas == 0:
+            pace, window = replace(pace, idle_s=down), f"{window}, idleTimeout {down:g} s"
+        yield f"{words}, {window}", replace(policy, targets=targets, pace=pace)
 
 
 def _targets(targets: Targets) -> Iterator[tuple[str, Targets]]:
