@@ -18,9 +18,9 @@ LATE = Distribution(0.1, *[0.2] * 5)
 SAID = "; but those that there are hold it, as measured."
 
 
-def pessimist(steady_s: float = 1200, targets: Targets = POLICY.targets) -> Member:
+def pessimist(steady_s: float = 1200) -> Member:
     """A member under a steady load, whose model thinks from now on that requests come all at once."""
-    member = Member(replace(POLICY, targets=targets))
+    member = Member()
     member.under(RATE, steady_s)
     member.memory = replace(member.memory, variation=4.0)
     return member
@@ -97,7 +97,7 @@ def test_a_latency_over_its_target_is_not_held_once_that_lasts(seconds: float, m
     ids=["queue delay", "queue delay missed", "queue share", "queue share missed", "busy", "nothing to measure it by"],
 )
 def test_every_target_has_to_be_held(targets: Targets, held: bool) -> None:
-    member = pessimist(steady_s=1200)
+    member = pessimist()
     policy = replace(POLICY, targets=targets)
     member.memory = replace(member.memory, policy=policy)
     assert decision(member, policy).message.endswith(SAID) is held
