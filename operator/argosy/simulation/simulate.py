@@ -4,11 +4,12 @@ changes that take effect in place.
 
 import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
 import numpy as np
+from msgspec import structs
 
 from argosy.fleet.scaling.decision import Allocation, Ejection, Room
 from argosy.simulation.autoscalers.autoscaler import Autoscaler, Autoscaling, Seen
@@ -122,7 +123,7 @@ class _Simulation:
         before = member.allocation
         for replica in member.scale(wanted, looked.autoscaler.reason):
             self._at(replica.ready_s, partial(self._ready, member, replica))
-        if replace(before, replicas=0) != replace(wanted, replicas=0):
+        if structs.replace(before, replicas=0) != structs.replace(wanted, replicas=0):
             self._at(member.now + member.workload.in_place_s, partial(self._in_place, member, wanted))
         self._await_request(looked)
 

@@ -1,16 +1,18 @@
 """What is the same in every decision, of a model or of an ensemble: what it is about, and how it is put into words."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from math import inf
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import Struct, structs
+
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import NOBODY, Allocation, Decision, Ejection, Room, Scaled
 from argosy.fleet.scaling.learning.learn import learn, missed
-from argosy.fleet.scaling.learning.memory import Memory, changed
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.pace import Paced
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.wanted.needs import Need
@@ -43,8 +45,7 @@ _NUMBERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """What a decision is about, beside its signals."""
 
     policy: Policy
@@ -69,7 +70,7 @@ def decided(
     message = joined(sentence(case.before, after, why, pace.why), sent_nothing(away))
     reason = _reason(case, after, pace)
     if after != case.before:
-        memory = changed(memory, scaled=Scaled(case.now, case.before, after, reason, message))
+        memory = structs.replace(memory, scaled=Scaled(case.now, case.before, after, reason, message))
     decision = Decision(
         after,
         pace.desired,
@@ -84,7 +85,7 @@ def decided(
         learnt_times(memory.service, of_engine=memory.engine is not None) if memory.service is not None else "",
         ejection,
     )
-    return decision, changed(memory, at=case.now, ejection=ejection)
+    return decision, structs.replace(memory, at=case.now, ejection=ejection)
 
 
 def _limited_by(pace: Paced, need: Need | None) -> str:
@@ -125,12 +126,12 @@ def learnt(
     """The memory after these signals, and what of them is of use; None where nothing is."""
     if signals is None or unusable(signals, now):
         memory = missed(memory, now)
-        return changed(memory, recurrence=memory.recurrence.after(now, held > 0, 0.0)), None
+        return structs.replace(memory, recurrence=memory.recurrence.after(now, held > 0, 0.0)), None
     signals = sensible(signals)
     memory = learn(policy, allocation, signals, memory, now)
     rate = 0.0 if memory.demand is None else memory.demand.level
     active = held > 0 or bool(signals.arrivals) or bool(signals.pending)
-    return changed(memory, recurrence=memory.recurrence.after(now, active, rate)), signals
+    return structs.replace(memory, recurrence=memory.recurrence.after(now, active, rate)), signals
 
 
 def sensible(signals: Signals) -> Signals:

@@ -1,8 +1,9 @@
 """One member's decision: what was measured, what it asks for, what bounds, pace and room leave of that, and why."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
+
+from msgspec import structs
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.case import NO_QUERIES, NOTHING_SAID, Case, bounded, decided, learnt, unusable
@@ -41,7 +42,7 @@ def decide(
     present = bounded(policy, allocation)
     if zero is not None:
         pace = Paced(zero.replicas, zero.replicas, zero.reason)
-        return decided(case, replace(present, replicas=zero.replicas), pace, zero.why, None, memory)
+        return decided(case, structs.replace(present, replicas=zero.replicas), pace, zero.why, None, memory)
     if usable is None:
         pace = Paced(present.replicas, present.replicas, Reason.NO_SIGNALS)
         return decided(case, present, pace, unusable(signals, now), None, memory)

@@ -1,15 +1,15 @@
 """What is decided of one member, and why."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.policy import Served
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Struct, frozen=True):
     """What a member has, or is to have. `instances` of one device of a replica. `window_s`: how long a batch waits for
     more, `max_batch`: the most rows it may have; None where the spec decides.
     """
@@ -20,8 +20,7 @@ class Allocation:
     max_batch: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
+class Room(Struct, frozen=True):
     """What there is to be had beyond what it has: `instances` on each device where it sits, `replicas` on servers that
     run or on others. None: not known, which is no limit. `missing`: what the replica after those lacks, in words with
     numbers.
@@ -32,8 +31,7 @@ class Room:
     missing: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
+class Scaled(Struct, frozen=True):
     """An entry of the history: when what became what, and why."""
 
     at: datetime
@@ -43,8 +41,7 @@ class Scaled:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Lowering:
+class Lowering(Struct, frozen=True):
     """That it was made smaller since memory ran out: when, of what, and why, with the numbers. It stays so for that.
     `most_instances`: those on each device that memory allows, where that is fewer than bounds do.
     """
@@ -55,8 +52,7 @@ class Lowering:
     most_instances: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ejection:
+class Ejection(Struct, frozen=True):
     """`servers` that nothing is to be sent to, those with the longest queues first, as long as others are left which
     are at least `keep`.
     """
@@ -73,8 +69,7 @@ class Ejection:
 NOBODY = Ejection()
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What is to be, and why. `desired`: the replicas that the load asks for, be there room and leave or not.
 
     `metric` names what decided, as `latency p99` or `busy`; `observed` and `target` are its two numbers. `limited_by`:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from msgspec import structs
+
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.case import NO_QUERIES, NOTHING_SAID, Case, bounded, decided, learnt, unusable
 from argosy.fleet.scaling.decision import Allocation, Decision, Room
@@ -109,7 +111,7 @@ class _Part:
         present, memory = self.less.allocation, self.less.memory
         if asked is None or self.signals is None:
             reason = Reason.STEADY if self.less.why else Reason.NO_SIGNALS
-            pace, after = Paced(replicas, replicas, reason), replace(present, replicas=replicas)
+            pace, after = Paced(replicas, replicas, reason), structs.replace(present, replicas=replicas)
             return decided(own, after, pace, self.less.why or self.why or NOTHING_SAID, None, memory)
         memory = doubted(self.policy, present, asked, self.signals, memory, case.now)
         memory = remembered(self.policy, present, memory, asked, case.now)
@@ -126,7 +128,7 @@ def _part(policy: Policy, stage: Stage, memory: Memory, whole: Allocation, now: 
         max_instances=own.max_instances, max_window_s=own.max_window_s, max_batch=own.max_batch,
         smaller_batches=own.smaller_batches)  # fmt: skip
     mine = Policy(bounds, stage.policy.targets, policy.pace, policy.startup_s, stage.policy.served)
-    before = replace(stage.allocation, replicas=whole.replicas)
+    before = structs.replace(stage.allocation, replicas=whole.replicas)
     memory, usable = learnt(mine, before, stage.signals, memory, now)
     present = bounded(mine, before)
     less = lowered(mine, present, usable, memory, now) if usable is not None else Lowered(present, memory)
@@ -167,7 +169,7 @@ def _whole(
     zero = to_or_from_zero(policy, case.before.replicas, memory, case.held)
     if zero is not None:
         pace = Paced(zero.replicas, zero.replicas, zero.reason)
-        return *decided(case, replace(present, replicas=zero.replicas), pace, zero.why, None, memory), ""
+        return *decided(case, structs.replace(present, replicas=zero.replicas), pace, zero.why, None, memory), ""
     own = None
     if signals is not None:
         own = wanted(policy, present, signals, case.room, memory, case.queries, case.held, case.now)
@@ -180,11 +182,11 @@ def _whole(
     most = known[limiting]
     blind = signals is None or any(each.signals is None for each in parts.values())
     down = max(max(each.down for each in known.values()), present.replicas if blind else 0)
-    most = replace(most, down=down)
+    most = structs.replace(most, down=down)
     memory = remembered(policy, present, memory, most, now)
     pace = paced(policy, present, case.room, memory, most, now)
     because = f"{limiting}: {most.need.because}" if limiting else most.need.because
-    decision, memory = decided(case, replace(present, replicas=pace.replicas), pace, because, most.need, memory)
+    decision, memory = decided(case, structs.replace(present, replicas=pace.replicas), pace, because, most.need, memory)
     return decision, memory, limiting
 
 

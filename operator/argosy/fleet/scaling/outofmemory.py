@@ -4,18 +4,19 @@ They stay lower for the versions, the footprint and the GPUs that memory was sho
 With others, all is tried anew.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+
+from msgspec import Struct, structs
 
 from argosy.fleet.amounts import counted, gib
 from argosy.fleet.scaling.decision import Allocation, Lowering
-from argosy.fleet.scaling.learning.memory import Memory, changed
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Policy, Served
 from argosy.fleet.signals.signals import Signals
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(Struct, frozen=True):
     """What is left of an allocation for want of memory. `why` is empty where nothing changed."""
 
     allocation: Allocation
@@ -32,10 +33,12 @@ def lowered(policy: Policy, allocation: Allocation, signals: Signals, memory: Me
     measured before says nothing of the step. All of it up again once something else is served.
     """
     if allocation.max_batch is not None and memory.lowering is None:  # by a status that does not say for what
-        memory = changed(memory, lowering=Lowering(now, _failed(policy.served), "memory ran out before"))
+        memory = structs.replace(memory, lowering=Lowering(now, _failed(policy.served), "memory ran out before"))
     if memory.lowering is not None and (other := _other(memory.lowering.served, policy.served)):
-        memory = changed(memory, lowering=None, lowered_at=now)
-        return Lowered(replace(allocation, max_batch=None), memory, f"{other}: what ran out of memory is tried anew")
+        memory = structs.replace(memory, lowering=None, lowered_at=now)
+        return Lowered(
+            structs.replace(allocation, max_batch=None), memory, f"{other}: what ran out of memory is tried anew"
+        )
     last = memory.lowered_at
     if (
         not signals.out_of_memory
@@ -53,16 +56,16 @@ def _smaller(policy: Policy, allocation: Allocation, signals: Signals, memory: M
     largest = allocation.max_batch or bounds.max_batch if bounds.smaller_batches else 0
     single = "batches of 1 row" if bounds.smaller_batches else ""
     if largest > 1:
-        allocation = replace(allocation, max_batch=largest // 2)
+        allocation = structs.replace(allocation, max_batch=largest // 2)
         why = f"{failed}: batches of at most {counted(largest // 2, 'row')} instead of {largest}"
     elif allocation.instances > max(1, bounds.min_instances):
         most_instances = allocation.instances - 1
         why = f"{_even(failed, single)}: {counted(most_instances, 'instance')} instead of {allocation.instances}"
-        allocation = replace(allocation, instances=most_instances)
+        allocation = structs.replace(allocation, instances=most_instances)
     else:
         why = f"{_even(failed, single, counted(allocation.instances, 'instance'))}: nothing smaller is left"
     lowering = Lowering(now, _failed(policy.served), why, most_instances)
-    return Lowered(allocation, changed(memory, lowering=lowering, lowered_at=now), why)
+    return Lowered(allocation, structs.replace(memory, lowering=lowering, lowered_at=now), why)
 
 
 def _even(failed: str, *least: str) -> str:

@@ -1,12 +1,13 @@
 """What bounds, room and pace leave of what is wanted."""
 
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import log2
 
+from msgspec import Struct, structs
+
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory, Steady, changed
+from argosy.fleet.scaling.learning.memory import Asked, KeptFor, Memory, Steady
 from argosy.fleet.scaling.learning.overdriven import reconsidered
 from argosy.fleet.scaling.learning.returns import hold_s, watched
 from argosy.fleet.scaling.policy import Policy
@@ -40,8 +41,7 @@ _OLD = 2.0
 """Of the time for which a load is new: after that instances are not taken away either."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paced:
+class Paced(Struct, frozen=True):
     """`replicas` that are to be now. `desired`: that the load asks for. `reason` and `limited_by` (a field's path,
     what is missing, or `signals`) where something keeps them apart; `why` says what, in words.
     """
@@ -81,7 +81,7 @@ def remembered(policy: Policy, present: Allocation, memory: Memory, wanted: Want
     holds = wanted.ladder[-1].rate if wanted.ladder else 0.0
     kept_for = _kept_for(memory, asked, holds, window * (1 + 1 / _KEPT), now)
     short_at = (memory.short_at or memory.measured_at) if wanted.up > present.replicas else None
-    return changed(
+    return structs.replace(
         memory,
         asked=asked,
         catching_up=queue,
@@ -167,7 +167,7 @@ def paced(policy: Policy, allocation: Allocation, room: Room, memory: Memory, wa
     found = _down(policy, now_are, memory, wanted.up, lowest, now)
     if found.why or of_late <= wanted.up or wanted.up == now_are:
         return found
-    return replace(found, why=f"the last {hold_s(policy, memory, now):.0f} s asked for {min(now_are, of_late)}")
+    return structs.replace(found, why=f"the last {hold_s(policy, memory, now):.0f} s asked for {min(now_are, of_late)}")
 
 
 def _may_be_chance(memory: Memory, wanted: Wanted, now_are: int, now: datetime) -> bool:
@@ -194,7 +194,7 @@ def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted
         replicas, why = now_are + room.replicas, f"{why}; {missing}" if missing else why
         found = Paced(replicas, desired, Reason.LIMITED_BY_CAPACITY, missing or why, why)
     if replicas <= now_are:
-        return replace(found, replicas=replicas)
+        return structs.replace(found, replicas=replicas)
     last = memory.scaled
     if last is not None and last.after.replicas > last.before.replicas:
         left = pace.cooldown_up_s - (now - last.at).total_seconds()
@@ -202,7 +202,7 @@ def _up(policy: Policy, now_are: int, room: Room, memory: Memory, wanted: Wanted
             return Paced(now_are, desired, limited_by=f"{_UP}.cooldown", why=f"not before {clock(now, left)}")
     if pace.step_up is not None and replicas > now_are + pace.step_up:
         return Paced(now_are + pace.step_up, desired, limited_by=f"{_UP}.maxStep", why=f"{pace.step_up} at once")
-    return replace(found, replicas=replicas)
+    return structs.replace(found, replicas=replicas)
 
 
 def _little_room(more: int, wanted: int) -> str:
@@ -247,9 +247,9 @@ def _least(policy: Policy, now_are: int, desired: int, lowest: int) -> Paced:
     if lowest >= fewest or (bounds.min_replicas and not bounds.min_by):
         return found
     if bounds.min_replicas:
-        return replace(found, limited_by=bounds.min_by, why=bound(bounds.min_by, fewest))
+        return structs.replace(found, limited_by=bounds.min_by, why=bound(bounds.min_by, fewest))
     why = f"to zero once no request came for {policy.pace.idle_s:g} s"
-    return replace(found, limited_by="spec.scaling.idleTimeout", why=why)
+    return structs.replace(found, limited_by="spec.scaling.idleTimeout", why=why)
 
 
 def _unseen(policy: Policy, memory: Memory, now: datetime) -> float:

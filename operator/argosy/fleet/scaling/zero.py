@@ -1,6 +1,6 @@
 """To zero after idle, and back at the first request."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from argosy.api.conditions import Reason
 from argosy.fleet.amounts import counted
@@ -9,8 +9,7 @@ from argosy.fleet.scaling.policy import Bounds, Policy
 from argosy.fleet.scaling.words import bound
 
 
-@dataclass(frozen=True, slots=True)
-class Zero:
+class Zero(Struct, frozen=True):
     """`replicas` there are to be, where that has nothing to do with the load."""
 
     replicas: int

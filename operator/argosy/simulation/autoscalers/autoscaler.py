@@ -1,8 +1,10 @@
 """What the simulator asks of any autoscaler."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import structs
 
 from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection, Room
 from argosy.simulation.recorder import Recorder
@@ -29,7 +31,7 @@ class Seen:
         """So many replicas, or as many as there is room for."""
         if self.room.replicas is not None:
             replicas = min(replicas, max(self.allocation.replicas, self.allocation.replicas + self.room.replicas))
-        return replace(self.allocation, replicas=replicas)
+        return structs.replace(self.allocation, replicas=replicas)
 
 
 class Autoscaler(Protocol):

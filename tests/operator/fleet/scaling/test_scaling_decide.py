@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 from tests.operator.fleet.scaling.loads import POLICY, START, Member, measured
 
 from argosy.api.conditions import Reason
@@ -277,7 +278,7 @@ def test_replicas_stay_while_what_one_holds_is_learnt_a_little_anew(learnt: floa
     member.under(500, 300)
     kept = member.memory.kept_for
     assert kept is not None
-    member.memory = replace(member.memory, kept_for=replace(kept, holds=kept.holds / learnt))
+    member.memory = structs.replace(member.memory, kept_for=structs.replace(kept, holds=kept.holds / learnt))
     member.under(445, 240)
     assert member.allocation.replicas == left
     assert member.memory.holds == pytest.approx(kept.holds / member.memory.rows, rel=0.001)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.operator.fleet.scaling.loads import ONE, POLICY, START, Member
 
 from argosy.fleet.scaling.capacity.engine import Engine
@@ -38,7 +39,7 @@ def test_an_engine_holds_what_it_says(longest: float, busy: float) -> None:
 def test_prompts_wait_for_each_other_the_longer_the_faster_they_come(
     prompt_s: float, longest: float, more: float
 ) -> None:
-    engine = replace(ENGINE, prompt_s=prompt_s, tokens=30.0)
+    engine = structs.replace(ENGINE, prompt_s=prompt_s, tokens=30.0)
     held = engine.held(0.9, ((0.99, longest),))
     assert held * prompt_s < 1
     assert held * prompt_s <= 0.3 * (1 + 1e-6) or engine.prefill(held, 0.99) <= longest

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
+from msgspec import structs
 from tests.operator.fleet.scaling.loads import EVERY_S, POLICY, START, measured
 
 from argosy.api.conditions import Reason
@@ -55,7 +56,7 @@ def remembered(
     stages = {name: Allocation() for name in FIXED}
     for _ in range(count):
         signals = {
-            name: served(rate, replace(each, replicas=allocation.replicas), now, FIXED[name])
+            name: served(rate, structs.replace(each, replicas=allocation.replicas), now, FIXED[name])
             for name, each in stages.items()
         }
         whole = Signals(now, 15.0, servers=allocation.replicas, arrivals=rate, completions=rate, pending=0.0)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.operator.fleet.scaling.loads import POLICY, Member, measured
 
 from argosy.fleet.scaling.decide import decide
@@ -22,7 +23,7 @@ def pessimist(steady_s: float = 1200) -> Member:
     """A member under a steady load, whose model thinks from now on that requests come all at once."""
     member = Member()
     member.under(RATE, steady_s)
-    member.memory = replace(member.memory, variation=4.0)
+    member.memory = structs.replace(member.memory, variation=4.0)
     return member
 
 
@@ -49,16 +50,18 @@ def test_what_a_model_says_counts_for_another_load() -> None:
     member = pessimist()
     demand = member.memory.demand
     assert demand is not None
-    member.memory = replace(member.memory, demand=replace(demand, level=1.2 * RATE))
+    member.memory = structs.replace(member.memory, demand=structs.replace(demand, level=1.2 * RATE))
     assert decision(member).desired > member.allocation.replicas
 
 
 def test_what_a_model_says_counts_of_replicas_that_are_new() -> None:
     member = pessimist()
-    before, after = member.allocation, replace(member.allocation, replicas=3)
+    before, after = member.allocation, structs.replace(member.allocation, replicas=3)
     scaled = member.memory.scaled
     assert scaled is not None
-    member.memory = replace(member.memory, scaled=replace(scaled, at=member.now, before=before, after=after))
+    member.memory = structs.replace(
+        member.memory, scaled=structs.replace(scaled, at=member.now, before=before, after=after)
+    )
     member.allocation = after
     assert decision(member).desired > 3
 
@@ -80,7 +83,7 @@ def test_what_a_model_says_counts_where_nobody_measured_that_it_is_held(changed:
 @pytest.mark.parametrize(("seconds", "more"), [(60, False), (180, True)])
 def test_a_latency_over_its_target_is_not_held_once_that_lasts(seconds: float, more: bool) -> None:
     member = pessimist()
-    member.memory = replace(member.memory, over_since=member.now - timedelta(seconds=seconds))
+    member.memory = structs.replace(member.memory, over_since=member.now - timedelta(seconds=seconds))
     assert (decision(member, latency=LATE).desired > member.allocation.replicas) is more
 
 
@@ -99,5 +102,5 @@ def test_a_latency_over_its_target_is_not_held_once_that_lasts(seconds: float, m
 def test_every_target_has_to_be_held(targets: Targets, held: bool) -> None:
     member = pessimist()
     policy = replace(POLICY, targets=targets)
-    member.memory = replace(member.memory, policy=policy)
+    member.memory = structs.replace(member.memory, policy=policy)
     assert decision(member, policy).message.endswith(SAID) is held

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec import structs
 from tests.operator.fleet.scaling.loads import POLICY, START, Member, measured
 
 from argosy.fleet.scaling.decide import decide
@@ -23,7 +24,7 @@ def test_the_longer_a_load_was_steady_the_less_it_asks_for_a_replica_by_a_little
     member.under(500, 400)
     memory, since = member.memory, member.now - timedelta(seconds=steady_s)
     assert memory.demand is not None
-    memory = replace(memory, demand=replace(memory.demand, level=rate), steady=Steady(since, rate))
+    memory = structs.replace(memory, demand=structs.replace(memory.demand, level=rate), steady=Steady(since, rate))
     signals = measured(rate, member.allocation, member.now)
     decision, _ = decide(POLICY, member.allocation, signals, Room(), memory, member.now)
     assert (member.allocation.replicas, decision.desired) == (4, wanted)

@@ -6,8 +6,9 @@ slots are the servers of a queue (Erlang C), and who finds none free waits for i
 other, too.
 """
 
-from dataclasses import dataclass
 from math import inf, log
+
+from msgspec import Struct
 
 from argosy.fleet.scaling.capacity.queueing import erlang_c
 from argosy.fleet.scaling.capacity.service import Service
@@ -19,8 +20,7 @@ another, so that more replicas make nothing faster.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Engine:
+class Engine(Struct, frozen=True):
     """`service`: seconds of a step by the sequences that run. `slots`: the most of them. `tokens`: of a request, whose
     prompt takes `prompt_s`; 0 where that is not known.
     """

@@ -6,10 +6,11 @@ their own, with arrivals in groups (their variation falls with the size of the g
 of their wait is known. Formulas and sources: docs/scaling.md.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, log, log1p, sqrt
 from statistics import NormalDist
+
+from msgspec import Struct
 
 from argosy.fleet.scaling.capacity.service import Service
 
@@ -54,8 +55,7 @@ def deviations(share: float) -> float:
     return NormalDist().inv_cdf(share)
 
 
-@dataclass(frozen=True, slots=True)
-class Replica:
+class Replica(Struct, frozen=True):
     """One replica: `instances` of each of `devices`, batches of at most `max_batch` rows (1: no batching) that wait
     `window_s` for more. `variation`: the variance of the time between two requests over its mean squared: 1 where they
     know nothing of each other, less where replicas are taken in turn, more where requests come in bursts.

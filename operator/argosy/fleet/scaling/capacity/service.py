@@ -4,8 +4,9 @@
 and what instances on one device cost each other (0: nothing, 1: they only take turns).
 """
 
-from dataclasses import dataclass, replace
 from math import log2
+
+from msgspec import Struct, structs
 
 _MOST_EVIDENCE = 500.0
 """Executions of one kind that are remembered: what was measured before these fades."""
@@ -32,8 +33,7 @@ _CONVINCED = 8
 """So many surprises one after the other, and it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """A model's service time in seconds, by the rows of a batch and the instances of a device that are busy."""
 
     fixed: float
@@ -52,8 +52,7 @@ class Service:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Batches:
+class Batches(Struct, frozen=True):
     """Batches of about one size beside about as many others: their mean rows, instances of the device that were busy,
     and seconds, and how many there were. Of an engine's steps also how many `prompts` each waited for, on average.
     """
@@ -88,11 +87,10 @@ class Batches:
     def without(self, prompt_s: float) -> "Batches":
         """Less what prompts took, each of which takes so long."""
         seconds = max(_LEAST_OF_STEPS * self.seconds, self.seconds - self.prompts * prompt_s)
-        return replace(self, seconds=seconds) if self.prompts else self
+        return structs.replace(self, seconds=seconds) if self.prompts else self
 
 
-@dataclass(frozen=True, slots=True)
-class Experience:
+class Experience(Struct, frozen=True):
     """Batches by kind, so that a quiet hour does not wipe out what a busy one taught. `surprises`: so many of the
     latest were not as others of their kind.
     """
@@ -109,12 +107,14 @@ class Experience:
         """After more batches; a prompt of an engine takes `prompt_s`."""
         if new.executions <= 0 or new.rows <= 0 or new.seconds <= 0:
             return self
-        new = replace(new, executions=min(new.executions, _MOST_EVIDENCE))
+        new = structs.replace(new, executions=min(new.executions, _MOST_EVIDENCE))
         before = next((each for each in self.batches if each.kind == new.kind), None)
         if before is None:
             return Experience((*self.batches, new))
         if abs(new.without(prompt_s).seconds / before.without(prompt_s).seconds - 1) > _CHANGED:
-            return replace(self, surprises=self.surprises + 1) if self.surprises < _CONVINCED else Experience((new,))
+            if self.surprises >= _CONVINCED:
+                return Experience((new,))
+            return structs.replace(self, surprises=self.surprises + 1)
         return Experience((*(each for each in self.batches if each is not before), before.mixed(new)))
 
     def as_foreseen(self, new: Batches, service: Service | None, prompt_s: float = 0.0) -> bool:

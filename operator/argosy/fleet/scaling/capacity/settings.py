@@ -1,8 +1,9 @@
 """What one replica holds within its targets, and the cheapest setting of it that is enough."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from argosy.fleet.scaling.capacity.queueing import Curve, Replica, within
 from argosy.fleet.scaling.capacity.service import Service
@@ -18,8 +19,7 @@ _WORTH_IT = 1.25
 """How many times as much a setting must hold to be preferred to a cheaper one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """What is to be held, in the form that a replica's rate follows from: (percentile, seconds), of latency and of
     waiting; `busy`: the most of its capacity with full batches that may be in use.
     """
@@ -49,8 +49,7 @@ def planned(percentile: str) -> float:
     return 1 - _LATE_AS_PLANNED * (1 - SHARES[percentile])
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """What a replica may be set to in place, and the rows a second that it then holds."""
 
     instances: int

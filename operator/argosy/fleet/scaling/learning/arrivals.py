@@ -5,15 +5,15 @@ works off A requests of w seconds with a delay of at most d if A ≤ C·(w + d),
 calculus, where A over w is the arrival curve).
 """
 
-from dataclasses import dataclass
 from math import inf
+
+from msgspec import Struct
 
 _KEPT_S = 60.0
 """What came before is in the mean of the time since."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrivals:
+class Arrivals(Struct, frozen=True):
     """Readings, the newest first: (requests, seconds), of about a minute; `mean`: requests a second of them all."""
 
     readings: tuple[tuple[float, float], ...] = ()

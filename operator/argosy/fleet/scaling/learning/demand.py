@@ -2,8 +2,9 @@
 sums for what is more than chance, and how steep a climb is.
 """
 
-from dataclasses import dataclass
 from math import exp, log1p, sqrt
+
+from msgspec import Struct
 
 _LEVEL_S = 60.0
 """Seconds after which the level has followed most of a change that is within the noise."""
@@ -30,8 +31,7 @@ _ODD = 2.0
 """Standard deviations: what is more tells of a change, and little of how much the load varies."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """Surprises of one sign, less drift, as long as they are more than that; of so many readings."""
 
     total: float = 0.0
@@ -53,8 +53,7 @@ class Sum:
 NONE = Sum()
 
 
-@dataclass(frozen=True, slots=True)
-class Climb:
+class Climb(Struct, frozen=True):
     """A change upwards, and what rose on after it: from `low`, for so many `seconds`, in so many `rises`."""
 
     low: float
@@ -68,8 +67,7 @@ class Climb:
         return Climb(self.low, self.seconds + elapsed_s, self.rises + (surprise > _RISE))
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(Struct, frozen=True):
     """Requests a second: `level` now, `trend` by which it changes each second, and `excess`, how many times more it
     varies than arrivals that know nothing of each other. `last`: the newest that was measured. `since_s`: seconds since
     the level changed by more than chance, `climb`: upwards, and it goes on; `above` and `below`: what may become the

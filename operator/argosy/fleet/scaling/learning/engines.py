@@ -1,7 +1,8 @@
 """What is learnt of engines that batch token by token: how they are used, how long their steps take, and a prompt."""
 
-from dataclasses import dataclass, replace
 from math import exp, sqrt
+
+from msgspec import Struct, structs
 
 from argosy.fleet.scaling.capacity.engine import Engine
 from argosy.fleet.scaling.capacity.service import Batches, Service
@@ -19,8 +20,7 @@ _WEIGHT = 0.1
 """A step is evidence of less than an execution: many follow each other within a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class EngineUse:
+class EngineUse(Struct, frozen=True):
     """Of one engine, on average: `running` sequences and their `square`, `generated` tokens and `completed` requests a
     second, by how many a second more run (`growth`), and the share of time in which it is `busy`. `slots`: the most
     sequences at once, by the share of the KV cache that those take which run; 0 before that is known. `sampled`:
@@ -61,7 +61,7 @@ class EngineUse:
         delay = 1 - exp(-elapsed_s / (signals.window_s / 2)) if signals.between_tokens.mean is None else 1.0
         sampled = before.sampled + delay * (found.sampled - before.sampled)
         growth = (found.inside - before.inside) / elapsed_s / signals.servers
-        use = replace(
+        use = structs.replace(
             before._with_requests(found, None if queued else _prompt_s(signals), signals.servers * elapsed_s),
             running=before.running + follow * (sampled - before.running),
             square=before.square + follow * (sampled * sampled - before.square),
@@ -80,19 +80,19 @@ class EngineUse:
         """As long as nothing else tells of prompts, they are taken to be what keeps engines busy: of steps rather too
         much is hoped for than too little, which a fleet that is too large would never find out.
         """
-        return replace(self, prompt_s=self.busy / self.admitted) if self.admitted > 0 else self
+        return structs.replace(self, prompt_s=self.busy / self.admitted) if self.admitted > 0 else self
 
     def _with_requests(self, found: "EngineUse", prompt_s: float | None, server_s: float) -> "EngineUse":
         """With what tells of the requests' sizes; so many of the latest count, since sizes differ widely."""
         came = found.completed * server_s
         answered, tokens = self.answered + came, self.tokens + found.generated * server_s
         kept = min(1.0, _REQUESTS / answered) if answered else 1.0
-        use = replace(self, answered=kept * answered, tokens=kept * tokens)
+        use = structs.replace(self, answered=kept * answered, tokens=kept * tokens)
         if prompt_s is None or not came:
             return use
         prompts = self.prompts + came
         mean = self.prompt_s + (came / prompts if self.prompts else 1.0) * (prompt_s - self.prompt_s)
-        return replace(use, prompt_s=mean, prompts=min(prompts, _REQUESTS))
+        return structs.replace(use, prompt_s=mean, prompts=min(prompts, _REQUESTS))
 
     @property
     def admitted(self) -> float:
@@ -121,7 +121,7 @@ class EngineUse:
             return None
         tokens = self.tokens / self.answered
         # While a sequence generates its tokens, each of the others has a prompt too, which it waits for.
-        steps = replace(service, per_row=service.per_row + self.prompt_s / tokens)
+        steps = structs.replace(service, per_row=service.per_row + self.prompt_s / tokens)
         return Engine(steps, self.slots, tokens, self.prompt_s)
 
 

@@ -2,12 +2,14 @@
 
 from datetime import datetime, timedelta
 
+from msgspec import structs
+
 from argosy.fleet.scaling.capacity.service import Batches, Service
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.learning.arrivals import NOTHING, Arrivals
 from argosy.fleet.scaling.learning.demand import Demand
 from argosy.fleet.scaling.learning.engines import EngineUse
-from argosy.fleet.scaling.learning.memory import Memory, changed
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.learning.overdriven import overdriven, waiting, waiting_too_long
 from argosy.fleet.scaling.learning.variation import felt
 from argosy.fleet.scaling.policy import Policy
@@ -32,10 +34,10 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
     """The memory after usable signals; those that it had already teach nothing."""
     before = memory.measured_at
     if before is not None and signals.at - before < _NEWER:
-        return changed(memory, anew=False, seen_from=memory.seen_from or now)
+        return structs.replace(memory, anew=False, seen_from=memory.seen_from or now)
     elapsed = (signals.at - before).total_seconds() if before is not None else 0.0
     gap = before is None or elapsed > GAP_S
-    memory = changed(
+    memory = structs.replace(
         memory,
         measured_at=signals.at,
         anew=True,
@@ -53,10 +55,10 @@ def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memo
 
 def missed(memory: Memory, now: datetime) -> Memory:
     """Without usable signals: what is known of what was asked for has a hole, once that lasts."""
-    memory, last = changed(memory, anew=False), memory.at or now
+    memory, last = structs.replace(memory, anew=False), memory.at or now
     measured = memory.measured_at or last
     if max(now - last, now - measured) > timedelta(seconds=GAP_S):
-        return changed(memory, seen_from=None, over_since=None)
+        return structs.replace(memory, seen_from=None, over_since=None)
     return memory
 
 
@@ -79,10 +81,10 @@ def _queued(policy: Policy, signals: Signals, memory: Memory, now: datetime) -> 
     """With what is known of queues. One of before, on one server perhaps, is there until it becomes no shorter."""
     pending = waiting(signals)
     if memory.demand is not None and waiting_too_long(policy, signals, memory.demand.level) > 0:
-        return changed(memory, queued_at=now, drained_at=now, left=pending)
+        return structs.replace(memory, queued_at=now, drained_at=now, left=pending)
     if pending >= memory.left or _drained(memory, signals.window_s, now):
         return memory
-    return changed(memory, drained_at=now, left=pending)
+    return structs.replace(memory, drained_at=now, left=pending)
 
 
 def _demand(before: Demand | None, signals: Signals, elapsed: float) -> Demand | None:
@@ -115,19 +117,19 @@ def _served(policy: Policy, signals: Signals, memory: Memory, elapsed: float, no
     queued = not _drained(memory, signals.window_s, now)
     engine = EngineUse.after(memory.engine, signals, elapsed, queued=queued)
     if engine is not memory.engine:
-        memory = changed(memory, engine=engine)
+        memory = structs.replace(memory, engine=engine)
     batches = _batches(policy, signals, memory, elapsed, now)
     if batches is not None:
         prompt_s = 0.0 if engine is None else engine.prompt_s
         as_foreseen = memory.experience.as_foreseen(batches, memory.service, prompt_s)
         experience = memory.experience.learnt(batches, prompt_s)
         another = len(experience.batches) < len(memory.experience.batches)
-        memory = changed(memory, experience=experience, overdriven=None if another else memory.overdriven)
+        memory = structs.replace(memory, experience=experience, overdriven=None if another else memory.overdriven)
         if not as_foreseen:
-            memory = changed(memory, service=_in_use(policy, memory, experience.service(prompt_s)))
+            memory = structs.replace(memory, service=_in_use(policy, memory, experience.service(prompt_s)))
     if policy.bounds.max_batch > 0 and settled(policy, memory, signals.window_s, now):
         more = _rows(signals, memory) - memory.rows
-        memory = changed(memory, rows=memory.rows + _ROWS_FOLLOW * more) if more else memory
+        memory = structs.replace(memory, rows=memory.rows + _ROWS_FOLLOW * more) if more else memory
     return memory
 
 

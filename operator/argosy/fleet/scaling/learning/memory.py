@@ -2,9 +2,9 @@
 and load that comes at equal intervals once it came four times.
 """
 
-from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
 
 from argosy.fleet.scaling.capacity.service import Experience, Service
 from argosy.fleet.scaling.decision import NOBODY, Ejection, Lowering, Scaled
@@ -14,7 +14,7 @@ from argosy.fleet.scaling.learning.engines import EngineUse
 from argosy.fleet.scaling.learning.recurrence import Recurrence
 from argosy.fleet.scaling.policy import Policy
 
-__all__ = ["Asked", "KeptFor", "Memory", "Overdriven", "Peak", "Steady", "changed"]
+__all__ = ["Asked", "KeptFor", "Memory", "Overdriven", "Peak", "Steady"]
 
 _MEAN_S = 60.0
 """A mean is of no less: the first level that was found may be chance."""
@@ -25,8 +25,7 @@ _ANOTHER_S = 30.0
 _INEXPERIENCED, _UNEVEN = Experience(), Recurrence()
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """What was asked for from `at` on, at most: replicas with the margin that going down takes, not rounded, and the
     rate. `covered`: the most of it that the replicas of then were to hold.
     """
@@ -37,8 +36,7 @@ class Asked:
     covered: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class KeptFor:
+class KeptFor(Struct, frozen=True):
     """The most that was asked for, without the noise in it: as `Asked`, with what a replica `holds` (rows a second) by
     then. `since`: when that, the replicas or what was asked for last changed.
     """
@@ -49,8 +47,7 @@ class KeptFor:
     holds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Overdriven:
+class Overdriven(Struct, frozen=True):
     """Requests a second of one replica with so many instances of a device at which a target was missed, when, and how
     many times before.
     """
@@ -61,16 +58,14 @@ class Overdriven:
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(Struct, frozen=True):
     """The most requests a second of late, and when there were last about as many."""
 
     at: datetime
     rate: float
 
 
-@dataclass(frozen=True, slots=True)
-class Steady:
+class Steady(Struct, frozen=True):
     """Since when the load has been about the same, and its mean since then, requests a second. `another_since`: since
     when it is another, which may yet be chance.
     """
@@ -94,8 +89,7 @@ class Steady:
         return Steady(self.since, self.level + share * (level - self.level))
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """What is known, and what is reckoned with because of it.
 
     `at`: the last decision, `measured_at` the newest signals it had, `anew`: whether they were new to it, without which
@@ -170,7 +164,7 @@ class Memory:
         """With no time that is still to come, where a clock was set back: what happened then happened now."""
         if self.at is None or self.at <= now:
             return self
-        return replace(
+        return structs.replace(
             self,
             at=now,
             seen_from=_past(self.seen_from, now),
@@ -178,7 +172,7 @@ class Memory:
             active_at=_past(self.active_at, now),
             queued_at=_past(self.queued_at, now),
             drained_at=_past(self.drained_at, now),
-            asked=tuple(replace(each, at=min(each.at, now)) for each in self.asked),
+            asked=tuple(structs.replace(each, at=min(each.at, now)) for each in self.asked),
             over_since=_past(self.over_since, now),
             lowered_at=_past(self.lowered_at, now),
             catching_up=None,
@@ -186,21 +180,8 @@ class Memory:
             short_at=None,
             peak=None,
             steady=None if self.steady is None else Steady(min(self.steady.since, now), self.steady.level),
-            scaled=None if self.scaled is None else replace(self.scaled, at=min(self.scaled.at, now)),
+            scaled=None if self.scaled is None else structs.replace(self.scaled, at=min(self.scaled.at, now)),
         )
-
-
-if TYPE_CHECKING:
-    from dataclasses import replace as changed
-else:
-
-    def changed(memory: Memory, **changes: object) -> Memory:
-        """As `dataclasses.replace`, for which it is held by mypy: that one asks for each of two dozen fields and sets
-        it anew, some times in every decision, and took a third of its time.
-        """
-        new = object.__new__(Memory)
-        vars(new).update(vars(memory), **changes)
-        return new
 
 
 def _past(at: datetime | None, now: datetime) -> datetime | None:

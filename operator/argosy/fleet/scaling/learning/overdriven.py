@@ -7,12 +7,13 @@ replicas that go and come.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from math import inf
 
+from msgspec import structs
+
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.learning.memory import Memory, Overdriven, changed
+from argosy.fleet.scaling.learning.memory import Memory, Overdriven
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Distribution, Signals
 
@@ -38,12 +39,12 @@ def overdriven(policy: Policy, allocation: Allocation, signals: Signals, memory:
     if demand is None:
         return memory
     if known is not None and (now - known.at).total_seconds() > _FORGET_S * 2**known.times:
-        memory = changed(memory, overdriven=replace(known, rate=inf))
+        memory = structs.replace(memory, overdriven=structs.replace(known, rate=inf))
     queue = memory.queued_at == now
     if not queue and not _over(policy, signals) and not _first_token_over(policy, signals, memory):
-        return memory if memory.over_since is None else changed(memory, over_since=None)
+        return memory if memory.over_since is None else structs.replace(memory, over_since=None)
     if memory.over_since is None:
-        memory = changed(memory, over_since=now)
+        memory = structs.replace(memory, over_since=now)
     if not _unexpected(policy, signals, memory, queue=queue, now=now):
         return memory
     return _found(allocation, max(demand.level, signals.completions or 0.0), memory, now)
@@ -91,7 +92,7 @@ def _found(allocation: Allocation, level: float, memory: Memory, now: datetime) 
     if known is not None and known.instances == allocation.instances:
         rate = min(rate, known.rate)
     times = 0 if known is None else known.times + (known.rate == inf)
-    return changed(memory, overdriven=Overdriven(now, rate, allocation.instances, times))
+    return structs.replace(memory, overdriven=Overdriven(now, rate, allocation.instances, times))
 
 
 def _stood(memory: Memory, seconds: float, now: datetime) -> bool:

@@ -1,8 +1,9 @@
 """Load that comes again at equal intervals, as what a timer triggers does: replicas can be there before it."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+
+from msgspec import Struct
 
 _QUIET_S = 120.0
 """After so long without a request the next one is the start of another load."""
@@ -15,8 +16,7 @@ _LATE_S = 60.0
 """What is so much later than it should be will not come."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrence:
+class Recurrence(Struct, frozen=True):
     """When loads came after nothing did, the latest: `starts`. `rate`: the most requests a second of the last one that
     is over, `present` of the one since. `active_at`: when there was last a request.
     """

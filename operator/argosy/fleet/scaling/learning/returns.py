@@ -7,7 +7,9 @@ counted in startup times, and if the load's return was felt: requests queued up.
 from datetime import datetime
 from math import inf
 
-from argosy.fleet.scaling.learning.memory import Memory, Peak, changed
+from msgspec import structs
+
+from argosy.fleet.scaling.learning.memory import Memory, Peak
 from argosy.fleet.scaling.policy import Policy
 
 _WORTH = 20.0
@@ -41,7 +43,7 @@ def watched(policy: Policy, memory: Memory, rate: float, now: datetime) -> Memor
     gaps = (*memory.gaps, gap)[-_KEPT:] if gap > policy.pace.calm_s else memory.gaps
     if memory.queued_at == now and policy.pace.stabilization_s < gap <= _worth_s(policy):
         returns = (*returns, gap)[-_KEPT:]
-    return changed(memory, peak=Peak(now, peak.rate), returns=returns, gaps=gaps)
+    return structs.replace(memory, peak=Peak(now, peak.rate), returns=returns, gaps=gaps)
 
 
 def _away(policy: Policy, memory: Memory, peak: Peak, rate: float, now: datetime) -> Memory:
@@ -50,7 +52,7 @@ def _away(policy: Policy, memory: Memory, peak: Peak, rate: float, now: datetime
     if gap <= _worth_s(policy):
         return memory
     gaps = (*memory.gaps, inf)[-_KEPT:]
-    return changed(memory, peak=Peak(now, rate), returns=memory.returns[1:], gaps=gaps)
+    return structs.replace(memory, peak=Peak(now, rate), returns=memory.returns[1:], gaps=gaps)
 
 
 def _worth_s(policy: Policy) -> float:

@@ -6,10 +6,12 @@ uneven ones. Nobody measures that; but of all that a latency follows from it is 
 
 from math import exp, inf, log
 
+from msgspec import structs
+
 from argosy.fleet.scaling.capacity.queueing import Replica
 from argosy.fleet.scaling.capacity.settings import SHARES
 from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.learning.memory import Memory, changed
+from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.signals.signals import Signals
 
@@ -44,7 +46,7 @@ def felt(policy: Policy, allocation: Allocation, signals: Signals, memory: Memor
     varies = memory.varies * exp(_STEP * (log(observed) - log(foreseen)))
     varies = min(max(varies, LEAST), MOST)
     far = abs(varies - memory.variation) > _SAME * memory.variation
-    return changed(memory, varies=varies, variation=varies if far else memory.variation)
+    return structs.replace(memory, varies=varies, variation=varies if far else memory.variation)
 
 
 def _observed(policy: Policy, signals: Signals) -> tuple[float, float] | None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeVar
 
+from msgspec import structs
+
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.conditions import Reason
 from argosy.fleet.bottlenecks import diagnose as diagnosis
@@ -158,7 +160,7 @@ class _Round:
         grant = self.scene.grants.get(name)
         if grant is None or not grant.room.missing or allocation.replicas != grant.asked:
             return allocation
-        return replace(allocation, replicas=min(allocation.replicas, grant.placed))
+        return structs.replace(allocation, replicas=min(allocation.replicas, grant.placed))
 
     def _room(self, name: str) -> Room:
         """What is left of what the last plan had beyond what it placed."""
@@ -166,7 +168,7 @@ class _Round:
         if grant is None or grant.room.replicas is None:
             return grant.room if grant is not None else _ANYWHERE
         taken = max(0, self._allocation(name).replicas - grant.placed)
-        return replace(grant.room, replicas=max(0, grant.room.replicas - taken))
+        return structs.replace(grant.room, replicas=max(0, grant.room.replicas - taken))
 
     def _said(self, name: str, decision: Decision) -> Decision:
         """With what could not be had of what it is to follow."""

@@ -1,7 +1,8 @@
 """What a status says of earlier decisions, read back: an operator that starts anew goes on from there."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
+
+from msgspec import structs
 
 from argosy.api.conditions import Reason
 from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
@@ -27,7 +28,7 @@ def bounded(allocation: Allocation, bounds: Bounds) -> Allocation:
     """The allocation, brought within the bounds: they may have been edited since."""
     window, longest = allocation.window_s, bounds.max_window_s
     batch = allocation.max_batch
-    return replace(
+    return structs.replace(
         allocation,
         replicas=min(max(allocation.replicas, bounds.min_replicas), bounds.max_replicas),
         instances=min(max(allocation.instances, bounds.min_instances), bounds.max_instances),

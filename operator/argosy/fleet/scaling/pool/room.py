@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from argosy.api.conditions import Reason
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.demand.members import Members
@@ -97,7 +99,7 @@ class _View:
         for name, ensemble in members.ensembles.items():
             runs = [model for model in members.runs[name] if model in rooms]
             placed = min((self._placed(model) for model in members.runs[name]), default=0)
-            room = replace(rooms[runs[0]], instances=None) if runs else Room()
+            room = structs.replace(rooms[runs[0]], instances=None) if runs else Room()
             found[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, placed, room)
         return found
 

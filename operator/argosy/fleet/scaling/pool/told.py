@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+from msgspec import structs
 
 from argosy.api.conditions import Reason
 from argosy.fleet.scaling.decision import Decision
@@ -36,7 +38,7 @@ def told(before: Told | None, decision: Decision, now: datetime) -> Told:
 def beside(decision: Decision, troubles: Iterable[str]) -> Decision:
     """The decision, whose sentence also tells these."""
     message = joined(decision.message, *troubles)
-    return decision if message == decision.message else replace(decision, message=message)
+    return decision if message == decision.message else structs.replace(decision, message=message)
 
 
 def _key(decision: Decision) -> tuple[object, ...]:

@@ -1,7 +1,8 @@
 """What a replica may be set to and what it then holds, by what was learnt; and within which of the targets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+
+from msgspec import Struct, structs
 
 from argosy.fleet.scaling.capacity.engine import Engine
 from argosy.fleet.scaling.capacity.settings import SHARES, Limits, Setting, settings, strictest
@@ -14,8 +15,7 @@ from argosy.fleet.scaling.wanted.needs import seconds
 from argosy.fleet.signals.signals import Signals
 
 
-@dataclass(frozen=True, slots=True)
-class Within:
+class Within(Struct, frozen=True):
     """The target that a rate is held within: its percentile's `name`, its `limit` and what was `observed`, seconds.
     Where a target is out of reach of any number of replicas, `beyond` says so and `limited_by` names its field.
     """
@@ -66,7 +66,7 @@ def _within_experience(memory: Memory, setting: Setting) -> Setting:
     known = memory.overdriven
     if known is None or setting.instances > known.instances:
         return setting
-    return replace(setting, rate=min(setting.rate, ALMOST * known.rate * memory.rows))
+    return structs.replace(setting, rate=min(setting.rate, ALMOST * known.rate * memory.rows))
 
 
 def _most_instances(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> int:

@@ -2,8 +2,9 @@
 fleet has to last through.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from msgspec import Struct
 
 from argosy.fleet.scaling.capacity.settings import Limits
 from argosy.fleet.scaling.decision import Allocation
@@ -30,8 +31,7 @@ that have more of it than others.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """Rows a second: `expected` to come when a new replica would be ready, `waiting` too long, to be caught up on.
     `noise`: the standard deviation that is chance in the first. `lasting`: what replicas are kept for, which is less
     than is expected during a burst: as much as would keep waits within their limits if it were over now. `rows`: of a

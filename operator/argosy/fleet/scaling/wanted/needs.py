@@ -1,8 +1,9 @@
 """How many replicas each target asks for: one function a target, and of all the one that asks for most decides."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from math import ceil, inf, sqrt
+
+from msgspec import Struct, structs
 
 from argosy.fleet.scaling.decision import Allocation
 from argosy.fleet.scaling.policy import Policy
@@ -19,8 +20,7 @@ _ONE_LESS = 0.9
 _FEW = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What a target asks for. `up`: the fewest replicas that hold it; `down`: the fewest to go down to, not rounded and
     never below what `up` is rounded from. `because`: the numbers, in words. `limited_by`: the field of a target that no
     replicas reach.
@@ -62,7 +62,7 @@ def needs(
             continue
         for need in each(policy, allocation, signals):
             early = each in _LATE and not stood
-            yield replace(need, up=min(need.up, allocation.replicas)) if early else need
+            yield structs.replace(need, up=min(need.up, allocation.replicas)) if early else need
     for query in policy.targets.queries:
         value = queries.get(query.name)
         if value is not None and 0 <= value < inf:
@@ -104,7 +104,7 @@ def _kv_cache(policy: Policy, allocation: Allocation, signals: Signals) -> Itera
     of_servers = min(replicas, max(1, signals.servers)) * signals.kv_cache
     need = per_replica("KV cache", of_servers * min(1 + waiting, _MOST_FACTOR), _MOST_KV_CACHE, because)
     most = need.up if signals.engine_waiting + more else replicas
-    yield replace(need, up=min(need.up, most), down=max(min(need.down, most), min(need.up, most)))
+    yield structs.replace(need, up=min(need.up, most), down=max(min(need.down, most), min(need.up, most)))
 
 
 def to_come(policy: Policy, signals: Signals) -> float:

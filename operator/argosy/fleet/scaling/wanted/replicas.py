@@ -1,9 +1,10 @@
 """How many replicas are wanted: of all targets the one that asks for most, and by which numbers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from math import log2
+
+from msgspec import Struct
 
 from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.capacity.settings import Setting
@@ -27,8 +28,7 @@ _MARGIN = 1.05
 """Down only to what would hold this many times the highest level of the window, in which chance is already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """`up`: the fewest replicas that hold all targets, `down`: the fewest to go down to once queues are worked off, not
     rounded. `need`: what decides, which the rate of requests does where it is `by_rate`. `load`: what a model of the
     queue has to do with; `ladder`: what a replica may be set to, and what it then holds.
