@@ -11,6 +11,7 @@ from tests.operator.fleet.scaling.loads import POLICY, Member, measured
 
 from argosy.fleet.scaling.decide import decide
 from argosy.fleet.scaling.decision import Decision, Room
+from argosy.fleet.scaling.learning.engines import EngineUse
 from argosy.fleet.scaling.policy import Policy, Targets
 from argosy.fleet.signals.signals import Distribution
 
@@ -103,4 +104,18 @@ def test_every_target_has_to_be_held(targets: Targets, held: bool) -> None:
     member = pessimist()
     policy = replace(POLICY, targets=targets)
     member.memory = structs.replace(member.memory, policy=policy)
+    assert decision(member, policy).message.endswith(SAID) is held
+
+
+@pytest.mark.parametrize(
+    ("targets", "held"),
+    [(Targets({"p99": 0.1}), True), (Targets({"p99": 0.1}, first_token={"p99": 0.1}), True), (Targets(), False)],
+    ids=["latency", "the first token too", "nothing to measure it by"],
+)
+def test_an_engine_that_little_is_known_of_is_held_to_the_latency_of_requests(targets: Targets, held: bool) -> None:
+    """As long as nobody knows its slots, what replicas hold follows from that, and so does whether it is held."""
+    member = pessimist()
+    policy = replace(POLICY, targets=targets)
+    engine = EngineUse(2.0, 4.0, 100.0, 4.0, 0.5, slots=0.0, sampled=2.0, inside=8.0)
+    member.memory = structs.replace(member.memory, policy=policy, engine=engine)
     assert decision(member, policy).message.endswith(SAID) is held

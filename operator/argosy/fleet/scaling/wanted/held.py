@@ -10,6 +10,7 @@ from argosy.fleet.scaling.learning.memory import Memory
 from argosy.fleet.scaling.learning.overdriven import OVER_S
 from argosy.fleet.scaling.learning.variation import largest_batch
 from argosy.fleet.scaling.policy import Policy
+from argosy.fleet.scaling.wanted.ladder import engine_of, limited
 from argosy.fleet.scaling.wanted.load import Load
 from argosy.fleet.signals.signals import Signals
 
@@ -49,19 +50,15 @@ def _waits(policy: Policy, signals: Signals) -> Iterator[tuple[float | None, flo
 
 def _felt(policy: Policy, signals: Signals, memory: Memory) -> Iterator[float | None]:
     """The percentiles that replicas can hold within their targets, as measured."""
-    if memory.engine is not None:
-        limits, measured, alone = policy.targets.first_token, signals.first_token, memory.engine.prompt_s
-    else:
-        limits, measured = policy.targets.latency, signals.latency
-        alone = memory.service.seconds(1.0) if memory.service is not None else 0.0
-    yield from (measured.percentile(name) for name, limit in limits.items() if limit > alone)
+    latency = limited(policy, signals, memory)
+    return (latency.measured.percentile(name) for name in latency.within_reach)
 
 
 def _not_too_busy(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, load: Load) -> bool:
     """Whether no more of what they can do is in use than may be."""
-    high, replicas, service = policy.targets.busy_high, allocation.replicas, memory.service
-    if memory.engine is not None:
-        return (signals.engine_running or 0.0) <= high * memory.engine.slots * replicas
+    high, replicas, service, engine = policy.targets.busy_high, allocation.replicas, memory.service, engine_of(memory)
+    if engine is not None:
+        return (signals.engine_running or 0.0) <= high * engine.slots * replicas
     if service is None:
         return False
     replica = Replica(service, allocation.instances, policy.bounds.devices, largest_batch(policy, allocation))

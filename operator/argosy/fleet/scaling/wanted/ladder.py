@@ -1,6 +1,6 @@
 """What a replica may be set to and what it then holds, by what was learnt; and within which of the targets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, structs
 
@@ -12,7 +12,23 @@ from argosy.fleet.scaling.learning.overdriven import ALMOST
 from argosy.fleet.scaling.learning.variation import largest_batch
 from argosy.fleet.scaling.policy import Policy
 from argosy.fleet.scaling.wanted.needs import seconds
-from argosy.fleet.signals.signals import Signals
+from argosy.fleet.signals.signals import Distribution, Signals
+
+
+class Limited(Struct, frozen=True):
+    """The latency that has limits, `what`: `limits` and what was `measured`, seconds by percentile. Within less than a
+    request takes `alone` no number of replicas holds it.
+    """
+
+    what: str
+    limits: Mapping[str, float]
+    measured: Distribution
+    alone: float
+
+    @property
+    def within_reach(self) -> Iterator[str]:
+        """The percentiles that replicas can hold within their limits."""
+        return (name for name, limit in self.limits.items() if limit > self.alone)
 
 
 class Within(Struct, frozen=True):
@@ -79,26 +95,33 @@ def _most_instances(policy: Policy, allocation: Allocation, room: Room, memory: 
     return max(policy.bounds.min_instances, most)
 
 
-def held_within(policy: Policy, signals: Signals, memory: Memory) -> Within:
-    """The strictest target that what is held follows from; without a name where that is the time in use alone."""
+def limited(policy: Policy, signals: Signals, memory: Memory) -> Limited:
+    """The first token's of an engine once enough is known of it, else that of whole requests."""
     engine = engine_of(memory)
     if engine is not None:
-        limits, measured, what, alone = policy.targets.first_token, signals.first_token, "first token", engine.prompt_s
-        beyond, limited_by = _out_of_reach(limits, alone, "a prompt alone takes", "spec.slo.timeToFirstToken")
+        return Limited("first token", policy.targets.first_token, signals.first_token, engine.prompt_s)
+    alone = memory.service.seconds(1.0) if memory.service is not None else 0.0
+    return Limited("latency", policy.targets.latency, signals.latency, alone)
+
+
+def held_within(policy: Policy, signals: Signals, memory: Memory) -> Within:
+    """The strictest target that what is held follows from; without a name where that is the time in use alone."""
+    latency = limited(policy, signals, memory)
+    if latency.what == "latency":
+        beyond, limited_by = _out_of_reach(latency, "one request alone is executed for", "spec.slo.latency")
     else:
-        limits, measured, what = policy.targets.latency, signals.latency, "latency"
-        alone = memory.service.seconds(1.0) if memory.service is not None else 0.0
-        beyond, limited_by = _out_of_reach(limits, alone, "one request alone is executed for", "spec.slo.latency")
-    name = strictest(limits, alone)
+        beyond, limited_by = _out_of_reach(latency, "a prompt alone takes", "spec.slo.timeToFirstToken")
+    name = strictest(latency.limits, latency.alone)
     if not name:
         return Within("busy", "", 0.0, None, beyond, limited_by)
-    words = name if what == "latency" else f"{what} {name}"
-    return Within(f"{what} {name}", words, limits[name], measured.percentile(name), beyond, limited_by)
+    metric = f"{latency.what} {name}"
+    words = name if latency.what == "latency" else metric
+    return Within(metric, words, latency.limits[name], latency.measured.percentile(name), beyond, limited_by)
 
 
-def _out_of_reach(limits: Mapping[str, float], alone: float, takes: str, field: str) -> tuple[str, str]:
-    """The latency that no number of replicas reaches, in words and as a field; nothing where all can be."""
-    for name, limit in sorted(limits.items()):
-        if limit <= alone:
-            return f"; {name} {seconds(limit)} is out of reach, {takes} {seconds(alone)}", f"{field}.{name}"
+def _out_of_reach(latency: Limited, takes: str, field: str) -> tuple[str, str]:
+    """The one that no number of replicas holds, in words and as a field; nothing where all can be."""
+    for name, limit in sorted(latency.limits.items()):
+        if limit <= latency.alone:
+            return f"; {name} {seconds(limit)} is out of reach, {takes} {seconds(latency.alone)}", f"{field}.{name}"
     return "", ""
