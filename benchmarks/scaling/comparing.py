@@ -1,6 +1,6 @@
 """What each does on a trace, and who is better: cheaper at no more violations, or fewer violations at no more cost."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import mean
 from typing import Any
@@ -14,11 +14,14 @@ from argosy.simulation.simulate import simulate
 
 from .baselines import NAMES, Baseline, defaults, grid
 from .cases import MOST, Case
+from .foreknown import FOREKNOWN, plans
 from .policies import policies
 
 SAVED, HALF, LATE = 0.15, 0.5, 0.01
 _FAINT = 1e-4
 """Of violations: too little to tell apart."""
+
+Settings = Callable[[Policy], Iterable[tuple[str, Policy]]]
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ def ours(draws: Sequence[Case]) -> Point:
     return mean_of([_ours(case, case.policy, "default") for case in draws])
 
 
-def our_frontier(draws: Sequence[Case]) -> list[Point]:
+def our_frontier(draws: Sequence[Case], settings: Settings = policies) -> list[Point]:
     """Of a grid of our settings on this trace, those than which none is better in both."""
-    return _frontier([_ours(case, policy, words) for words, policy in policies(case.policy)] for case in draws)
+    return _frontier([_ours(case, policy, words) for words, policy in settings(case.policy)] for case in draws)
 
 
 def _ours(case: Case, policy: Policy, settings: str) -> Point:
@@ -71,6 +74,8 @@ def frontier(draws: Sequence[Case], name: str) -> list[Point]:
 
 
 def _grid(name: str, case: Case) -> Iterator[Baseline]:
+    if name == FOREKNOWN:
+        return plans(case)
     return grid(name, MOST, case.workload.start.replicas, case.throughput)
 
 

@@ -1,12 +1,18 @@
 """How the scaling benchmark compares: fronts, who is as good, and when the target is met."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from benchmarks.scaling.baselines import NAMES, grid
 from benchmarks.scaling.cases import batch_curve, constant, engine_curve
-from benchmarks.scaling.comparing import Point, as_cheap, as_good, best, mean_of, meets, ratio, saved, tuned
-from benchmarks.scaling.policies import policies
+from benchmarks.scaling.comparing import Point, as_cheap, as_good, best, mean_of, meets, ratio, run, saved, tuned
+from benchmarks.scaling.foreknown import plans
+from benchmarks.scaling.policies import lenient, policies
 
+from argosy.simulation.autoscalers.autoscaler import Fixed
 from argosy.simulation.traces import constant as steady
+from argosy.simulation.traces import drawn
 
 
 def point(violations, gpu_hours):
@@ -76,3 +82,22 @@ def test_our_grid_has_no_two_alike_and_ends_at_what_a_resource_may_say():
     assert len({words for words, _ in found}) == len(found) == len({str(each) for _, each in found})
     assert all(0 < each.targets.busy_low <= each.targets.busy_high <= 1 for _, each in found)
     assert all(each.targets.latency["p99"] <= case.policy.targets.latency["p99"] for _, each in found)
+
+
+def test_our_grid_for_who_may_be_late_has_no_two_alike_and_asks_for_no_less_than_the_budget():
+    case = constant()[0]
+    found = list(lenient(case.policy))
+    assert len({words for words, _ in found}) == len(found) == len({str(each) for _, each in found})
+    assert all(each.targets.latency["p99"] >= case.policy.targets.latency["p99"] for _, each in found)
+    assert all(1 <= each.bounds.max_replicas <= case.policy.bounds.max_replicas for _, each in found)
+
+
+def test_a_plan_of_who_knows_the_load_has_a_replica_before_it_is_needed():
+    """A load that is ten times as much from one second on is in time from that second on."""
+    case = constant()[0]
+    rates = np.repeat([2.0, 20.0], 300)
+    case = replace(case, workload=replace(case.workload, trace=drawn("step", rates, 1)))
+    plan = next(each for each in plans(case) if each.settings == "mean of 60 s, 135% of it, up")
+    assert run(replace(case.workload, start=plan.start), plan.autoscaling).violations < 0.01
+    late = run(replace(case.workload, start=plan.start), Fixed)
+    assert late.violations > 0.5
