@@ -18,7 +18,7 @@ __all__ = ["Asked", "KeptFor", "Memory", "Overdriven", "Peak", "Steady"]
 
 _MEAN_S = 60.0
 """A mean is of no less: the first level that was found may be chance."""
-_ABOUT, _CHANCE = 0.05, 5.0
+_ABOUT, _CHANCE = 0.1, 3.0
 """By what share, and by how many standard deviations more, a load may be another and yet be the same."""
 _ANOTHER_S = 30.0
 """A load that is another for less is the same: one reading in ten thousand is off by chance alone."""
