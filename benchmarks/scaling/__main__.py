@@ -8,7 +8,7 @@ Keys: by trace `ours`, and for each baseline the tuned one (the cheapest setting
 trace, or else the one that is late least often), the one that is late least often at our cost, and the default.
 `foreknown` is no contender but a plan by who knows every request beforehand: the cheapest that holds the 99th
 percentile, and beside each default the one that is late least often at its cost. `worst_ratio_violations`: the most,
-over traces and baselines, of our violations over the fewest that any setting reaches for no more GPU-hours.
+over traces and baselines that have a setting which costs no more than ours, of our violations over its, the fewest.
 `mean_gpu_hours_saved`: over traces and baselines, beside the cheapest setting that is late no more often than ours.
 Both are of ours by default. Traces that are drawn are drawn several times; what is told of them is the mean. `met`: by
 trace and baseline, whether the target holds with some setting of ours beside the tuned one, with some setting of ours
@@ -86,7 +86,7 @@ def compared(chosen: Mapping[str, Sequence[Case]], fronts: dict[str, dict[str, l
     pairs = [(fronts[trace][name], point) for trace, point in found.items() for name in NAMES]
     return {
         "traces": rows,
-        "worst_ratio_violations": max((ratio(*pair) for pair in pairs), default=0.0),
+        "worst_ratio_violations": max((each for pair in pairs if (each := ratio(*pair)) is not None), default=0.0),
         "mean_gpu_hours_saved": mean(saved(*pair) for pair in pairs) if pairs else 0.0,
         "met": met,
         "changes_under_constant_load": settled_changes(),

@@ -122,8 +122,12 @@ def saved(points: Sequence[Point], ours: Point) -> float:
     return 1 - ours.gpu_hours / as_good(points, ours).gpu_hours
 
 
-def ratio(points: Sequence[Point], ours: Point) -> float:
-    """Our violations over those of who costs no more; to both is added what is too little to tell apart."""
+def ratio(points: Sequence[Point], ours: Point) -> float | None:
+    """Our violations over those of who costs no more; to both is added what is too little to tell apart. None where
+    nobody costs as little.
+    """
+    if all(point.gpu_hours > ours.gpu_hours for point in points):
+        return None
     return (ours.violations + _FAINT) / (as_cheap(points, ours).violations + _FAINT)
 
 

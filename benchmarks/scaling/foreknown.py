@@ -7,6 +7,7 @@ from math import ceil
 
 import numpy as np
 
+from argosy.fleet.amounts import counted
 from argosy.fleet.scaling.decision import NOBODY, Allocation
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.servers.engine import EngineCurve
@@ -42,23 +43,23 @@ class Plan:
 
 
 def plans(case: Case) -> Iterator[Baseline]:
-    """By means of the load over more or less time, with more or less to spare, rounded or rounded up; with as many
-    instances on a device as do most.
+    """By means of the load over more or less time, with more or less to spare, rounded or rounded up; with one
+    instance on a device, or as many as do most.
     """
-    instances = _instances(case)
-    work, fewest = _work(case, instances), float(case.policy.bounds.min_replicas)
-    for mean_s, more, rounded in product(_MEAN_S, _MORE, (np.round, np.ceil)):
-        mean = np.convolve(work, np.ones(mean_s) / mean_s, mode="same")
+    fewest = float(case.policy.bounds.min_replicas)
+    for instances, mean_s, more, rounded in product(_instances(case), _MEAN_S, _MORE, (np.round, np.ceil)):
+        mean = np.convolve(_work(case, instances), np.ones(mean_s) / mean_s, mode="same")
         replicas = np.clip(rounded(more * mean), fewest, MOST)
         words = f"mean of {mean_s} s, {more:.0%} of it, {'up' if rounded is np.ceil else 'rounded'}"
+        words = f"{words}, {counted(instances, 'instance')}"
         startup_s = case.workload.startup_s
         start = Allocation(max(1, int(replicas[: ceil(startup_s)].max())), instances)
         yield Baseline(FOREKNOWN, words, partial(Plan, replicas, startup_s), start)
 
 
-def _instances(case: Case) -> int:
+def _instances(case: Case) -> list[int]:
     curve, most = case.workload.curve, case.policy.bounds.max_instances
-    return 1 if isinstance(curve, EngineCurve) else max(range(1, most + 1), key=curve.throughput)
+    return [1] if isinstance(curve, EngineCurve) else sorted({1, max(range(1, most + 1), key=curve.throughput)})
 
 
 def _work(case: Case, instances: int) -> Floats:

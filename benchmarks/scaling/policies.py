@@ -18,7 +18,7 @@ _BUSY_BESIDE_CONCURRENCY = (0.9, 0.8)
 _DOWN_S = (None, 60.0, 300.0)
 """The stabilisation window, and how long what may go to zero is idle before it does: as KEDA's, that are one."""
 _LATE_SLO = (1.0, 2.0, 4.0, 8.0)
-_FEW = (None, 6, 4)
+_FEW = (None, 6, 4, 3)
 """The most replicas; the busiest minutes would take eight."""
 _SOON_S = (None, 20.0, 60.0)
 
