@@ -6,7 +6,7 @@ points are kept in `tuned.json`, since they take minutes; `--tune` makes them an
 
 Keys: by trace `ours`, and for each baseline the tuned one (the cheapest setting that holds the 99th percentile on that
 trace, or else the one that is late least often), the one that is late least often at our cost, and the default.
-`foreknown` is no contender but a plan by who knows every request beforehand: the cheapest that holds the 99th
+`clairvoyant` is no contender but a plan by who knows every request beforehand: the cheapest that holds the 99th
 percentile, and beside each default the one that is late least often at its cost. `worst_ratio_violations`: the most,
 over traces and baselines that have a setting which costs no more than ours, of our violations over its, the fewest.
 `mean_gpu_hours_saved`: over traces and baselines, beside the cheapest setting that is late no more often than ours.
@@ -33,6 +33,7 @@ from argosy.simulation.autoscalers.own import Own
 
 from .baselines import NAMES
 from .cases import Case, cases, constant
+from .clairvoyant import CLAIRVOYANT
 from .comparing import (
     Point,
     Settings,
@@ -49,7 +50,6 @@ from .comparing import (
     tuned,
 )
 from .deciding import seconds_taken
-from .foreknown import FOREKNOWN
 from .policies import lenient, policies
 
 TUNED = Path(__file__).parent / "tuned.json"
@@ -98,13 +98,13 @@ def compared(chosen: Mapping[str, Sequence[Case]], fronts: dict[str, dict[str, l
 def _row(front: Mapping[str, list[Point]], point: Point, default: Mapping[str, Point]) -> dict[str, Any]:
     row = {
         OURS: as_json(point) | {"tuned": as_json(tuned(front[OURS]))},
-        FOREKNOWN: as_json(tuned(front[FOREKNOWN])),
+        CLAIRVOYANT: as_json(tuned(front[CLAIRVOYANT])),
     }
     for name in NAMES:
         row[name] = as_json(tuned(front[name])) | {
             "at_our_cost": as_json(as_cheap(front[name], point)),
             "default": as_json(default[name]),
-            "foreknown_at_default_cost": as_json(as_cheap(front[FOREKNOWN], default[name])),
+            "clairvoyant_at_default_cost": as_json(as_cheap(front[CLAIRVOYANT], default[name])),
         }
     return row
 
@@ -174,9 +174,9 @@ def _table(result: dict[str, Any]) -> Table:
                 " / ".join("met" if each else "missed" for each in result["met"][trace][name].values()),
                 each["settings"],
             )
-        each = row[FOREKNOWN]
+        each = row[CLAIRVOYANT]
         late, cost, changes = f"{each['violations']:.2%}", f"{each['gpu_hours']:.2f}", str(each["changes"])
-        table.add_row("", FOREKNOWN, late, cost, changes, "", "", "", each["settings"])
+        table.add_row("", CLAIRVOYANT, late, cost, changes, "", "", "", each["settings"])
     return table
 
 
@@ -184,7 +184,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__)
     parser.add_argument("traces", nargs="*", help="Of these traces alone.")
     parser.add_argument("--json", action="store_true", help="Print JSON.")
-    every = ",".join((*GRIDS, *NAMES, FOREKNOWN))
+    every = ",".join((*GRIDS, *NAMES, CLAIRVOYANT))
     words = f"Try every setting of these grids first. Default: {every}."
     parser.add_argument("--tune", nargs="?", const=every, metavar="NAMES", help=words)
     parser.add_argument("--workers", type=int, default=2, help="Processes that tune. Default: 2.")

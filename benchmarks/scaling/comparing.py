@@ -14,7 +14,7 @@ from argosy.simulation.simulate import simulate
 
 from .baselines import NAMES, Baseline, defaults, grid
 from .cases import MOST, Case
-from .foreknown import FOREKNOWN, plans
+from .clairvoyant import CLAIRVOYANT, plans
 from .policies import policies
 
 SAVED, HALF, LATE = 0.15, 0.5, 0.01
@@ -74,7 +74,7 @@ def frontier(draws: Sequence[Case], name: str) -> list[Point]:
 
 
 def _grid(name: str, case: Case) -> Iterator[Baseline]:
-    if name == FOREKNOWN:
+    if name == CLAIRVOYANT:
         return plans(case)
     return grid(name, MOST, case.workload.start.replicas, case.throughput)
 

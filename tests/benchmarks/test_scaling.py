@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from benchmarks.scaling.baselines import NAMES, grid
 from benchmarks.scaling.cases import batch_curve, constant, engine_curve
+from benchmarks.scaling.clairvoyant import plans
 from benchmarks.scaling.comparing import Point, as_cheap, as_good, best, mean_of, meets, ratio, run, saved, tuned
-from benchmarks.scaling.foreknown import plans
 from benchmarks.scaling.policies import lenient, policies
 
 from argosy.simulation.autoscalers.autoscaler import Fixed

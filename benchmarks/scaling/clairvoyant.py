@@ -16,7 +16,7 @@ from argosy.simulation.traces import Floats
 from .baselines import Baseline
 from .cases import MOST, Case
 
-FOREKNOWN = "foreknown"
+CLAIRVOYANT = "clairvoyant"
 _MEAN_S = (20, 60, 120, 300)
 """What the load is the mean of, half before and half after."""
 _MORE = (0.95, 1.0, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0)
@@ -54,7 +54,7 @@ def plans(case: Case) -> Iterator[Baseline]:
         words = f"{words}, {counted(instances, 'instance')}"
         startup_s = case.workload.startup_s
         start = Allocation(max(1, int(replicas[: ceil(startup_s)].max())), instances)
-        yield Baseline(FOREKNOWN, words, partial(Plan, replicas, startup_s), start)
+        yield Baseline(CLAIRVOYANT, words, partial(Plan, replicas, startup_s), start)
 
 
 def _instances(case: Case) -> list[int]:
