@@ -46,13 +46,17 @@ def plans(case: Case) -> Iterator[Baseline]:
     """By means of the load over more or less time, with more or less to spare, rounded or rounded up; with one
     instance on a device, or as many as do most.
     """
-    fewest = float(case.policy.bounds.min_replicas)
-    for instances, mean_s, more, rounded in product(_instances(case), _MEAN_S, _MORE, (np.round, np.ceil)):
+    for instances, mean_s in product(_instances(case), _MEAN_S):
         mean = np.convolve(_work(case, instances), np.ones(mean_s) / mean_s, mode="same")
+        yield from _plans(case, mean, mean_s, instances)
+
+
+def _plans(case: Case, mean: Floats, mean_s: int, instances: int) -> Iterator[Baseline]:
+    fewest, startup_s = float(case.policy.bounds.min_replicas), case.workload.startup_s
+    for more, rounded in product(_MORE, (np.round, np.ceil)):
         replicas = np.clip(rounded(more * mean), fewest, MOST)
         words = f"mean of {mean_s} s, {more:.0%} of it, {'up' if rounded is np.ceil else 'rounded'}"
         words = f"{words}, {counted(instances, 'instance')}"
-        startup_s = case.workload.startup_s
         start = Allocation(max(1, int(replicas[: ceil(startup_s)].max())), instances)
         yield Baseline(CLAIRVOYANT, words, partial(Plan, replicas, startup_s), start)
 
@@ -70,5 +74,6 @@ def _work(case: Case, instances: int) -> Floats:
     else:
         assert trace.prompts is not None
         assert trace.outputs is not None
-        seconds = trace.prompts * curve.prompt_token_s + trace.outputs * curve.step_s[-1] / curve.max_running
+        sizes = zip(trace.prompts.tolist(), trace.outputs.tolist(), strict=True)
+        seconds = np.array([1 / curve.throughput(prompt, output) for prompt, output in sizes])
     return np.bincount(trace.arrivals.astype(int), weights=seconds, minlength=ceil(trace.seconds)).astype(np.float64)

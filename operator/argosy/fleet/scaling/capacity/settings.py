@@ -1,6 +1,6 @@
 """What one replica holds within its targets, and the cheapest setting of it that is enough."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from msgspec import Struct
@@ -38,10 +38,9 @@ class Limits(Struct, frozen=True):
         return Limits(reachable, waiting, targets.queue_share, targets.busy_high)
 
 
-def strictest(limits: Mapping[str, float], alone: float) -> str:
-    """The highest percentile that can be held at all, which takes longer than one request `alone`; none without one."""
-    reachable = [name for name, limit in limits.items() if limit > alone]
-    return max(reachable, key=lambda name: SHARES[name], default="")
+def strictest(percentiles: Iterable[str]) -> str:
+    """The highest of these; none without one."""
+    return max(percentiles, key=lambda name: SHARES[name], default="")
 
 
 def planned(percentile: str) -> float:

@@ -111,7 +111,7 @@ def held_within(policy: Policy, signals: Signals, memory: Memory) -> Within:
         beyond, limited_by = _out_of_reach(latency, "one request alone is executed for", "spec.slo.latency")
     else:
         beyond, limited_by = _out_of_reach(latency, "a prompt alone takes", "spec.slo.timeToFirstToken")
-    name = strictest(latency.limits, latency.alone)
+    name = strictest(latency.within_reach)
     if not name:
         return Within("busy", "", 0.0, None, beyond, limited_by)
     metric = f"{latency.what} {name}"
