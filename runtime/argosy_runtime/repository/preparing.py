@@ -187,9 +187,20 @@ def _read_labels(model_dir: Path, config: ModelConfig) -> dict[str, list[str]]:
 
 def _read_lines(path: Path, output: str) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return label_lines(path.read_bytes().decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise invalid(f"cannot read label_filename '{path.name}' of output '{output}': {error}") from error
+
+
+def label_lines(text: str) -> list[str]:
+    r"""Return the lines of a label file, which end at `\n` or `\r\n` alone.
+
+    Other line separators, such as U+2028, are part of a label: a label's line number is its class.
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
 
 
 __all__ = [
@@ -198,5 +209,6 @@ __all__ = [
     "ServingError",
     "declared_config",
     "isolation",
+    "label_lines",
     "load_timeout",
 ]

@@ -213,3 +213,9 @@ def test_links_that_lead_in_circles_or_nowhere_are_survived(tmp_path: Path) -> N
     assert before.problem is None
     put(tmp_path / "nowhere", "appeared")
     assert layout.read_folder(path).fingerprint != before.fingerprint
+
+
+def test_a_byte_order_mark_is_no_part_of_a_configuration(tmp_path: Path) -> None:
+    folder = model(tmp_path)
+    (folder / "config.pbtxt").write_bytes(b"\xef\xbb\xbf" + CONFIG.encode())
+    assert layout.read_folder(folder).config_text == CONFIG

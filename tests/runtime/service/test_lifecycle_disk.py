@@ -67,6 +67,14 @@ async def test_loads_and_reloads(repository, serve, read_on_this_thread):
     assert await value(plane, "e", 1) == 4
 
 
+async def test_a_label_file_is_read_byte_for_byte(repository, serve):
+    plane = await serve()
+    repository.add("m", config=labelled(CONFIG))
+    repository.write("m", {"labels.txt": "\ufeffcat\u2028s\r\nd\rog\n"}, labelled(CONFIG))
+    await plane.load("m", None, {})
+    assert list(plane.labels("m", "", "Y")) == ["cat\u2028s", "d\rog"]
+
+
 async def test_a_load_with_files(repository, serve, read_on_this_thread, monkeypatch, tmp_path):
     folder = repository.add("m")
     source = (folder / "1/model.py").read_bytes()

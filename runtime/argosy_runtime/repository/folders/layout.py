@@ -139,7 +139,8 @@ def _read_config(path: Path | None) -> tuple[str | None, str | None]:
     if path is None:
         return None, None
     try:
-        return path.read_text(encoding="utf-8"), None
+        # Editors on Windows put a byte order mark first, which protobuf's text format does not take.
+        return path.read_text(encoding="utf-8-sig"), None
     except UnicodeDecodeError as error:
         return None, f"failed to read text proto from {path}: byte {error.start} is not UTF-8"
     except OSError as error:
