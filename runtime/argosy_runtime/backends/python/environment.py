@@ -1,10 +1,13 @@
 """EXECUTION_ENV_PATH: packages a Python model brings along, as a folder or a conda-pack archive."""
 
 import hashlib
+import lzma
 import os
+import shutil
 import sys
 import tarfile
 import tempfile
+import zlib
 from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -14,6 +17,8 @@ from argosy_runtime.tarballs import extract_all
 
 PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
+# What tarfile raises for an archive that is cut off, damaged or no archive.
+_BROKEN = (tarfile.TarError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 
 def site_packages(config: ModelConfig, model_dir: Path) -> Path | None:
@@ -51,18 +56,25 @@ def _unpacked(model: str, archive: Path) -> Path:
     target = Path(tempfile.gettempdir()) / f"argosy-env-{os.getuid()}-{key}"
     if target.is_dir():
         return target
-    beside = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+    partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
     try:
         with tarfile.open(archive) as contents:
-            extract_all(contents, beside)
-    except (tarfile.TarError, OSError) as error:
+            extract_all(contents, partial)
+        _publish(partial, target)
+    except _BROKEN as error:
         raise _bad_archive(model, archive, error) from error
-    try:
-        beside.rename(target)
-    except OSError as error:
-        if not target.is_dir():
-            raise _bad_archive(model, archive, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
     return target
+
+
+def _publish(partial: Path, target: Path) -> None:
+    """Rename `partial` to `target`, unless another process has put the same contents there. Raises OSError."""
+    try:
+        partial.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
 
 
 def _bad_archive(model: str, archive: Path, error: Exception) -> ServingError:

@@ -1,7 +1,12 @@
 """A model's file, its environment and its isolation: found and imported, or refused by name."""
 
+import io
+import random
 import sys
+import tarfile
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -86,6 +91,39 @@ def test_an_environment_of_another_python_is_refused(model_folder: Callable[[str
     (folder.model_dir / "env" / "lib" / "python3.4").mkdir(parents=True)
     with pytest.raises(ServingError, match=r"holds python3\.4, but this server runs python3"):
         python.load(folder.spec(), host)
+
+
+def _packed_environment() -> bytes:
+    """Return a tar.gz of an environment with one file that does not compress."""
+    content, packed = random.Random(0).randbytes(1 << 16), io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        member = tarfile.TarInfo("lib/data.bin")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+_PACKED = _packed_environment()
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [_PACKED[: len(_PACKED) // 2], _PACKED[:200] + b"\xff" * 200 + _PACKED[400:], b"", b"no archive"],
+    ids=["cut off", "damaged", "empty", "no archive"],
+)
+def test_a_broken_environment_leaves_nothing_behind(
+    archive: bytes, model_folder: Callable[[str], Any], host: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    env = 'parameters { key: "EXECUTION_ENV_PATH" value { string_value: "$$TRITON_MODEL_DIRECTORY/env.tar.gz" } }'
+    folder = model_folder(CONFIG + env)
+    (folder.version_dir / "model.py").write_text(ECHO)
+    (folder.model_dir / "env.tar.gz").write_bytes(archive)
+    with pytest.raises(ServingError, match=r"EXECUTION_ENV_PATH '.*/env\.tar\.gz' cannot be unpacked"):
+        python.load(folder.spec(), host)
+    assert not list(temporary.iterdir())
 
 
 def test_an_environment_is_importable(
