@@ -66,7 +66,7 @@ class FootprintStatus(StatusPart):
     gpus: Int = Field(default=0, ge=0, description="Whole GPUs.")
     measured: bool = Field(
         default=False,
-        description="Whether it was measured on a server; else it is declared, or follows from the model's shape.",
+        description="Whether it was measured on a server. False until servers measure it, which none does yet.",
     )
 
 
@@ -235,7 +235,7 @@ class InferenceModelStatus(ResourceStatus):
     )
     remaining_placements: Int = Field(default=0, ge=0, description="Placed replicas that placement does not list.")
     footprint: FootprintStatus | None = Field(
-        default=None, description="What one instance takes, measured where possible."
+        default=None, description="What one instance takes: declared, or from the model's shape."
     )
     engines: tuple[EngineStatus, ...] = Field(
         default=(), description="Its engines by version and architecture: fifty at most, those that serve first."
