@@ -140,7 +140,7 @@ def test_a_model_without_batches_is_asked_with_what_its_dims_say() -> None:
 @pytest.mark.parametrize(
     ("engine", "said"),
     [
-        (lambda x: x * np.nan, "holds what is no finite number"),
+        (lambda x: x * np.nan, "output y differs from the baseline's in 2 values of NaN or infinity"),
         (lambda x: {"z": x}, "gives z where the baseline gives y"),
         (lambda x: x[:, :1], r"has the shape \[1\] where the baseline's has \[2\]"),
     ],
@@ -149,6 +149,46 @@ def test_an_engine_that_gives_no_answer_is_too_low(engine: Any, said: str) -> No
     with pytest.raises(BuildError, match=said) as caught:
         held("cosine_similarity", samples([1.0, 2.0]), lambda x: x, engine)
     assert caught.value.failure is BuildFailure.ACCURACY_TOO_LOW
+
+
+@pytest.mark.parametrize("metric", ["max_absolute_error", "cosine_similarity", "top1_agreement"])
+@pytest.mark.parametrize(
+    ("baseline", "engine", "differing", "not_finite", "baselines"),
+    [
+        ([1.0, 2.0, -np.inf], [np.nan, 2.0, -np.inf], 1, 2, 1),
+        ([1.0, 2.0, -np.inf], [1.0, 2.0, np.nan], 1, 1, 1),
+        ([1.0, 2.0, -np.inf], [1.0, 2.0, np.inf], 1, 1, 1),
+        ([1.0, 2.0, np.nan], [1.0, np.inf, 3.0], 2, 1, 1),
+        ([1.0, 2.0, np.nan], [1.0, 2.0, 3.0], 1, 0, 1),
+        ([1.0, 2.0, 3.0], [1.0, 2.0, -np.inf], 1, 1, 0),
+    ],
+)
+def test_values_that_are_not_finite_must_be_the_same(
+    metric: str, baseline: list[float], engine: list[float], differing: int, not_finite: int, baselines: int
+) -> None:
+    def answers(odd: list[float]) -> Any:
+        return lambda x: {"fine": x, "odd": np.asarray([[1.0, 2.0, 3.0] if row[0] == 0 else odd for row in x])}
+
+    said = (
+        f"output odd differs from the baseline's in {differing} values of NaN or infinity "
+        rf"\(not finite: {not_finite} of 6 in the engine's, {baselines} in the baseline's; first in sample 1\)"
+    )
+    with pytest.raises(BuildError, match=said) as caught:
+        held(metric, samples([0.0], [1.0]), answers(baseline), answers(engine))
+    assert caught.value.failure is BuildFailure.ACCURACY_TOO_LOW
+
+
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [("max_absolute_error", 4.0), ("mean_absolute_error", 2 / 3), ("mean_squared_error", 8 / 3)],
+)
+@pytest.mark.parametrize("masked", [-np.inf, np.inf, np.nan])
+def test_the_same_values_that_are_not_finite_hide_no_error(metric: str, value: float, masked: float) -> None:
+    baselines = np.asarray([[1.0, 2.0, 3.0], [1.0, 2.0, masked]])
+    engines = np.asarray([[1.0, 2.0, 3.0], [5.0, 2.0, masked]])
+    report = held(metric, samples([0.0], [1.0]), lambda x: baselines, lambda x: engines, maximum=0.5)
+    assert report.value == pytest.approx(value)
+    assert not report.passed
 
 
 def test_an_unknown_metric_is_named_with_those_there_are() -> None:

@@ -10,7 +10,17 @@ from argosy_runtime.builder.contract import Array, BuildError, Runner
 from argosy_runtime.builder.data import Purpose, Samples
 
 from .language import LanguageRunner, answered, perplexity
-from .metrics import METRICS, OF_LABELS, OF_OUTPUTS, OF_TEXTS, Answer, Answers, Measure
+from .metrics import (
+    METRICS,
+    OF_LABELS,
+    OF_OUTPUTS,
+    OF_TEXTS,
+    Answer,
+    Answers,
+    Measure,
+    non_finite,
+    non_finite_differences,
+)
 from .scripts import score
 
 SCRIPT = "script"
@@ -32,7 +42,8 @@ def judge(
     """Hold the engine against the baseline on the samples; `now` is RFC 3339.
 
     `batch` is the largest that both take, 0 where they have no batch axis. Raises BuildError: ACCURACY_DATA_INVALID
-    where the data does not do for the metric, ACCURACY_TOO_LOW where the engine answers with what are no numbers.
+    where the data does not do for the metric, ACCURACY_TOO_LOW where the engine's NaN and infinities are
+    not the baseline's.
     """
     metric = SCRIPT if script is not None else gate.metric
     if metric == OF_TEXTS and not samples.rows:
@@ -148,7 +159,7 @@ def _asked(runner: Runner, rows: Sequence[Mapping[str, Array]], batch: int) -> l
 
 
 def _comparable(baseline: Answers, engine: Answers) -> None:
-    """Raise where the engine's outputs are others, or hold what is no number where the baseline's are numbers."""
+    """Raise where the engine's outputs have other names or shapes, or other values of NaN and infinity."""
     for at, (one, other) in enumerate(zip(baseline, engine, strict=True)):
         if one.keys() != other.keys():
             raise _too_low(f"the engine gives {', '.join(other)} where the baseline gives {', '.join(one)}")
@@ -156,8 +167,25 @@ def _comparable(baseline: Answers, engine: Answers) -> None:
             if array.shape != other[name].shape:
                 shapes = f"{list(other[name].shape)} where the baseline's has {list(array.shape)}"
                 raise _too_low(f"the engine's output {name} has the shape {shapes} (sample {at})")
-            if other[name].dtype.kind == "f" and np.isfinite(array).all() and not np.isfinite(other[name]).all():
-                raise _too_low(f"the engine's output {name} holds what is no finite number (sample {at})")
+    for name in baseline[0]:
+        _same_non_finite(name, [each[name] for each in baseline], [each[name] for each in engine])
+
+
+def _same_non_finite(name: str, baseline: Sequence[Array], engine: Sequence[Array]) -> None:
+    """Raise where one side of an output has NaN or an infinity and the other side has something else.
+
+    No metric shows this reliably: the largest of several figures may drop a NaN, and argmax takes it for the largest.
+    """
+    differing = [non_finite_differences(one, other) for one, other in zip(baseline, engine, strict=True)]
+    if not any(differing):
+        return
+    theirs, ours = (sum(non_finite(array) for array in side) for side in (engine, baseline))
+    first = next(at for at, count in enumerate(differing) if count)
+    raise _too_low(
+        f"the engine's output {name} differs from the baseline's in {sum(differing)} values of NaN or infinity "
+        f"(not finite: {theirs} of {sum(array.size for array in engine)} in the engine's, {ours} in the baseline's; "
+        f"first in sample {first})"
+    )
 
 
 def _details(baseline: Answers, engine: Answers) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Metrics of two lists of answers to the same samples. Pure.
 
 An answer is the outputs by name, without the batch axis. Figures over several outputs are of the worst of them.
+Where both have the same NaN or infinity, there is no difference; the gate refuses answers where these differ.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -83,6 +84,20 @@ def chosen(answers: Answers) -> Array:
     return np.asarray([_choice(next(iter(each.values()))).reshape(-1)[0] for each in answers])
 
 
+def non_finite(array: Array) -> int:
+    """Return how many values are NaN or infinite."""
+    return int((~np.isfinite(array)).sum()) if array.dtype.kind == "f" else 0
+
+
+def non_finite_differences(one: Array, other: Array) -> int:
+    """Return in how many places one is NaN or infinite and the other is not the same. Shapes are equal."""
+    if not non_finite(one) and not non_finite(other):
+        return 0
+    odd = ~(np.isfinite(one) & np.isfinite(other))
+    same = (one == other) | (np.isnan(one) & np.isnan(other))
+    return int((odd & ~same).sum())
+
+
 OF_OUTPUTS: Mapping[str, Callable[[Answers, Answers], float]] = {
     "max_absolute_error": max_absolute_error,
     "mean_absolute_error": mean_absolute_error,
@@ -126,7 +141,8 @@ def _cosine(one: Array, other: Array) -> float:
 
 
 def _floats(array: Array) -> Array:
-    return array.astype(np.float64)
+    """Return the numbers, with 0 for NaN and infinities: both sides have the same, whose difference would be NaN."""
+    return np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
 def _agreement(one: Array, other: Array) -> float:
