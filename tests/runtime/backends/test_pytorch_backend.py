@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from argosy_runtime.backends import pytorch as backend
-from argosy_runtime.backends.pytorch import naming, threads
+from argosy_runtime.backends.pytorch import naming, structure, threads
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
 
@@ -26,6 +26,16 @@ class AddSub(torch.nn.Module):
 class Named(torch.nn.Module):
     def forward(self, x: torch.Tensor, y: torch.Tensor) -> dict[str, torch.Tensor]:
         return {"low": x - y, "high": x + y}
+
+
+class Bounds(NamedTuple):
+    low: torch.Tensor
+    high: torch.Tensor
+
+
+class Fields(torch.nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> Bounds:
+        return Bounds(x - y, x + y)
 
 
 class FromDictionary(torch.nn.Module):
@@ -109,6 +119,26 @@ def test_dictionaries_go_by_name(loaded: Any, responder: Any, model_folder: Any)
     pbtxt = config(["y", "x"], ["OUT"]).replace('"m"', '"n"')
     loaded(pbtxt, torchscript(FromDictionary())).execute([request(x=[[5]], y=[[1]])], responder)
     assert results(responder.only()) == {"OUT": [[51]]}
+
+
+@pytest.mark.parametrize(
+    "outputs", [["high", "low"], ["o__1", "o__0"], ["RESULT[1]", "RESULT[0]"], ["RESULT[high]", "RESULT[low]"]]
+)
+def test_fields_of_a_named_tuple_go_by_name_or_position(loaded: Any, responder: Any, outputs: list[str]) -> None:
+    loaded(config(["x", "y"], outputs), torchscript(Fields())).execute([request(x=[[5]], y=[[1]])], responder)
+    assert results(responder.only()) == dict(zip(outputs, ([[6]], [[4]]), strict=True))
+
+
+def test_names_follow_every_kind_of_key() -> None:
+    leaves, values = structure.result_leaves({"a": [5, Bounds([], {"b": 7, "c": 8})], "d": Bounds(1, 2)})  # type: ignore[arg-type]
+    assert values == [5, 7, 8, 1, 2]
+    assert [leaf.names for leaf in leaves] == [
+        {"RESULT[a][0]"},
+        {"RESULT[a][1][high][b]", "RESULT[a][1][1][b]"},
+        {"RESULT[a][1][high][c]", "RESULT[a][1][1][c]"},
+        {"RESULT[d][low]", "RESULT[d][0]"},
+        {"RESULT[d][high]", "RESULT[d][1]"},
+    ]
 
 
 def test_only_requested_outputs_are_sent(loaded: Any, responder: Any) -> None:

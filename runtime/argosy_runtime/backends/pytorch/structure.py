@@ -15,7 +15,7 @@ def argument_leaves(spec: pytree.TreeSpec, names: Sequence[str] = ()) -> list[Le
     leaves = []
     for place, (path, _) in enumerate(flat):
         root = "KWARGS" if path[0].idx else "ARGS"
-        known = {root + _suffix(path[1:])}
+        known = {root + suffix for suffix in _suffixes(path[1:], _positions(spec, place)[1:])}
         if place < len(names):
             known.add(names[place])
         leaves.append(Leaf(frozenset(known)))
@@ -23,16 +23,16 @@ def argument_leaves(spec: pytree.TreeSpec, names: Sequence[str] = ()) -> list[Le
 
 
 def result_leaves(result: Any) -> tuple[list[Leaf], list[Any]]:
-    """What forward returned, flat: names by path, and by key for the entries of a dictionary.
+    """What forward returned, flat: names by path, and by key or field for the entries of a dictionary or a named tuple.
 
     Lists of text are one leaf.
     """
-    flat, _ = pytree.tree_flatten_with_path(result, is_leaf=is_texts)
+    flat, spec = pytree.tree_flatten_with_path(result, is_leaf=is_texts)
     leaves = []
-    for path, _ in flat:
-        names = {"RESULT" + _suffix(path)}
-        if len(path) == 1 and isinstance(path[0], pytree.MappingKey):
-            names.add(str(path[0].key))
+    for place, (path, _) in enumerate(flat):
+        names = {"RESULT" + suffix for suffix in _suffixes(path, _positions(spec, place))}
+        if len(path) == 1 and not isinstance(path[0], pytree.SequenceKey):
+            names.add(_part(path[0]))
         leaves.append(Leaf(frozenset(names)))
     return leaves, [value for _, value in flat]
 
@@ -42,5 +42,30 @@ def is_texts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
-def _suffix(path: Sequence[Any]) -> str:
-    return "".join(f"[{key.key if isinstance(key, pytree.MappingKey) else key.idx}]" for key in path)
+def _suffixes(path: Sequence[Any], positions: Sequence[int]) -> set[str]:
+    """The path in brackets: fields by name, and by position, as a named tuple may be read either way."""
+    by_name = [_part(key) for key in path]
+    by_position = [
+        str(position) if isinstance(key, pytree.GetAttrKey) else _part(key)
+        for key, position in zip(path, positions, strict=True)
+    ]
+    return {"".join(f"[{part}]" for part in parts) for parts in (by_name, by_position)}
+
+
+def _part(key: Any) -> str:
+    if isinstance(key, pytree.GetAttrKey):
+        return key.name
+    return str(key.key if isinstance(key, pytree.MappingKey) else key.idx)
+
+
+def _positions(spec: pytree.TreeSpec, place: int) -> list[int]:
+    """The position among its siblings, at each level down to leaf number `place`."""
+    found = []
+    while not spec.is_leaf():
+        position = 0
+        while place >= spec.child(position).num_leaves:
+            place -= spec.child(position).num_leaves
+            position += 1
+        found.append(position)
+        spec = spec.child(position)
+    return found
