@@ -8,7 +8,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.modelconfig.ensembles import nesting
@@ -120,6 +119,8 @@ class Registry:
         return failures
 
     async def _load(self, name: str, override: str | None, files: Mapping[str, bytes], purpose: _Purpose) -> None:
+        if not layout.is_model_name(name):
+            raise _unknown(name)
         if not files:
             await self._load_with_steps(await self._folder(name), override, purpose)
             return
@@ -150,12 +151,10 @@ class Registry:
     async def _folder(self, name: str) -> ModelFolder:
         found = await asyncio.to_thread(self._look_for, name)
         if found is None:
-            raise internal(f"failed to load '{name}', failed to poll from model repository")
+            raise _unknown(name)
         return found
 
     def _look_for(self, name: str) -> ModelFolder | None:
-        if Path(name).name != name:
-            return None
         paths = [repository / name for repository in self.options.paths if (repository / name).is_dir()]
         if not paths:
             return None
@@ -196,3 +195,7 @@ class Registry:
             for step in sorted(steps - kept):
                 if step in self._records and not self._records[step].asked_for:
                     await self._unload(step, unload_dependents)
+
+
+def _unknown(name: str) -> ServingError:
+    return internal(f"failed to load '{name}', failed to poll from model repository")

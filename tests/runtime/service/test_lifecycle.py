@@ -265,3 +265,27 @@ async def test_a_model_named_at_start_that_is_not_there(repository, serve):
     plane = await serve(startup_models=("a", "none"))
     assert await states(plane) == {"a:1": "READY"}
     assert not plane.ready()
+
+
+@pytest.mark.parametrize("files", [{}, {"file:1/model.py": b""}], ids=["repository", "override"])
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "m/", "m/1", "../outside", "/outside", "m\0"])
+async def test_a_name_that_is_no_folder_of_the_repository_is_unknown(repository, serve, name, files):
+    repository.add("m")
+    repository.write("../outside", {"1/model.py": ""}, CONFIG)
+    for above in (repository.path, repository.path.parent):
+        (above / "1").mkdir()
+        (above / "config.pbtxt").write_text(CONFIG)
+    plane = await serve()
+    before = await states(plane)
+    with pytest.raises(ServingError) as caught:
+        await plane.load(name, "{}" if files else None, files)
+    assert caught.value.kind is ErrorKind.INTERNAL
+    assert caught.value.message == f"failed to load '{name}', failed to poll from model repository"
+    assert await states(plane) == before
+
+
+async def test_a_name_that_is_no_folder_of_the_repository_is_unknown_at_the_start(repository, serve):
+    repository.write("..", {"1/model.py": ""}, CONFIG)
+    plane = await serve(startup_models=("..", ""))
+    assert await states(plane) == {}
+    assert not plane.ready()

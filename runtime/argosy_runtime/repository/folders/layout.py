@@ -90,6 +90,11 @@ def _duplicated(first: ModelFolder, other: ModelFolder) -> ModelFolder:
     return replace(first, problem=DUPLICATE, also_in=(*first.also_in, other.path))
 
 
+def is_model_name(name: str) -> bool:
+    """Return whether a name is one component of a path, so that its folder lies directly in a repository."""
+    return name not in {"", ".", ".."} and "/" not in name and "\0" not in name
+
+
 def read_folder(path: Path, config_name: str = "") -> ModelFolder:
     """One model folder. Whatever cannot be read becomes its `problem`."""
     try:

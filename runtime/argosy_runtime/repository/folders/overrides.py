@@ -22,6 +22,7 @@ class OverrideStore:
 
     async def write(self, name: str, override: str | None, files: Mapping[str, bytes]) -> Path:
         """The model's new folder, held by the caller. `files` maps "file:<version>/<name>" to content.
+        `name` is one that `layout.is_model_name` accepts.
 
         Raises ServingError, or OSError where the disk does, and then leaves nothing behind.
         """
@@ -33,7 +34,7 @@ class OverrideStore:
         content = {_relative(key): value for key, value in files.items()}
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="argosy-override-", ignore_cleanup_errors=True)
-        path = await asyncio.to_thread(_write, self._folder.name, PurePosixPath(name).name, content)
+        path = await asyncio.to_thread(_write, self._folder.name, name, content)
         self._holders[path] = 1
         return path
 
