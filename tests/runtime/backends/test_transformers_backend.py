@@ -12,6 +12,7 @@ import transformers
 from tests.runtime.backends.language_model import (
     POSITIONS,
     VOCABULARY,
+    configuration,
     output,
     pbtxt,
     request,
@@ -52,6 +53,18 @@ def shared(
     yield load
     for instance in known.values():
         instance.close()
+
+
+@pytest.fixture
+def tied(model_folder: Callable[[str], Any], host: Any) -> Iterator[Any]:
+    """A model to which every token is equally likely."""
+    folder = model_folder(pbtxt(random_seed="1"))
+    model = transformers.LlamaForCausalLM(configuration())
+    torch.nn.init.zeros_(model.lm_head.weight)
+    model.save_pretrained(folder.version_dir)
+    instance = backend.load(folder.spec(), host)
+    yield instance
+    instance.close()
 
 
 @pytest.fixture
@@ -188,6 +201,26 @@ def test_sampling_is_each_requests_own(shared: Loader, responder: Any, reference
     assert any(output(responder.only(index)) != likeliest for index in range(4, 8))
 
 
+@pytest.mark.parametrize("temperature", [1e-40, 1e-45])
+def test_a_tiny_temperature_is_the_likeliest_token_and_the_batch_goes_on(
+    own: Any, responder: Any, reference: Callable[..., list[int]], temperature: float
+) -> None:
+    own.execute([request(1, 2, temperature=temperature), request(1, 2)], responder)
+    responder.wait_for_final(0, 1)
+    own.close()
+    assert [output(responder.only(index)) for index in range(2)] == [reference(1, 2)] * 2
+
+
+@pytest.mark.parametrize("greedy", [{}, {"temperature": 0.0}, {"temperature": 5.0, "top_k": 1}])
+def test_of_tokens_equally_likely_the_greedy_one_is_the_first(
+    tied: Any, responder: Any, greedy: dict[str, Any]
+) -> None:
+    tied.execute([request(1, 2, **greedy), request(1, 2, temperature=1.0)], responder)
+    responder.wait_for_final(0, 1)
+    assert output(responder.only(0)) == [0] * 4
+    assert output(responder.only(1)) != [0] * 4
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -197,6 +230,8 @@ def test_sampling_is_each_requests_own(shared: Loader, responder: Any, reference
         (request(1, new=60), "are 61, more than the 48 its cache holds; raise the parameter kv_cache_memory"),
         (request(1, new=-1), "input 'request_output_len' is -1, expected 0 or more"),
         (request(1, temperature=-1), "temperature is -1, expected 0 or more"),
+        (request(1, temperature=np.inf), "temperature is inf, expected 0 or more, and finite in float32"),
+        (request(1, temperature=np.nan), "temperature is nan, expected 0 or more, and finite in float32"),
         (request(1, top_k=-2), r"top_k is -2, expected 0 \(off\) or more"),
         (request(1, top_p=1.5), "top_p is 1.5, expected more than 0 and at most 1"),
         (request(1, temperature=1, random_seed=3), "random_seed is 3, but requests share one batch and its seed"),
@@ -312,6 +347,8 @@ def test_sampling_parameters_may_be_the_requests_own(shared: Loader, responder: 
         ({"beam": 1}, "'beam' is not supported"),
         ({"n": 2}, "'n' must be 1"),
         ({"top_k": "many"}, "'top_k' is 'many', expected a number"),
+        ('{"top_k": Infinity}', "'top_k' is inf, expected a number in range"),
+        ({"temperature": 1e39}, "temperature is 1e+39, expected 0 or more, and finite in float32"),
         ({"max_tokens": -1}, "'max_tokens' is -1"),
         ({"stop_token_ids": 3}, "must be a list of token ids"),
     ],

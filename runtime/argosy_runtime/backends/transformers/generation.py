@@ -11,6 +11,12 @@ from argosy_runtime.errors import invalid
 from argosy_runtime.messages import InferRequest
 
 TEXT_DEFAULT_TOKENS = 16
+MIN_TEMPERATURE = 1e-5
+"""What sampling divides by at least. The library divides in float32, which ends at 3.4e38: with a temperature of 1e-40
+logits become infinite, their softmax is not a number, and the batch ends for every request. With this one, logits up to
+1e33 stay finite, and tokens whose logits differ by 0.001 are already e^100 apart: in effect the
+likeliest token."""
+_FLOAT32_MAX = float(np.finfo(np.float32).max)
 _TEXT_KEYS = ("max_tokens", "temperature", "top_k", "top_p", "seed", "ignore_eos", "stop_token_ids", "n")
 
 
@@ -95,8 +101,8 @@ def from_text(request: InferRequest, encode: Callable[[str], list[int]]) -> Gene
 
 
 def _checked(sampling: Sampling) -> Sampling:
-    if sampling.temperature is not None and not sampling.temperature >= 0:
-        raise invalid(f"temperature is {sampling.temperature:g}, expected 0 or more")
+    if sampling.temperature is not None and not 0 <= sampling.temperature <= _FLOAT32_MAX:
+        raise invalid(f"temperature is {sampling.temperature:g}, expected 0 or more, and finite in float32")
     if sampling.top_k is not None and sampling.top_k < 0:
         raise invalid(f"top_k is {sampling.top_k}, expected 0 (off) or more")
     if sampling.top_p is not None and not 0 < sampling.top_p <= 1:
@@ -158,6 +164,8 @@ def _number(given: Mapping[str, Any], name: str, kind: Callable[[Any], Any]) -> 
         return kind(given[name])
     except (TypeError, ValueError):
         raise invalid(f"sampling_parameters: '{name}' is {given[name]!r}, expected a number") from None
+    except OverflowError:
+        raise invalid(f"sampling_parameters: '{name}' is {given[name]!r}, expected a number in range") from None
 
 
 def _end_ids(given: Mapping[str, Any]) -> tuple[int, ...] | None:

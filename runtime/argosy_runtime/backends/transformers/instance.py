@@ -15,7 +15,7 @@ from argosy_runtime.out_of_memory import reason_of
 from . import autofill, generation
 from .answers import Answer
 from .engine import Engine, Ticket
-from .generation import Generation, Sampling
+from .generation import MIN_TEMPERATURE, Generation, Sampling
 from .opening import Opened, devices_of, is_greedy_only, max_positions, open_model
 from .ranks import Ranks
 
@@ -137,7 +137,7 @@ class GenerationInstance:
         if sampling.is_greedy:
             return {"temperature": 1.0, "top_k": 1, "top_p": 1.0}
         return {
-            "temperature": sampling.temperature if sampling.temperature is not None else 1.0,
+            "temperature": max(sampling.temperature, MIN_TEMPERATURE) if sampling.temperature is not None else 1.0,
             "top_k": min(sampling.top_k or self._vocabulary, self._vocabulary),
             "top_p": sampling.top_p if sampling.top_p is not None else 1.0,
         }

@@ -15,6 +15,7 @@ from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import internal, invalid, unavailable
 
 from . import sizing
+from .greedy import make_top_one_argmax
 from .sizing import CacheSize
 
 _ABSENT = 0.5  # a value that makes the library keep its per-request warpers; every request says its own
@@ -137,5 +138,7 @@ def _manager(spec: InstanceSpec, model: Any, parameters: Parameters, size: Cache
         ),
     )
     manager = model.init_continuous_batching(settings, batching)
+    if not greedy:
+        make_top_one_argmax(manager)
     manager.warmup()  # reserves the cache now, so that what does not fit is said while loading
     return manager
