@@ -15,11 +15,11 @@ class ArgmaxTopK(ContinuousBatchingTopKLogitsWarper):  # type: ignore[misc]
 
     def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:
         """Return the scores, [requests, vocabulary], of the tokens that stay; the rest are the filter value."""
-        kept: torch.Tensor = super().__call__(scores, tensor_arg)
+        top: torch.Tensor = super().__call__(scores, tensor_arg)
         is_greedy = (tensor_arg[: scores.size(0)] == 1).unsqueeze(-1)
         tokens = torch.arange(scores.size(-1), device=scores.device)
         is_first = tokens == scores.argmax(dim=-1, keepdim=True)
-        return kept.masked_fill(is_greedy & ~is_first, self.filter_value)
+        return top.masked_fill(is_greedy & ~is_first, self.filter_value)
 
 
 def make_top_one_argmax(manager: Any) -> None:
