@@ -130,7 +130,8 @@ def test_fields_of_a_named_tuple_go_by_name_or_position(loaded: Any, responder: 
 
 
 def test_names_follow_every_kind_of_key() -> None:
-    leaves, values = structure.result_leaves({"a": [5, Bounds([], {"b": 7, "c": 8})], "d": Bounds(1, 2)})  # type: ignore[arg-type]
+    result: Any = {"a": [5, Bounds([], {"b": 7, "c": 8})], "d": Bounds(1, 2)}  # type: ignore[arg-type]  # names alone
+    leaves, values = structure.result_leaves(result)
     assert values == [5, 7, 8, 1, 2]
     assert [leaf.names for leaf in leaves] == [
         {"RESULT[a][0]"},

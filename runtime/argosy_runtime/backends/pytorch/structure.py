@@ -1,6 +1,6 @@
 """Nested arguments and results as flat lists of tensors with paths, such as ARGS[1][key] and RESULT[0]."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torch.utils import _pytree as pytree
@@ -15,7 +15,7 @@ def argument_leaves(spec: pytree.TreeSpec, names: Sequence[str] = ()) -> list[Le
     leaves = []
     for place, (path, _) in enumerate(flat):
         root = "KWARGS" if path[0].idx else "ARGS"
-        known = {root + suffix for suffix in _suffixes(path[1:], _positions(spec, place)[1:])}
+        known = {root + suffix for suffix in _suffixes(path[1:], spec, place)}
         if place < len(names):
             known.add(names[place])
         leaves.append(Leaf(frozenset(known)))
@@ -30,7 +30,7 @@ def result_leaves(result: Any) -> tuple[list[Leaf], list[Any]]:
     flat, spec = pytree.tree_flatten_with_path(result, is_leaf=is_texts)
     leaves = []
     for place, (path, _) in enumerate(flat):
-        names = {"RESULT" + suffix for suffix in _suffixes(path, _positions(spec, place))}
+        names = {"RESULT" + suffix for suffix in _suffixes(path, spec, place)}
         if len(path) == 1 and not isinstance(path[0], pytree.SequenceKey):
             names.add(_part(path[0]))
         leaves.append(Leaf(frozenset(names)))
@@ -42,14 +42,21 @@ def is_texts(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
-def _suffixes(path: Sequence[Any], positions: Sequence[int]) -> set[str]:
-    """The path in brackets: fields by name, and by position, as a named tuple may be read either way."""
-    by_name = [_part(key) for key in path]
-    by_position = [
-        str(position) if isinstance(key, pytree.GetAttrKey) else _part(key)
-        for key, position in zip(path, positions, strict=True)
-    ]
-    return {"".join(f"[{part}]" for part in parts) for parts in (by_name, by_position)}
+def _suffixes(path: Sequence[Any], spec: pytree.TreeSpec, place: int) -> set[str]:
+    """Return the end of leaf `place`'s path in brackets: fields by name, and by position, as a named tuple may be
+    read either way.
+    """
+    parts = [_part(key) for key in path]
+    suffixes = {_bracketed(parts)}
+    if any(isinstance(key, pytree.GetAttrKey) for key in path):  # seldom, and each result comes through here
+        positions = _positions(spec, place)[-len(path) :]
+        named = zip(path, parts, positions, strict=True)
+        suffixes.add(_bracketed(str(at) if isinstance(key, pytree.GetAttrKey) else part for key, part, at in named))
+    return suffixes
+
+
+def _bracketed(parts: Iterable[str]) -> str:
+    return "".join(f"[{part}]" for part in parts)
 
 
 def _part(key: Any) -> str:

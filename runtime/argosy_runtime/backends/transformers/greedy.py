@@ -10,7 +10,7 @@ import torch
 from transformers.generation.continuous_batching.cb_logits_processors import ContinuousBatchingTopKLogitsWarper
 
 
-class ArgmaxTopK(ContinuousBatchingTopKLogitsWarper):  # type: ignore[misc]
+class ArgmaxTopK(ContinuousBatchingTopKLogitsWarper):  # type: ignore[misc]  # the library has no types for it
     """The library's top-k for each request, where a top-k of 1 is argmax: the first of the likeliest tokens."""
 
     def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:
