@@ -96,3 +96,16 @@ def test_an_ensemble_may_hold_to_any_of_them() -> None:
     (server,) = cluster.servers.values()
     assert server.loaded["e"].steps == {"m": 1}
     assert cluster.routed() == {"m": {"p-0"}, "e": {"p-0"}}
+
+
+def test_a_version_that_ends_with_every_request_replaces_none() -> None:
+    cluster = Cluster((gpu_node("a"),), crashes=frozenset({("m", 2)}))
+    cluster.settle([pool(), model(1)])
+    cluster.settle([pool(), model(2)])
+    assert loaded(cluster).keys() == {1, 2}
+    assert message(cluster, ConditionType.STALLED).startswith("CrashLoop: ")
+    assert states(cluster)[1][0] is VersionState.SERVING
+    cluster.crashes = frozenset()
+    cluster.settle([pool(), model(2)])
+    assert loaded(cluster).keys() == {2}
+    assert status(cluster).ready

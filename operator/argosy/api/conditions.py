@@ -96,6 +96,7 @@ class Reason(StrEnum):
     LOAD_FAILED = "LoadFailed"
     DOWNLOAD_FAILED = "DownloadFailed"
     DIGEST_MISMATCH = "DigestMismatch"
+    CRASH_LOOP = "CrashLoop"
     # Scaling
     STEADY = "Steady"
     SCALED_UP = "ScaledUp"

@@ -22,11 +22,14 @@ class LoadState(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """At which step a version failed: its files could not be had, were not those asked for, or did not load."""
+    """At which step a version failed: its files could not be had, were not those asked for, or did not load; or it
+    loaded and ends again and again before it answers.
+    """
 
     DOWNLOAD = "Download"
     DIGEST = "Digest"
     LOAD = "Load"
+    CRASH = "Crash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class LoadedModel:
     at which step.
 
     `former`: it is not yet, or cannot be, in the form that it should have, and goes on answering in its former one.
+    What has FailureKind.CRASH may be READY for a moment, each time that it has started again.
     """
 
     model: str
@@ -48,6 +52,11 @@ class LoadedModel:
     def answers(self) -> bool:
         """Whether requests are answered, be it in a former form."""
         return self.former or self.state is LoadState.READY
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether it is ready and no crash loop is known of it."""
+        return self.state is LoadState.READY and self.failure is not FailureKind.CRASH
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from typing import Any, Protocol
 
 import httpx
 
-from argosy_agent.contract import LoadedModel, LoadState
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState
+from argosy_runtime import crash_loops
 
 ASK_TIMEOUT_S = 10.0
 
@@ -137,7 +138,9 @@ def _answer(response: httpx.Response) -> Any:
 
 def _loaded(entry: dict[str, Any]) -> LoadedModel:
     state = LoadState.__members__.get(str(entry["state"]), LoadState.UNAVAILABLE)
-    return LoadedModel(str(entry["name"]), int(entry["version"]), state, str(entry.get("reason", "")))
+    reason = str(entry.get("reason", ""))
+    failure = FailureKind.CRASH if crash_loops.said_in(reason) else None
+    return LoadedModel(str(entry["name"]), int(entry["version"]), state, reason, failure)
 
 
 def _tally(entry: dict[str, Any]) -> Tally:

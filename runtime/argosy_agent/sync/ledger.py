@@ -148,6 +148,18 @@ class Ledger:
         """Whether the server has every version of a model ready."""
         return all(self.state(model.name, version) is LoadState.READY for version in model.versions)
 
+    def crashes(self, target: Target) -> bool:
+        """Return whether the server has exactly this, which ends again and again. The server starts it by itself, after
+        pauses that another load would cut short.
+        """
+        return self.applied.get(target.model.name) == target and any(
+            self._crashes(target.model.name, version) for version in target.model.versions
+        )
+
+    def _crashes(self, name: str, version: int) -> bool:
+        found = self._index.get((name, version))
+        return found is not None and found.failure is FailureKind.CRASH
+
     def state(self, name: str, version: int) -> LoadState | None:
         """A version's state, or None if the server says nothing of it."""
         found = self._index.get((name, version))
@@ -171,7 +183,7 @@ class Ledger:
         target = self.targets.get(name)
         if name in self.doing or name in self._unsettled:
             return None
-        if target is not None and self.is_served(target):
+        if target is not None and (self.is_served(target) or self.crashes(target)):
             self.failures.pop(name, None)
             return None
         order = [self._lost(name), target]
@@ -195,7 +207,8 @@ class Ledger:
         for model in self.desired:
             for version in model.versions:
                 ready = self.state(model.name, version) is LoadState.READY
-                if not ready or self._outdated(model, version):
+                crashes = self._crashes(model.name, version) and model.name not in self.doing
+                if (not ready and not crashes) or self._outdated(model, version):
                     state, said, kind = self._instead(model)
                     former = ready and model.name in self.applied
                     seen[model.name, version] = LoadedModel(model.name, version, state, said, kind, former)
@@ -206,7 +219,8 @@ class Ledger:
     def has_been_tried(self, name: str) -> bool:
         """Whether a model is served as it should be, has failed, or waits for a step that will not come by itself."""
         target = self.targets.get(name)
-        return (target is not None and self.is_served(target)) or self._is_stuck(name, frozenset())
+        there = target is not None and (self.is_served(target) or self.crashes(target))
+        return there or self._is_stuck(name, frozenset())
 
     def _former(self, name: str) -> Target | None:
         """What was last loaded and stands whole in the folder, where something else should be served."""
@@ -217,7 +231,7 @@ class Ledger:
 
     def _lost(self, name: str) -> Target | None:
         former = self._former(name)
-        return None if former is None or self.is_ready(former.model) else former
+        return None if former is None or self.is_ready(former.model) or self.crashes(former) else former
 
     def _may_be_brought(self, target: Target, now: float) -> bool:
         name = target.model.name

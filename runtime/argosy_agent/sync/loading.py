@@ -69,7 +69,8 @@ class Loading:
         before = self._ledger.applied.get(name)
         if before is not None and before.model.versions.keys() > target.model.versions.keys():
             leaving = frozenset(before.model.versions.keys() - target.model.versions.keys())
-            await self._quiet.wait(name, leaving, lambda: self._ledger.targets.get(name) == wanted)
+            staying = frozenset(target.model.versions)
+            await self._quiet.wait(name, leaving, lambda: self._ledger.targets.get(name) == wanted, staying)
             tell(QUEUED)
         files = await self._fetching.files(target, before, tell)
         change = await asyncio.to_thread(self._folder.stage, target, before, files)

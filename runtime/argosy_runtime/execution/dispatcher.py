@@ -84,6 +84,11 @@ class Dispatcher:
         return "" if self._group.lost is None else self._group.lost.message
 
     @property
+    def caution(self) -> str:
+        """Why it may not be ready for long, "" where nothing speaks for that."""
+        return self._group.caution
+
+    @property
     def running(self) -> int:
         """Requests that instances work on."""
         return self._owed - self._statistics.pending
@@ -171,6 +176,8 @@ class Dispatcher:
     def _freed(self, number: int, now: int) -> None:
         self._statistics.instance_freed(now)
         if self._group.has(number):
+            if self._group.on_trial:
+                self._group.answered(number)
             self._free.append(number)
             self._scheduler.instance_freed(number)
 

@@ -5,7 +5,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.crash_loops import LAST_PAUSE_S, LOOP_AFTER, on_trial, pause_s, resting
+from argosy_runtime.errors import ServingError, internal, unavailable
 
 from .clock import Clock, sleep
 from .instance import Instance
@@ -16,8 +17,6 @@ _log = logging.getLogger("argosy.execution")
 OnDeath = Callable[[Instance, ServingError], None]
 NewInstance = Callable[[OnDeath], Instance]
 
-_FIRST_RETRY_SECONDS = 0.2
-_LAST_RETRY_SECONDS = 30.0
 _STOP_SECONDS = 30.0
 
 
@@ -34,13 +33,16 @@ class GroupListener(Protocol):
         """It takes no more batches; what it runs it finishes."""
 
     def instances_lost(self) -> None:
-        """None is left, and a first attempt to bring one back has failed."""
+        """None is left, and an attempt to bring one back has failed, or none would live long."""
 
 
 class Place:
-    """A place in the group: its maker, and the instance that stands there. Its number is 0 until it is ready."""
+    """A place in the group: its maker, and the instance that stands there. Its number is 0 until it is ready.
 
-    __slots__ = ("death", "instance", "make", "number", "revival")
+    `row`: how many instances in a row ended here without an answer.
+    """
+
+    __slots__ = ("death", "instance", "make", "number", "revival", "row")
 
     def __init__(self, make: NewInstance) -> None:
         self.make = make
@@ -48,13 +50,15 @@ class Place:
         self.number = 0
         self.death: ServingError | None = None
         self.revival: asyncio.Task[None] | None = None
+        self.row = 0
 
 
 class InstanceGroup:
     """Instances, each made anew by its maker when it is lost, with a growing pause between attempts.
 
-    None is ready before it is warm. `lost` is why none is left, None while one is or may come. How many there are
-    changes while they serve: `load` some, then `exchange`.
+    None is ready before it is warm. `lost` is why none is left, None while one is or may come soon. How many there are
+    changes while they serve: `load` some, then `exchange`. `on_trial`: by number those that came back and have not
+    answered yet.
     """
 
     def __init__(self, makers: Sequence[NewInstance], listener: GroupListener, clock: Clock) -> None:
@@ -70,6 +74,7 @@ class InstanceGroup:
         self._grace = _STOP_SECONDS
         self._closing = False
         self.lost: ServingError | None = None
+        self.on_trial: dict[int, Place] = {}
 
     @property
     def names(self) -> list[str]:
@@ -92,6 +97,20 @@ class InstanceGroup:
     def ready(self, place: Place) -> bool:
         """Whether what stands there takes batches: it is not loading, lost or on its way back."""
         return place.number in self._ready
+
+    def answered(self, number: int) -> None:
+        """Note that an instance on trial has answered: the row of ends at its place is over."""
+        place = self.on_trial.pop(number, None)
+        if place is not None:
+            place.row = 0
+
+    @property
+    def caution(self) -> str:
+        """Why those that are ready may not last, "" where one of them has answered or no crash loop is known."""
+        if not self.on_trial or len(self.on_trial) < len(self._ready):
+            return ""
+        least = min([place.row for place in self.on_trial.values()])
+        return on_trial(least) if least >= LOOP_AFTER else ""
 
     async def start(self, warm_up: WarmUp) -> None:
         """Load and warm up every instance, all at once; the first failure ends all of them and is raised.
@@ -166,6 +185,7 @@ class InstanceGroup:
         if place.revival is not None:
             place.revival.cancel()
         instance = self._ready.pop(place.number, None)
+        self.on_trial.pop(place.number, None)
         if instance is None:
             return None
         self._listener.instance_retired(place.number)
@@ -204,6 +224,8 @@ class InstanceGroup:
         self._numbers += 1
         place.number = self._numbers
         self._ready[place.number] = place.instance
+        if place.row:
+            self.on_trial[place.number] = place
         self.lost = None
         self._listener.instance_added(place.number)
 
@@ -216,9 +238,17 @@ class InstanceGroup:
         place.death = error
         if self._ready.pop(place.number, None) is None:
             return  # It was not ready yet: who brings it up will see.
+        self.on_trial.pop(place.number, None)
+        place.row += 1
         self._listener.instance_died(place.number)
         if not self._closing:
             self._begin_revival(place)
+            if place.row >= LOOP_AFTER and not self._ready:
+                self._lose(unavailable(resting(place.row, error.message)))
+
+    def _lose(self, error: ServingError) -> None:
+        self.lost = error
+        self._listener.instances_lost()
 
     def _begin_revival(self, place: Place) -> None:
         place.revival = task = asyncio.get_running_loop().create_task(self._revive(place))
@@ -226,17 +256,16 @@ class InstanceGroup:
         task.add_done_callback(self._revivals.discard)
 
     async def _revive(self, place: Place) -> None:
-        delay = _FIRST_RETRY_SECONDS
+        delay = pause_s(max(1, place.row))
         while True:
             await sleep(self._clock, delay)
             try:
                 await self._bring_up(place)
             except Exception as problem:
                 error = problem if isinstance(problem, ServingError) else internal(f"cannot restart: {problem!r}")
-                delay = min(2 * delay, _LAST_RETRY_SECONDS)
+                delay = min(2 * delay, LAST_PAUSE_S)
                 _log.error("%s; trying again in %g s", error.message, delay)
                 if not self._ready:
-                    self.lost = error
-                    self._listener.instances_lost()
+                    self._lose(error)
                 continue
             return

@@ -82,7 +82,7 @@ def _rows(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: 
             for number, held in record.versions.items():
                 state = held.state
                 if state is State.READY:
-                    rows.append((name, number, state, record.without_effect))
+                    rows.append((name, number, state, held.caution or record.without_effect))
                 elif not ready_only:
                     rows.append((name, number, state, held.reason))
         elif not ready_only:

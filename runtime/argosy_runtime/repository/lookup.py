@@ -29,7 +29,9 @@ def _latest(record: ModelRecord) -> ServedVersion:
     if latest is None:
         reasons = [_why_not(held) for _, held in sorted(record.versions.items())]
         text = f"Request for unknown model: '{record.name}' has no available versions"
-        raise not_found("; ".join([text, *filter(None, reasons)]))
+        # What is in service and cannot answer now comes back by itself: a client may try again.
+        kind = unavailable if record.serves else not_found
+        raise kind("; ".join([text, *filter(None, reasons)]))
     return latest[1]
 
 

@@ -63,6 +63,11 @@ class VersionRecord:
             return self.served.problem
         return "" if self.loads or self.closings else self.why
 
+    @property
+    def caution(self) -> str:
+        """Why it may not be READY for long."""
+        return "" if self.served is None else self.served.caution
+
 
 @dataclass(slots=True)
 class ModelRecord:

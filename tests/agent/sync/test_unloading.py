@@ -222,3 +222,20 @@ async def test_a_version_that_is_wanted_again_never_went(bench: Bench) -> None:
     await bench.ended()
     assert set(bench.fake.loaded["m"]) == {1, 2}
     assert [call for call in bench.fake.calls if not call.startswith("statistics")] == ["load m"]
+
+
+@pytest.mark.parametrize("successor", [[], [Tally("m", 2, 0, 3, 0, 0)]])
+async def test_a_version_stays_as_long_as_it_may_while_its_successor_answers_nothing(
+    bench: Bench, successor: list[Tally]
+) -> None:
+    await bench.want(bench.model(1, 2))
+    await bench.ended()
+    bench.fake.tallies = [tally(1, ago_s=10**6), *successor]
+    await bench.want(bench.model(2))
+    await bench.looked()
+    bench.now = 59.9
+    await bench.looked()
+    assert set(bench.fake.loaded["m"]) == {1, 2}
+    bench.now = 60.0
+    await bench.ended()
+    assert set(bench.fake.loaded["m"]) == {2}

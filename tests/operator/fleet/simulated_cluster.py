@@ -12,7 +12,7 @@ from argosy.reconcile import Outcome, reconcile
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import parse_served, served_text
 from argosy.snapshot import FleetSnapshot
-from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, in_load_order
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, in_load_order
 
 POOL = PoolKey("default/p")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,15 +41,17 @@ class SimulatedServer:
 class Cluster:
     """One pool's cluster.
 
-    `refuses` are versions that never load, `slow` is how long one change takes, `replaced` are the Pods that
-    had to be started again with other GPUs in the last round. While `frozen`, routes stay as they are; Pods that are
-    `unlabelled` get none, and those that are `unready` take no requests. `elsewhere` is what another pool is to serve,
-    and whether it is reached there. `noted` is what each server served when it was last heard of.
+    `refuses` are versions that never load, `crashes` those that load and end with every request. `slow` is how long
+    one change takes, `replaced` are the Pods that had to be started again with other GPUs in the last round. While
+    `frozen`, routes stay as they are; Pods that are `unlabelled` get none, and those that are `unready` take no
+    requests. `elsewhere` is what another pool is to serve, and whether it is reached there. `noted` is what each server
+    served when it was last heard of.
     """
 
     nodes: tuple[Node, ...]
     slow: timedelta = timedelta(seconds=3)
     refuses: frozenset[tuple[str, int]] = frozenset()
+    crashes: frozenset[tuple[str, int]] = frozenset()
     now: datetime = START
     servers: dict[str, SimulatedServer] = field(default_factory=dict)
     snapshot: FleetSnapshot = field(default_factory=lambda: FleetSnapshot((), ()))
@@ -193,11 +195,7 @@ class Cluster:
     def _report(self, name: str) -> ServerReport:
         server = self.servers[name]
         up = self.now >= server.up_at
-        models = [
-            LoadedModel(model.declared_name, version, LoadState.READY)
-            for model in server.loaded.values()
-            for version in model.versions
-        ]
+        models = [self._loaded(model, version) for model in server.loaded.values() for version in model.versions]
         failed = [
             LoadedModel(model.declared_name, version, LoadState.UNAVAILABLE, "does not load")
             for model in server.step.repository.models
@@ -207,6 +205,11 @@ class Cluster:
         said = tuple(models + failed) if up else ()
         takes = up and name not in self.unready
         return ServerReport(name, up, said, f"http://{name}", settled=up, takes_requests=takes, routes=server.routes)
+
+    def _loaded(self, model: RenderedModel, version: int) -> LoadedModel:
+        if (model.name, version) in self.crashes:
+            return LoadedModel(model.declared_name, version, LoadState.UNAVAILABLE, "it ends", FailureKind.CRASH)
+        return LoadedModel(model.declared_name, version, LoadState.READY)
 
     def _repository(self, name: str) -> RenderedRepository:
         return RenderedRepository(name, tuple(self.servers[name].loaded.values()))

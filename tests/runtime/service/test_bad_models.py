@@ -248,3 +248,16 @@ async def test_a_process_that_cannot_be_started_is_tried_again(repository, serve
             break
         await asyncio.sleep(0.1)
     assert await value(plane, "m", 4) == 4
+
+
+async def test_a_model_that_ends_with_every_request_is_refused_with_the_reason(repository, serve):
+    repository.add("m", execute="os._exit(4)")
+    plane = await serve()
+    await plane.load("m", None, {})
+    refused = []
+    while not refused:
+        with pytest.raises(ServingError) as caught:
+            await infer(plane, ask("m"))
+        refused = [caught.value] if caught.value.kind is ErrorKind.UNAVAILABLE else []
+    assert "exited with code 4" in refused[0].message
+    assert "times in a row without an answer" in refused[0].message

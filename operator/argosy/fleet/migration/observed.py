@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.forms import Form
-from argosy_agent.contract import LoadedModel, LoadState, VersionSource
+from argosy_agent.contract import FailureKind, LoadedModel, VersionSource
 
 Binding = tuple[str, str]
 """A server, and a model or ensemble there."""
@@ -60,9 +60,14 @@ class Observed:
         return self.said.get(name, _NONE)
 
     def has_ready(self, server: str, name: str, version: int) -> bool:
-        """Whether the server says that this version is ready, in whatever form."""
+        """Whether the server says that this version is ready, in whatever form, and not in a crash loop."""
         said = self.on(name).get(server, ())
-        return any(each.version == version and each.state is LoadState.READY for each in said)
+        return any(each.version == version and each.lasts for each in said)
+
+    def crashes(self, name: str, versions: Collection[int]) -> bool:
+        """Return whether one of these versions is in a crash loop on any server."""
+        said = (each for on_server in self.on(name).values() for each in on_server)
+        return any(each.version in versions and each.failure is FailureKind.CRASH for each in said)
 
     def is_ready(self, server: str, name: str, version: int) -> bool:
         """Whether this version is ready on the server, in the form that it should have."""

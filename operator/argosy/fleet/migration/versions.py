@@ -146,7 +146,7 @@ def _versions(
     instances: int,
 ) -> dict[int, VersionSource]:
     """The versions that a server should have of a model, each with so many instances: those declared, and those that
-    are still needed.
+    are still needed. None goes while a declared one is in a crash loop on any server.
 
     `wanted` are versions that the ensembles to come name. A server that has nothing of the model, for its Pod is a new
     one, is to have again what it served; where nobody serves the model, also what another one did, unless these are
@@ -159,7 +159,8 @@ def _versions(
     known = {**others, **own, **declared}
     kept = retained(declared, spec.version_policy, known)
     kept |= (set(wanted) | {each.steps[name] for each in held.values() if name in each.steps}) & set(known)
-    if not all(_serves(observed, server, name, version) for version in declared):
+    untried = not all(_serves(observed, server, name, version) for version in declared)
+    if untried or observed.crashes(name, declared):
         served = observed.served.get(server, {}).get(name)
         kept |= set(own) if name in held else set(served.versions if served else ()) & set(known)
         kept |= set(known) if observed.unserved(name) else set()

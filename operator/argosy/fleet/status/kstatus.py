@@ -40,6 +40,7 @@ _STUCK = frozenset(
         Reason.LOAD_FAILED,
         Reason.DOWNLOAD_FAILED,
         Reason.DIGEST_MISMATCH,
+        Reason.CRASH_LOOP,
     }
 )
 """Reasons that waiting does not change."""

@@ -49,6 +49,10 @@ class ServedVersion(Protocol):
         """Why it cannot, "" where it can."""
 
     @property
+    def caution(self) -> str:
+        """Why it may not be able to for long, "" where nothing speaks for that."""
+
+    @property
     def running(self) -> int:
         """Requests that are being executed."""
 
@@ -184,6 +188,11 @@ class ServedModel:
         return self._dispatcher.problem
 
     @property
+    def caution(self) -> str:
+        """See `ServedVersion`."""
+        return self._dispatcher.caution
+
+    @property
     def running(self) -> int:
         """See `ServedVersion`."""
         return self._dispatcher.running
@@ -284,6 +293,11 @@ class ServedEnsemble:
     def problem(self) -> str:
         """See `ServedVersion`."""
         return "; ".join(model.problem for model in self._models.values() if not model.ready)
+
+    @property
+    def caution(self) -> str:
+        """See `ServedVersion`."""
+        return "; ".join(caution for model in self._models.values() if (caution := model.caution))
 
     @property
     def running(self) -> int:

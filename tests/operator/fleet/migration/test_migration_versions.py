@@ -22,7 +22,7 @@ from argosy.api import Ensemble
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.migration.state import PoolState
 from argosy.fleet.migration.versions import pins_of, target_forms
-from argosy_agent.contract import LoadedModel, LoadState, VersionSource
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState, VersionSource
 
 PLAN = server("p-0", on(model("m"), 0))
 
@@ -45,6 +45,16 @@ def test_a_new_version_stands_beside_the_old_one_until_it_is_ready() -> None:
     assert versions(pool_state([new], [PLAN], [held(1)])) == {1, 2}
     assert versions(pool_state([new], [PLAN], [held(1, 2, failed=2)])) == {1, 2}
     assert versions(pool_state([new], [PLAN], [held(1, 2)])) == {2}
+
+
+def test_a_crash_loop_of_the_new_version_anywhere_keeps_the_old_one_everywhere() -> None:
+    new, other = model("m", version=2), server("p-1", on(model("m"), 0), node="b")
+    crash = LoadedModel("m", 2, LoadState.READY, "crash loop: it ends", FailureKind.CRASH)
+    both = held(1, 2)
+    crashing = replace(running(other, [new]), plan=other).reported(others=[crash])
+    assert versions(pool_state([new], [PLAN, other], [both, crashing])) == {1, 2}
+    assert versions(pool_state([new], [PLAN], [both])) == {2}
+    assert versions(pool_state([new], [PLAN], [both.reported(others=[crash])])) == {1, 2}
 
 
 def test_a_server_that_says_nothing_loses_nothing() -> None:

@@ -7,6 +7,7 @@ from tests.operator.fleet.status.situations import (
     LATER,
     LOADING,
     NOON,
+    READY,
     condition_of,
     ensemble,
     loaded,
@@ -22,6 +23,7 @@ from tests.operator.fleet.status.situations import (
 
 from argosy.api.status import VersionState
 from argosy.fleet.status.statuses import statuses
+from argosy_agent.contract import FailureKind, LoadedModel
 
 
 def test_a_model_that_is_loaded_everywhere_is_ready() -> None:
@@ -142,3 +144,14 @@ def test_a_pool_shows_its_servers_and_counts_its_gpus() -> None:
 
 def test_an_empty_pool_is_ready() -> None:
     assert said(of_pool(statuses(situation([pool()]), NOON)), "Ready") == ("True", "NoModels")
+
+
+def test_a_model_in_a_crash_loop_is_stalled_whether_it_rests_or_has_started_again() -> None:
+    for state in (READY, FAILED):
+        crashing = LoadedModel("m", 1, state, "crash loop: it ended 3 times", FailureKind.CRASH)
+        status = of_model(statuses(situation([pool(), model()], [report("p-0", crashing)]), NOON))
+        assert said(status, "Loaded") == ("False", "CrashLoop")
+        assert said(status, "Ready") == ("False", "CrashLoop")
+        assert said(status, "Stalled") == ("True", "CrashLoop")
+        assert "p-0: crash loop: it ended 3 times" in condition_of(status, "Ready").message
+        assert status.available_replicas == 0

@@ -147,7 +147,7 @@ class Loading:
             name: _told(entry)
             for name in self.servers
             for entry in self.reported.get(name, ())
-            if entry.version in versions and entry.state is LoadState.UNAVAILABLE and entry.reason
+            if entry.version in versions and _has_failed(entry)
         }
 
     def _present(self) -> set[int]:
@@ -209,6 +209,7 @@ _FAILURES = {
     FailureKind.DOWNLOAD: Reason.DOWNLOAD_FAILED,
     FailureKind.DIGEST: Reason.DIGEST_MISMATCH,
     FailureKind.LOAD: Reason.LOAD_FAILED,
+    FailureKind.CRASH: Reason.CRASH_LOOP,
 }
 _PRESENT = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 
@@ -218,7 +219,12 @@ def _old_state(ready: int) -> VersionState:
 
 
 def _is_ready(entries: Sequence[LoadedModel], version: int) -> bool:
-    return any(entry.version == version and entry.state is LoadState.READY for entry in entries)
+    return any(entry.version == version and entry.lasts for entry in entries)
+
+
+def _has_failed(entry: LoadedModel) -> bool:
+    crashes = entry.failure is FailureKind.CRASH
+    return bool(entry.reason) and (crashes or entry.state is LoadState.UNAVAILABLE)
 
 
 def _traffic(reported: Mapping[str, Sequence[LoadedModel]]) -> dict[int, int]:

@@ -1,0 +1,71 @@
+"""A model that loads and ends again and again: the server starts it, and the agent says so."""
+
+import httpx
+import pytest
+from tests.agent.conftest import FakeControl
+from tests.agent.sync.bench import Bench
+
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState
+from argosy_agent.contract.documents import AgentState, parse_state, state_text
+from argosy_agent.sync.control import Control
+from argosy_runtime.crash_loops import on_trial, resting
+
+
+def crashing(state: LoadState, version: int = 1) -> LoadedModel:
+    """What a server says of `m` in a crash loop."""
+    reason = on_trial(3) if state is LoadState.READY else resting(3, "its process exited with code 4")
+    return LoadedModel("m", version, state, reason, FailureKind.CRASH)
+
+
+def said(bench: Bench, monkeypatch: pytest.MonkeyPatch, *found: LoadedModel) -> None:
+    """From now on the server's index says this."""
+
+    async def index(fake: FakeControl) -> tuple[LoadedModel, ...]:
+        return found
+
+    async def is_ready(fake: FakeControl, name: str, version: int) -> bool:
+        return version not in {each.version for each in found}
+
+    monkeypatch.setattr(FakeControl, "index", index)
+    monkeypatch.setattr(FakeControl, "is_ready", is_ready)
+
+
+@pytest.mark.parametrize("state", [LoadState.UNAVAILABLE, LoadState.READY])
+async def test_the_index_of_a_server_tells_a_crash_loop(state: LoadState) -> None:
+    told = crashing(state)
+    entry = {"name": "m", "version": "1", "state": str(state), "reason": told.reason}
+    control = Control("http://server")
+    control._client = httpx.AsyncClient(
+        base_url="http://server", transport=httpx.MockTransport(lambda _: httpx.Response(200, json=[entry]))
+    )
+    assert await control.index() == (told,)
+    assert not told.lasts
+    await control.close()
+
+
+@pytest.mark.parametrize("state", [LoadState.UNAVAILABLE, LoadState.READY])
+async def test_what_crashes_is_told_and_not_loaded_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, state: LoadState
+) -> None:
+    model = bench.model("m", v1=bench.source("a", "one"))
+    await bench.settle(model)
+    said(bench, monkeypatch, crashing(state))
+    for _ in range(3):
+        await bench.settle(model)
+        bench.now += 100.0
+    assert bench.fake.calls == ["load m"]
+    assert bench.agent.ledger.loaded() == (crashing(state),)
+    assert bench.agent.ledger.has_been_tried("m")
+
+
+async def test_another_version_is_loaded_where_one_crashes(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = bench.source("a", "one")
+    await bench.settle(bench.model("m", v1=first))
+    said(bench, monkeypatch, crashing(LoadState.UNAVAILABLE))
+    await bench.settle(bench.model("m", v2=bench.source("b", "two")))
+    assert bench.fake.loaded == {"m": {2: "two"}}
+
+
+def test_a_crash_loop_passes_the_documents() -> None:
+    state = AgentState(models=(crashing(LoadState.READY), crashing(LoadState.UNAVAILABLE, 2)))
+    assert parse_state(state_text(state)).models == state.models

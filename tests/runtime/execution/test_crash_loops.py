@@ -1,0 +1,103 @@
+"""Instances that end before they answer, at times of the test's choosing."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.runtime.execution.fakes import SECOND, settle
+from tests.runtime.execution.test_dispatcher import Bench
+
+from argosy_runtime.crash_loops import LAST_PAUSE_S, pause_s, said_in
+
+
+@pytest.fixture(autouse=True)
+async def nothing_is_left() -> AsyncIterator[None]:
+    """No task outlives its test."""
+    yield
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+
+
+@pytest.fixture
+async def bench() -> Bench:
+    """One instance that serves."""
+    return await Bench().start()
+
+
+async def end(bench: Bench) -> str:
+    """A request that ends the instance; its error."""
+    client = bench.ask("poison")
+    bench.made[-1].die()
+    await settle()
+    return client.error
+
+
+async def come_back(bench: Bench, row: int) -> None:
+    """The instance starts again exactly when the pause is over."""
+    made = len(bench.made)
+    await bench.clock.pass_time(round(pause_s(row) * SECOND) - 1)
+    assert len(bench.made) == made
+    await bench.clock.pass_time(1)
+    assert len(bench.made) == made + 1
+    bench.made[-1].load()
+    await settle()
+
+
+async def test_the_pauses_grow_with_each_end_without_an_answer(bench):
+    for row in range(1, 12):
+        await end(bench)
+        await come_back(bench, row)
+    assert [pause_s(row) for row in (1, 2, 3)] == [0.2, 0.4, 0.8]
+    assert pause_s(9) == pause_s(2000) == LAST_PAUSE_S
+
+
+async def test_the_third_end_in_a_row_makes_a_model_unready_with_the_reason(bench):
+    for row in (1, 2):
+        await end(bench)
+        assert bench.dispatcher.ready
+        await come_back(bench, row)
+        assert not bench.dispatcher.caution
+    await end(bench)
+    assert not bench.dispatcher.ready
+    assert said_in(bench.dispatcher.problem)
+    assert "m_2 died; it ended 3 times in a row without an answer" in bench.dispatcher.problem
+    assert "m_2 died" in bench.ask("refused").error
+
+
+async def test_what_waits_is_refused_when_a_crash_loop_begins(bench):
+    for row in (1, 2):
+        await end(bench)
+        await come_back(bench, row)
+    bench.ask("poison")
+    waiting = bench.ask("waits")
+    bench.made[-1].die()
+    await settle()
+    assert "in a row" in waiting.error
+
+
+async def test_one_that_starts_again_is_on_trial_until_it_answers(bench):
+    for row in (1, 2, 3):
+        await end(bench)
+        await come_back(bench, row)
+    assert bench.dispatcher.ready
+    assert said_in(bench.dispatcher.caution)
+    client = bench.ask("good")
+    bench.made[-1].finish()
+    assert not client.error
+    assert not bench.dispatcher.caution
+    await end(bench)
+    assert bench.dispatcher.ready, "an answer ends the row"
+    await come_back(bench, 1)
+
+
+async def test_an_instance_that_answers_keeps_a_model_ready_whatever_becomes_of_the_other():
+    bench = await Bench(instances=2).start()
+    for row in (1, 2, 3, 4):
+        good, bad = bench.ask("good"), bench.ask("bad")
+        bench.made[0].finish()
+        bench.made[-1].die()
+        await settle()
+        assert (good.error, bool(bad.error)) == ("", True)
+        assert bench.dispatcher.ready
+        assert not bench.dispatcher.caution
+        await come_back(bench, row)
