@@ -54,9 +54,9 @@ class OpenCalls:
             submission = self._calls.infer(request, decoupled, inference.deliver)
             if call in self._inferences:
                 inference.submission = submission
-        except ServingError as error:
+        except Exception as error:
             self._inferences.pop(call, None)
-            self._answers.reply(call, None, error)
+            self._answers.reply(call, None, _refusal(error))
 
     def do(self, call: int, what: ServerCall, answered: bool = True) -> None:
         """Start anything else."""
@@ -113,12 +113,14 @@ class OpenCalls:
         value, refusal = None, None
         try:
             value = await self._calls.do(what)
-        except ServingError as error:
-            refusal = error
         except Exception as error:
-            refusal = internal(f"{type(error).__name__}: {error}")
+            refusal = _refusal(error)
         if answered:
             self._answers.reply(call, value, refusal)
+
+
+def _refusal(error: Exception) -> ServingError:
+    return error if isinstance(error, ServingError) else internal(f"{type(error).__name__}: {error}")
 
 
 class _Inference:

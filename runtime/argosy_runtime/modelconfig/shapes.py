@@ -14,6 +14,11 @@ from . import datatypes
 WILDCARD = -1
 INT64_MAX = 2**63 - 1
 
+# What a tensor may have at the most. Elements are counted with an empty dimension as 1, so that an empty tensor stays
+# one that every framework can make, batched too.
+MOST_DIMENSIONS = 32
+MOST_ELEMENTS = 2**40
+
 _BATCH_NOTE = (
     "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended "
     "to each input shape. If you want to specify the full shape including the batch dim in your input dims "
@@ -25,6 +30,21 @@ _BATCH_NOTE = (
 def shape_text(shape: Sequence[int]) -> str:
     """[-1,16], as Triton writes shapes."""
     return f"[{','.join(str(dim) for dim in shape)}]"
+
+
+def size_problem(shape: Sequence[int]) -> str | None:
+    """What is wrong with the size of a tensor of this shape, whatever its type; None where it may be that large."""
+    if len(shape) > MOST_DIMENSIONS:
+        return f"shape {shape_text(shape)} has {len(shape)} dimensions, more than {MOST_DIMENSIONS}"
+    count = 1
+    for dim in shape:
+        if not 0 <= dim <= INT64_MAX:
+            return f"shape {shape_text(shape)} contains one or more invalid dimensions"
+        count *= dim or 1
+    if count <= MOST_ELEMENTS:
+        return None
+    most = INT64_MAX if math.prod(shape) > INT64_MAX else MOST_ELEMENTS
+    return f"shape {shape_text(shape)} causes total element count to exceed maximum size of {most}"
 
 
 def element_count(shape: Sequence[int]) -> int:
@@ -104,6 +124,8 @@ def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[
     if wrong:
         return wrong
     for name, (datatype, shape) in inputs.items():
+        if problem := size_problem(shape):
+            return f"invalid shape for input '{name}': {problem}"
         expected = datatypes.v2_name(known[name].data_type)
         if datatype != expected:
             return f"inference input '{name}' data-type is '{datatype}', but model '{config.name}' expects '{expected}'"

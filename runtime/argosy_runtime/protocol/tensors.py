@@ -8,7 +8,7 @@ from argosy_runtime.errors import invalid
 from argosy_runtime.messages import Array, Tensor
 from argosy_runtime.modelconfig import numpy_dtype
 from argosy_runtime.modelconfig.datatypes import TABLE
-from argosy_runtime.modelconfig.shapes import INT64_MAX, shape_text
+from argosy_runtime.modelconfig.shapes import size_problem
 from argosy_runtime.tensors import Data, StringsError, raw_tensor, split_strings, string_array
 
 DTYPES: dict[str, np.dtype[np.generic]] = {row.v2: numpy_dtype(row.v2) for row in TABLE}
@@ -77,15 +77,7 @@ class InputBytes:
 
 
 def element_count(name: str, shape: tuple[int, ...]) -> int:
-    """How many elements a shape holds. Dimensions must be non-negative and their product an int64."""
-    if any(dim < 0 or dim > INT64_MAX for dim in shape):
-        raise invalid(
-            f"invalid shape for input '{name}': shape {shape_text(shape)} contains one or more invalid dimensions"
-        )
-    count = prod(shape)
-    if count > INT64_MAX:
-        raise invalid(
-            f"invalid shape for input '{name}': shape {shape_text(shape)} causes total element count to "
-            f"exceed maximum size of {INT64_MAX}"
-        )
-    return count
+    """How many elements a shape holds. Raises INVALID_ARG for one that no tensor may have."""
+    if problem := size_problem(shape):
+        raise invalid(f"invalid shape for input '{name}': {problem}")
+    return prod(shape)

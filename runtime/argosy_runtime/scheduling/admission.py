@@ -158,7 +158,7 @@ class Admission:
                 if not shape or not 0 < shape[0] <= self._most or rows not in (0, shape[0]):
                     return None
                 rows, shape = shape[0], shape[1:]
-            if not rule.fits(shape):
+            if not rule.fits(shape) or shapes.size_problem(tensor.shape):
                 return None
         return rows or 1
 

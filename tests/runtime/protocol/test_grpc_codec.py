@@ -122,6 +122,11 @@ def with_input(datatype: str = "FP32", raw: bool = False, twice: bool = False, *
     return build
 
 
+def endless(request: pb.ModelInferRequest) -> None:
+    request.inputs.add(name="T", datatype="FP32", shape=[1, 0, 2**41])
+    request.raw_input_contents.append(b"")
+
+
 def with_region(request: pb.ModelInferRequest) -> None:
     item = request.inputs.add(name="T", datatype="FP32", shape=[1])
     item.parameters["shared_memory_region"].string_param = "r"
@@ -156,6 +161,7 @@ EXPLICIT = "unexpected explicit tensor data for input tensor 'T' for model 'm'"
         (with_input(fp32_contents=[1, 2]), "[request id: <id_unknown>] input byte size mismatch for input 'T' for model 'm'. Expected 4, got 8"),
         (with_input(raw=True, datatype="FP64"), "[request id: <id_unknown>] input byte size mismatch for input 'T' for model 'm'. Expected 8, got 4"),
         (with_input(fp32_contents=[1], twice=True), "[request id: <id_unknown>] input 'T' already exists in request"),
+        (endless, "invalid shape for input 'T': shape [1,0,2199023255552] causes total element count to exceed maximum size of 1099511627776"),
         (with_region, "shared memory regions are not supported by this server"),
         (with_output(classification="1"), "invalid value type for 'classification' parameter, expected int64_param"),
         (with_output(classification=0), "invalid value for 'classification' parameter, expected >= 0"),

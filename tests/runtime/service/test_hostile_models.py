@@ -5,6 +5,7 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.runtime.service.conftest import ask, infer, value
 
@@ -18,10 +19,8 @@ from argosy_runtime.execution.process.frames import (
     SHARED,
     FrameWriter,
 )
-from argosy_runtime.execution.process.packing import pack_response
 from argosy_runtime.execution.process.responses import FINAL, NEW
 from argosy_runtime.execution.process.runs import ANSWERED
-from argosy_runtime.messages import TensorSpec
 
 NONSENSE = "sent what no model's process sends"
 WRITE = """
@@ -71,7 +70,7 @@ def answer(*numbers: int, **parts: Any) -> bytes:
 
 def plan(datatype: str = "FP32", shape: tuple[int, ...] = (1, 1)) -> bytes:
     """A response's plan."""
-    return pack_response([TensorSpec("Y", datatype, shape)], {})
+    return msgspec.msgpack.encode(([("Y", datatype, shape)], {}))
 
 
 LARGE = plan(shape=(100_000, 1))

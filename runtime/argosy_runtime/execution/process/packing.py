@@ -1,22 +1,20 @@
 """Plans and errors as bytes: MessagePack read into typed structs, and then checked for what types cannot say."""
 
 from collections.abc import Mapping
-from math import prod
 from typing import Annotated, Final
 
 import msgspec
 
-from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
+from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, invalid
 from argosy_runtime.messages import InferRequest, Parameter, RequestPlan, ResponsePlan, TensorSpec
 from argosy_runtime.modelconfig import ConfigError
+from argosy_runtime.modelconfig.shapes import MOST_DIMENSIONS, size_problem
 from argosy_runtime.tensors import raw_tensor
 
 from .frames import FrameError
 
-_MOST_ELEMENTS: Final = 1 << 40
-
 _Dimension = Annotated[int, msgspec.Meta(ge=0)]
-_Shape = Annotated[tuple[_Dimension, ...], msgspec.Meta(max_length=32)]
+_Shape = Annotated[tuple[_Dimension, ...], msgspec.Meta(max_length=MOST_DIMENSIONS)]
 _Spec = tuple[str, str, _Shape]
 
 
@@ -62,7 +60,7 @@ _error_decoder: Final = msgspec.msgpack.Decoder(ErrorBody)
 
 
 def pack_request(plan: RequestPlan) -> bytes:
-    """A plan as bytes."""
+    """A plan as bytes. Raises ServingError where a tensor is larger than any may be."""
     return _encoder.encode(
         _RequestBody(
             plain_text(plan.model_name),
@@ -104,7 +102,7 @@ def unpack_request(data: bytes) -> RequestPlan:
 
 
 def pack_response(outputs: list[TensorSpec], parameters: Mapping[str, Parameter]) -> bytes:
-    """A plan as bytes."""
+    """A plan as bytes. Raises as `pack_request`."""
     return _encoder.encode(_ResponseBody([_packed(spec) for spec in outputs], _plain(parameters)))
 
 
@@ -136,13 +134,15 @@ def plain_text(text: str) -> str:
 
 
 def _packed(spec: TensorSpec) -> _Spec:
+    if problem := size_problem(spec.shape):
+        raise invalid(f"invalid shape for tensor '{spec.name}': {problem}")
     return (plain_text(spec.name), spec.datatype, spec.shape)
 
 
 def _checked(spec: _Spec) -> _Spec:
     name, datatype, shape = spec
-    if prod([max(1, dimension) for dimension in shape]) > _MOST_ELEMENTS:
-        raise FrameError(f"tensor '{name}' has shape {list(shape)}")
+    if problem := size_problem(shape):
+        raise FrameError(f"tensor '{name}': {problem}")
     try:
         TensorSpec(name, datatype, shape)
     except ConfigError as error:

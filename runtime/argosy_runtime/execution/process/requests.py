@@ -29,6 +29,8 @@ class RequestWriter:
         if plan is None or raw is None:
             plan = self._plan(request)
             raw = [tensor.data for tensor in request.inputs.values()]
+        # All that can fail comes first.
+        name = request.id.encode("utf-8", "surrogatepass") if request.id else b""
         number = self._sent.find(plan)
         if number >= 0:
             frame.numbers.append(number)
@@ -36,7 +38,7 @@ class RequestWriter:
             packed = pack_request(plan)
             frame.numbers.append(self._sent.add(plan) | NEW)
             frame.add_text(packed)
-        frame.add_text(request.id.encode("utf-8", "surrogateescape") if request.id else b"")
+        frame.add_text(name)
         for spec, data in zip(plan.inputs, raw, strict=True):
             frame.add_tensor(data, spec.size >= 0)
 
@@ -86,4 +88,4 @@ class RequestReader:
             data = frame.tensor(spec.size >= 0)
             check_tensor(spec, data)
             raw.append(data)
-        return plan.request(name.decode("utf-8", "surrogateescape") if name else "", raw)
+        return plan.request(name.decode("utf-8", "surrogatepass") if name else "", raw)

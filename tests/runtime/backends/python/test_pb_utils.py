@@ -132,6 +132,48 @@ def test_misuse_is_named(make: Any, expected: str) -> None:
         make()
 
 
+def test_a_call_takes_what_tritons_binding_takes() -> None:
+    request = pb_utils.InferenceRequest(
+        model_name=np.array([b"echo"], np.object_)[0],
+        requested_output_names=[b"Y", np.str_("Z")],
+        request_id=b"7",
+        timeout=np.int64(10),
+        model_version=np.int32(2),
+        inputs=[pb_utils.Tensor(b"X", np.ones(1, np.float32))],
+    )
+    sent = request._outgoing()
+    assert (sent.model_name, sent.model_version, sent.id, sent.timeout_us) == ("echo", "2", "7", 10)
+    assert (sent.requested_outputs, list(sent.inputs)) == (("Y", "Z"), ["X"])
+    assert {type(text) for text in (sent.model_name, sent.id, *sent.requested_outputs, *sent.inputs)} == {str}
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: pb_utils.InferenceRequest(model_name=None), "model_name must be str, not NoneType"),
+        (lambda: pb_utils.InferenceRequest(model_name=b"\xff"), "model_name must be UTF-8"),
+        (lambda: pb_utils.InferenceRequest(request_id=7), "request_id must be str, not int"),
+        (lambda: pb_utils.InferenceRequest(requested_output_names="Y"), "must be a list of str, not str"),
+        (lambda: pb_utils.InferenceRequest(requested_output_names=[1]), "an element of requested_output_names must be"),
+        (lambda: pb_utils.InferenceRequest(timeout=np.float64(1)), r"timeout must be int, not numpy\.float64"),
+        (lambda: pb_utils.InferenceRequest(timeout=-1), "timeout must be from 0 to 18446744073709551615, not -1"),
+        (lambda: pb_utils.InferenceRequest(model_version="1"), "model_version must be int, not str"),
+        (lambda: pb_utils.InferenceRequest(flags=2**32), "flags must be from 0"),
+        (lambda: pb_utils.InferenceRequest(correlation_id=2**64), "correlation_id must be from 0"),
+        (lambda: pb_utils.InferenceRequest(inputs=[np.ones(1)]), "an element of inputs must be Tensor, not ndarray"),
+        (lambda: pb_utils.Tensor(3, np.ones(1)), "name must be str, not int"),
+        (lambda: pb_utils.load_model(3), "model_name must be str, not int"),
+        (lambda: pb_utils.load_model("m", files={"file:1/a": 3}), r"files\['file:1/a'\] must be bytes, not int"),
+        (lambda: pb_utils.unload_model(None), "model_name must be str, not NoneType"),
+        (lambda: pb_utils.is_model_ready("m", 1), "model_version must be str, not int"),
+        (lambda: pb_utils.Logger.log_info(3), "message must be str, not int"),
+    ],
+)
+def test_an_argument_of_a_wrong_type_is_an_error_of_that_call(make: Any, expected: str) -> None:
+    with pytest.raises(TypeError, match=expected):
+        make()
+
+
 def test_strings_reach_the_server_as_bytes() -> None:
     given = pb_utils.Tensor("t", np.array([["é", b"\xff", 3]], np.object_))
     sent = tensor.to_message(given)

@@ -5,12 +5,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from argosy_runtime import messages
 from argosy_runtime.backends.contract import Call, Infer, Responder
 from argosy_runtime.errors import ServingError
 
-from . import context, tensor
+from . import arguments, context, tensor
 from .errors import TritonModelException
 from .reaper import reaper
 from .response import InferenceResponse, ResponseIterator, checked_parameters, next_response, refused
@@ -20,6 +21,8 @@ TRITONSERVER_REQUEST_FLAG_SEQUENCE_START = 1
 TRITONSERVER_REQUEST_FLAG_SEQUENCE_END = 2
 TRITONSERVER_REQUEST_RELEASE_ALL = 1
 TRITONSERVER_REQUEST_RELEASE_RESCHEDULE = 2
+
+_UINT32, _INT64, _UINT64 = 2**32 - 1, 2**63 - 1, 2**64 - 1
 
 
 class MemoryType(IntEnum):
@@ -65,17 +68,15 @@ class InferenceRequest:
         trace: InferenceTrace | None = None,
         parameters: Mapping[str, messages.Parameter] | None = None,
     ) -> None:
-        _check_request(request_id, model_name, inputs, requested_output_names)
-        if not isinstance(correlation_id, (int, str)):
-            raise TritonModelException("Correlation ID must be integer or string")
-        self._id = request_id
-        self._correlation_id = correlation_id
+        self._id = arguments.text("request_id", request_id)
+        self._correlation_id = _correlation_id(correlation_id)
         self._inputs = list(inputs)
-        self._requested = list(requested_output_names)
-        self._model_name = model_name
-        self._model_version = model_version
-        self._flags = flags
-        self._timeout = timeout
+        self._requested = arguments.texts("requested_output_names", requested_output_names)
+        self._model_name = arguments.text("model_name", model_name)
+        _check_request(self._id, self._model_name, self._inputs, self._requested)
+        self._model_version = arguments.whole("model_version", model_version, -_INT64 - 1, _INT64)
+        self._flags = arguments.whole("flags", flags, 0, _UINT32)
+        self._timeout = arguments.whole("timeout", timeout, 0, _UINT64)
         self.preferred_memory = preferred_memory
         self._trace = trace or InferenceTrace()
         self._parameters = checked_parameters(parameters)
@@ -99,7 +100,7 @@ class InferenceRequest:
 
     def set_flags(self, flags: int) -> None:
         """Replace the flags."""
-        self._flags = flags
+        self._flags = arguments.whole("flags", flags, 0, _UINT32)
 
     def timeout(self) -> int:
         """Microseconds the request may wait in the queue, 0 for the model's default."""
@@ -248,7 +249,7 @@ class ReceivedRequest(InferenceRequest):
         return start | end
 
     def set_flags(self, flags: int) -> None:
-        self._set_flags = flags
+        self._set_flags = arguments.whole("flags", flags, 0, _UINT32)
 
     def timeout(self) -> int:
         return self.message.timeout_us
@@ -296,10 +297,22 @@ def _soon(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
         loop.call_soon_threadsafe(what)
 
 
+def _correlation_id(given: Any) -> int | str:
+    """As Triton takes it: an integer of 64 bits or text, nothing that only behaves like one."""
+    if isinstance(given, int):
+        return arguments.whole("correlation_id", given, 0, _UINT64)
+    if isinstance(given, str):
+        return arguments.text("correlation_id", given)
+    raise TritonModelException(f"Correlation ID must be integer or string, not {type(given).__name__}")
+
+
 def _check_request(request_id: str, model_name: str, inputs: Sequence[tensor.Tensor], outputs: Sequence[str]) -> None:
     where = f"for request with id '{request_id}' and model name '{model_name}' should not be empty."
     if any(given is None for given in inputs):
         raise TritonModelException(f"Input tensor {where}")
+    for given in inputs:
+        if not isinstance(given, tensor.Tensor):
+            raise TypeError(f"an element of inputs must be Tensor, not {type(given).__name__}")
     if any(name == "" for name in outputs):
         raise TritonModelException(f"Requested output name {where}")
 

@@ -1,11 +1,13 @@
 """What the server does for a model: its log and the model repository."""
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Any
 
 from argosy_runtime.backends.contract import IsModelReady, LoadModel, UnloadModel
 from argosy_runtime.errors import ServingError
 
-from . import context
+from . import arguments, context
 from .errors import TritonModelException
 
 
@@ -30,7 +32,7 @@ class Logger:
     @staticmethod
     def log(message: str, level: Level = Level.INFO) -> None:
         """A line of the given level."""
-        context.current().host.log(Level(level).name.lower(), message)
+        context.current().host.log(Level(level).name.lower(), arguments.text("message", message))
 
     @staticmethod
     def log_info(message: str) -> None:
@@ -58,12 +60,13 @@ def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None
 
     `files` maps "file:<version>/<name>" to contents and needs `config`.
     """
+    model_name = arguments.text("model_name", model_name)
     if files is not None and not isinstance(files, dict):
         raise TritonModelException(
             f"failed to load model '{model_name}', files should be a dictionary of file paths and file contents"
         )
     try:
-        next(context.current().host.call(LoadModel(model_name, config or None, dict(files or {}))))
+        next(context.current().host.call(LoadModel(model_name, _config(config), _contents(files or {}))))
     except ServingError as error:
         raise TritonModelException(f"Failed to load model: {error.message}") from error
 
@@ -71,18 +74,36 @@ def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:
     """Unload a model of this server, with its ensemble's models if asked."""
     try:
-        next(context.current().host.call(UnloadModel(model_name, unload_dependents)))
+        name = arguments.text("model_name", model_name)
+        next(context.current().host.call(UnloadModel(name, bool(unload_dependents))))
     except ServingError as error:
         raise TritonModelException(f"Failed to unload model: {error.message}") from error
 
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
     """Whether a model (and this version of it, if given) can answer."""
-    _check_version(model_version)
+    name, version = arguments.text("model_name", model_name), arguments.text("model_version", model_version)
+    _check_version(version)
     try:
-        return bool(next(context.current().host.call(IsModelReady(model_name, model_version))))
+        return bool(next(context.current().host.call(IsModelReady(name, version))))
     except ServingError as error:
         raise TritonModelException(f"Failed to check model readiness: {error.message}") from error
+
+
+def _config(config: Any) -> str | None:
+    return arguments.text("config", config) or None if config is not None else None
+
+
+def _contents(files: Mapping[Any, Any]) -> dict[str, bytes]:
+    """Names and contents as bytes; text is its UTF-8. Raises TypeError."""
+    contents = {}
+    for name, content in files.items():
+        if not isinstance(content, bytes | bytearray | memoryview | str):
+            raise TypeError(f"files['{name}'] must be bytes, not {type(content).__name__}")
+        contents[arguments.text("a name in files", name)] = (
+            content.encode() if isinstance(content, str) else bytes(content)
+        )
+    return contents
 
 
 def _check_version(version: str) -> None:

@@ -10,7 +10,7 @@ from argosy_runtime import messages
 from argosy_runtime.messages import Array
 from argosy_runtime.tensors import string_array, string_elements
 
-from . import datatypes
+from . import arguments, datatypes
 from .errors import TritonModelException
 
 _CPU_DEVICES = (1, 3, 11, 13)  # kDLCPU, and host memory that CUDA or ROCm has pinned or manages
@@ -26,6 +26,7 @@ class Tensor:
     __slots__ = ("_array", "_message", "_name", "_number")
 
     def __init__(self, name: str, numpy_array: Array) -> None:
+        name = arguments.text("name", name)
         if name == "":
             raise TritonModelException("Tensor name cannot be an empty string.")
         array = np.asarray(numpy_array)
