@@ -9,6 +9,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime import backends
 from argosy_runtime.backends.contract import Call, EngineState, Infer, InstanceSpec, ServerCall
+from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.tensors import Tensor
 
@@ -69,6 +70,9 @@ class _Host:
 
     def tell(self, state: EngineState) -> None:
         pass
+
+    def lost(self, error: ServingError) -> None:
+        raise error
 
 
 def in_turns(served: Sequence[Served], x: np.ndarray, rounds: int, seconds: float) -> list[list[float]]:

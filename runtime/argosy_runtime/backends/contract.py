@@ -173,6 +173,12 @@ class Host(Protocol):
     def tell(self, state: EngineState) -> None:
         """How a backend that batches by itself gets on, for the metrics. Nothing is answered."""
 
+    def lost(self, error: ServingError) -> None:
+        """Give this instance up, from any thread: what it owes is answered with the error, and another one replaces it.
+
+        In a process of its own that process ends, and this does not return.
+        """
+
 
 class ModelInstance(Protocol):
     """One loaded copy of a model."""

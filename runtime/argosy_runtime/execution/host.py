@@ -32,6 +32,9 @@ class CallLine(Protocol):
     def expect(self, more: int) -> None:
         """So many more calls (fewer, where negative) have an answer to come that no thread waits for."""
 
+    def lost(self, error: ServingError) -> None:
+        """Have the instance replaced."""
+
 
 class HostCalls:
     """`Host`, over a line to the server."""
@@ -62,6 +65,10 @@ class HostCalls:
     def tell(self, state: EngineState) -> None:
         """See `Host`."""
         self._line.do(-1, state, False)
+
+    def lost(self, error: ServingError) -> None:
+        """See `Host`."""
+        self._line.lost(error)
 
     def respond(self, number: int, response: InferResponse) -> None:
         """A response to an inference came."""

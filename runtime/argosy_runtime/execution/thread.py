@@ -86,9 +86,10 @@ class ThreadRun:
 class ThreadLine:
     """`host.CallLine` to the event loop of this process."""
 
-    def __init__(self, post: Callable[..., None], calls: OpenCalls) -> None:
+    def __init__(self, post: Callable[..., None], calls: OpenCalls, lost: Callable[[ServingError], None]) -> None:
         self._post = post
         self._calls = calls
+        self._lost = lost
         self._changed = threading.Condition()
 
     def infer(self, call: int, request: InferRequest, decoupled: bool) -> None:
@@ -112,6 +113,10 @@ class ThreadLine:
     def expect(self, more: int) -> None:
         """See `CallLine`: the event loop tells of answers by itself."""
 
+    def lost(self, error: ServingError) -> None:
+        """See `CallLine`."""
+        self._post(self._lost, error)
+
     def changed(self) -> None:
         """An answer has come."""
         with self._changed:
@@ -121,8 +126,15 @@ class ThreadLine:
 class ThreadInstance(Instance):
     """One model on one daemon thread. A crash of native code there takes the server with it; that is the price."""
 
-    def __init__(self, spec: InstanceSpec, calls: ServerCalls, load_timeout: float) -> None:
+    def __init__(
+        self,
+        spec: InstanceSpec,
+        calls: ServerCalls,
+        load_timeout: float,
+        on_death: Callable[["ThreadInstance", ServingError], None],
+    ) -> None:
         super().__init__(spec.name)
+        self._on_death = on_death
         self.decoupled = spec.config.model_transaction_policy.decoupled
         # One for all of its runs: to make one costs more than a short batch's way through a thread.
         self.changed = threading.Condition()
@@ -132,7 +144,7 @@ class ThreadInstance(Instance):
         self._given: dict[int, ThreadRun] = {}
         self._loop = asyncio.get_running_loop()
         self._calls = OpenCalls(calls, self)
-        self._line = ThreadLine(self._post, self._calls)
+        self._line = ThreadLine(self._post, self._calls, self._lost)
         self._host = HostCalls(self._line)
         self._runner: threading.Thread | None = None
         self._given_up = threading.Event()
@@ -225,6 +237,16 @@ class ThreadInstance(Instance):
     def _post(self, function: Callable[..., None], *args: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *args)
+
+    def _lost(self, error: ServingError) -> None:
+        """The model has given itself up; its thread releases it while another instance takes its place."""
+        if self._loss is not None:
+            return
+        self._work.put(None)
+        self._calls.close()
+        # First the dispatcher must know, lest it give the next batch to what is no longer there.
+        self._on_death(self, error)
+        self._fail_all(error)
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
         given = self._given[run.id] = ThreadRun(run.id, requests, self)

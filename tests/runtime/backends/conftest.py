@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 from google.protobuf import text_format
@@ -99,6 +100,7 @@ class FakeHost:
     open: list[FakeCall] = field(default_factory=list)
     lines: list[tuple[str, str]] = field(default_factory=list)
     states: list[EngineState] = field(default_factory=list)
+    losses: "SimpleQueue[ServingError]" = field(default_factory=SimpleQueue)
     refusal: ServingError | None = None
     decoupled: bool | None = None
 
@@ -117,6 +119,9 @@ class FakeHost:
 
     def tell(self, state: EngineState) -> None:
         self.states.append(state)
+
+    def lost(self, error: ServingError) -> None:
+        self.losses.put(error)
 
 
 @dataclass(frozen=True)

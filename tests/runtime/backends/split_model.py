@@ -31,6 +31,9 @@ class Lines:
     def tell(self, state: EngineState) -> None:
         """Nobody asks."""
 
+    def lost(self, error: ServingError) -> None:
+        print(f"lost: {error.message}", flush=True)
+
 
 class Answer:
     """One answer that is waited for."""

@@ -296,6 +296,56 @@ def test_a_dead_batch_fails_its_requests_and_later_ones(own: Any, responder: Any
     own.close()
 
 
+def test_a_dead_batch_gives_its_instance_up_once(own: Any, host: Any, responder: Any) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("device lost")
+
+    own._engine._manager._generation_step = broken
+    own.execute([request(1)], responder)
+    responder.wait_for_final(0)
+    assert "no longer generates: device lost" in host.losses.get(timeout=30).message
+    own.close()
+    assert host.losses.empty()
+
+
+def test_an_unloaded_instance_is_not_lost(own: Any, host: Any, responder: Any) -> None:
+    own.execute([request(1)], responder)
+    responder.wait_for_final(0)
+    own.close()
+    assert host.losses.empty()
+
+
+@pytest.mark.parametrize("decoding", ["sampling", "greedy"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_logits_that_are_not_finite_fail_their_request_alone(
+    model_folder: Callable[[str], Any],
+    host: Any,
+    responder: Any,
+    reference: Callable[..., list[int]],
+    saved: Path,
+    decoding: str,
+    value: float,
+) -> None:
+    folder = model_folder(pbtxt(decoding=decoding))
+    model = transformers.LlamaForCausalLM.from_pretrained(saved)
+    with torch.no_grad():
+        model.get_input_embeddings().weight[VOCABULARY - 1].fill_(value)
+    model.save_pretrained(folder.version_dir)
+    instance = backend.load(folder.spec(), host)
+    asked = [request(VOCABULARY - 1), request(1, VOCABULARY - 1, streaming=True, end_id=3), request(1, 2)]
+    for index, given in enumerate(asked):
+        instance.execute([given], single := type(responder)())
+        single.wait_for_final(0)
+        responder.sent += [(index, response) for _, response in single.sent]
+    instance.close()
+    for index in range(2):
+        error = responder.only(index).error
+        assert error.kind is ErrorKind.INTERNAL
+        assert "its logits are not finite (NaN or infinite) after 0 new tokens" in error.message
+    assert output(responder.only(2)) == reference(1, 2)
+    assert host.losses.empty()
+
+
 def test_unloading_fails_what_still_runs(own: Any, responder: Any) -> None:
     own.execute([request(1, new=120)], responder)
     own.close()

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -49,6 +50,31 @@ async def test_an_instance_that_dies_while_another_loads_comes_back(repository, 
     while len(seen) < 2:
         seen |= set(await asyncio.gather(*(value(plane, "m") for _ in range(4))))
     assert pid not in seen
+
+
+@pytest.mark.parametrize("isolation", ["process", "thread"])
+async def test_an_instance_that_gives_itself_up_comes_back(repository, serve, isolation, caplog):
+    log = repository.path.parent / "log"
+    initialize = f"""
+    with open({str(log)!r}, "a") as log:
+        log.write("loaded ")
+    """
+    execute = """
+    if x[0, 0] < 0:
+        from argosy_runtime.backends.python.pb_utils import context
+        from argosy_runtime.errors import internal
+        context.current().host.lost(internal("the engine is dead"))
+    """
+    parameter = f'parameters {{ key: "ISOLATION" value {{ string_value: "{isolation}" }} }}'
+    repository.add("m", initialize, execute, CONFIG + parameter)
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert await value(plane, "m", 5) == 5
+    with suppress(ServingError):  # on a thread the batch that gives up may still be answered
+        await infer(plane, ask("m", -1))
+    await until(lambda: log.read_text() == "loaded loaded ")
+    assert await value(plane, "m", 6) == 6
+    assert "the engine is dead" in caplog.text
 
 
 async def test_what_comes_back_is_warm_before_it_answers(repository, serve):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from argosy_runtime.backends.contract import EngineState
+from argosy_runtime.backends.contract import EngineState, Host
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
 from argosy_runtime.out_of_memory import with_reason
 
@@ -18,6 +18,8 @@ OnTokens = Callable[[Sequence[int], bool], None]
 """Called with all tokens so far, and whether they are the last."""
 
 SWEEP_SECONDS = 0.05
+IDLE_SECONDS = 0.5
+"""How long an idle batch goes without a look at whether it still runs."""
 TELL_SECONDS = 0.5
 """How often the server is told how it gets on, while there is work."""
 
@@ -36,13 +38,13 @@ class Engine:
     """Runs a `ContinuousBatchingManager` and hands its outputs to whoever asked for them.
 
     One thread of ours reads the outputs, looks for clients that have gone, and notices when the manager's
-    own thread has died; then every request fails with the reason and so does each later one.
+    own thread has died; then every request fails with the reason, and the host is told that the instance is lost.
     """
 
-    def __init__(self, name: str, manager: Any, tell: Callable[[EngineState], None]) -> None:
+    def __init__(self, name: str, manager: Any, host: Host) -> None:
         self._name = name
         self._manager = manager
-        self._tell = tell
+        self._host = host
         self._told: EngineState | None = None
         self._prompt_tokens = 0
         self._generated_tokens = 0
@@ -86,14 +88,17 @@ class Engine:
         while not self._stopping:
             if not self._tickets:
                 self._tell_state()
-                self._work.wait()
+                if not self._work.wait(IDLE_SECONDS) and not self._manager.is_running():
+                    self._die()
+                    return
                 self._work.clear()
                 continue
             output = self._manager.get_result(timeout=SWEEP_SECONDS)
             if output is not None:
                 self._deliver(output)
             elif not self._manager.is_running():
-                self._fail_all()
+                self._die()
+                return
             if time.monotonic() - swept >= SWEEP_SECONDS:
                 swept = time.monotonic()
                 self._drop_cancelled()
@@ -109,7 +114,7 @@ class Engine:
             state = EngineState(waiting, running, cache, self._prompt_tokens, self._generated_tokens)
             if state != self._told:
                 self._told = state
-                self._tell(state)
+                self._host.tell(state)
         except Exception as error:
             _log.debug("model instance '%s' cannot tell how it gets on: %r", self._name, error)
 
@@ -147,6 +152,12 @@ class Engine:
             if ticket.is_cancelled() and self._take(key) is not None:
                 self._manager.cancel_request(key)
                 ticket.on_error(ServingError(ErrorKind.CANCELLED, "request was cancelled", FailureReason.CANCELED))
+
+    def _die(self) -> None:
+        """Fail what is in the batch, and have the instance replaced: nothing brings the library's thread back."""
+        if not self._stopping:
+            self._fail_all()
+            self._host.lost(self._ended())
 
     def _fail_all(self) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ import transformers
 
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
 from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.errors import ServingError, internal, invalid, unsupported
+from argosy_runtime.errors import FailureReason, ServingError, internal, invalid, unsupported
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.out_of_memory import reason_of
 
@@ -71,7 +71,7 @@ class GenerationInstance:
                 asked.input_ids,
                 max_new_tokens=asked.max_new_tokens,
                 streaming=asked.streaming,
-                eos_token_id=None if asked.end_ids is None else list(asked.end_ids) or -1,
+                eos_token_id=None if asked.end_ids is None else [*asked.end_ids, self._vocabulary],
                 **self._warpers(asked.sampling),
             )
         except ServingError as error:
@@ -83,9 +83,19 @@ class GenerationInstance:
     def _send(self, answer: Answer, tokens: Sequence[int], final: bool, index: int, responder: Responder) -> None:
         if not final and responder.is_paused(index):
             return  # what comes next has these tokens too, and nobody else's answers wait
+        if final and tokens and tokens[-1] == self._vocabulary:
+            responder.send(index, answer.failure(self._not_finite(len(tokens) - 1)))
+            return
         response = answer.response(tokens, final)
         if response is not None:
             responder.send(index, response)
+
+    def _not_finite(self, tokens: int) -> ServingError:
+        return internal(
+            f"model instance '{self._spec.name}': its logits are not finite (NaN or infinite) after {tokens} new "
+            "tokens; its weights, or its dtype for this input, make them so",
+            FailureReason.BACKEND,
+        )
 
     def _asked(self, request: InferRequest) -> Generation:
         if "text_input" in request.inputs:
@@ -169,7 +179,7 @@ def open_on(spec: InstanceSpec, host: Host, devices: tuple[str, ...]) -> Generat
         f"model instance '{spec.name}' runs on {', '.join(devices)}{split}; it keeps {opened.size.tokens} tokens of "
         f"cache, {taken} bytes",
     )
-    return GenerationInstance(spec, opened, tokenizer, Engine(spec.name, opened.manager, host.tell), ranks)
+    return GenerationInstance(spec, opened, tokenizer, Engine(spec.name, opened.manager, host), ranks)
 
 
 def _tokenizer(spec: InstanceSpec) -> Any:

@@ -15,6 +15,7 @@ from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import internal, invalid, unavailable
 
 from . import sizing
+from .finite import end_where_not_finite
 from .greedy import make_top_one_argmax
 from .sizing import CacheSize
 
@@ -118,9 +119,10 @@ def _manager(spec: InstanceSpec, model: Any, parameters: Parameters, size: Cache
     greedy = is_greedy_only(spec.config.name, parameters)
     seed = parameters.integer("random_seed", -1)
     known = model.generation_config
+    vocabulary = int(model.config.get_text_config().vocab_size)
     settings = transformers.GenerationConfig(
         do_sample=not greedy,
-        eos_token_id=known.eos_token_id if known.eos_token_id is not None else -1,
+        eos_token_id=[*_end_ids(known), vocabulary],
         pad_token_id=known.pad_token_id,
         **({} if greedy else {"temperature": _ABSENT, "top_k": 1, "top_p": _ABSENT}),
     )
@@ -140,5 +142,14 @@ def _manager(spec: InstanceSpec, model: Any, parameters: Parameters, size: Cache
     manager = model.init_continuous_batching(settings, batching)
     if not greedy:
         make_top_one_argmax(manager)
+    end_where_not_finite(manager, vocabulary)
     manager.warmup()  # reserves the cache now, so that what does not fit is said while loading
     return manager
+
+
+def _end_ids(known: Any) -> list[int]:
+    """Return the token ids at which the model's own generation configuration ends an answer."""
+    ids = known.eos_token_id
+    if ids is None:
+        return []
+    return list(ids) if isinstance(ids, (list, tuple)) else [ids]

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 
 from argosy_runtime.backends import resolve
-from argosy_runtime.backends.contract import InstanceSpec, ModelInstance, ServerCall
+from argosy_runtime.backends.contract import InstanceSpec, Log, ModelInstance, ServerCall
 from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.execution.executing import execute, load
 from argosy_runtime.execution.host import HostCalls
@@ -68,6 +68,11 @@ class SocketLine:
     def expect(self, more: int) -> None:
         """See `CallLine`."""
         self._inbox.expect(more)
+
+    def lost(self, error: ServingError) -> None:
+        """End this process, whose end the server takes for the instance's. What was sent before reaches the server."""
+        self.do(UNANSWERED, Log("error", error.message), False)
+        os._exit(1)
 
 
 class Worker:

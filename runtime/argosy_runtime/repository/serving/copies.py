@@ -59,7 +59,7 @@ class CopyMaker:
         calls = InstanceCalls(self._calls, place.name, self._engines)
         if isolation(config) is Isolation.PROCESS:
             return lambda on_death: ProcessInstance(spec, calls, self._timeout, on_death)
-        return lambda on_death: ThreadInstance(spec, calls, self._timeout)
+        return lambda on_death: ThreadInstance(spec, calls, self._timeout, on_death)
 
 
 class Copies:

@@ -22,7 +22,7 @@ from argosy_runtime.backends.contract import (
     ServerCall,
     UnloadModel,
 )
-from argosy_runtime.errors import unavailable
+from argosy_runtime.errors import ServingError, unavailable
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.INFO, "verbose": logging.DEBUG}
 
@@ -88,6 +88,10 @@ class NoHost:
 
     def tell(self, state: EngineState) -> None:
         """Nobody asks yet."""
+
+    def lost(self, error: ServingError) -> None:
+        """Raise the error: there is no instance yet to give up."""
+        raise error
 
 
 def _too_early(what: Infer | ServerCall) -> str:
