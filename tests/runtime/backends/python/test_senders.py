@@ -1,11 +1,13 @@
 """Responses that a model sends by itself: when, from where, and what it may not."""
 
+import threading
 from typing import Any
 
 import pytest
-from tests.runtime.backends.python.sources import DECOUPLED, ECHO, request
+from tests.runtime.backends.python.sources import CONFIG, DECOUPLED, ECHO, THREAD, request
 
 from argosy_runtime.errors import ErrorKind
+from argosy_runtime.messages import InferResponse
 
 SENDER = """
 import threading
@@ -183,3 +185,45 @@ def test_a_server_that_cannot_reschedule_says_so(loaded: Any, responder: Any) ->
     )
     loaded(source).execute([request()], responder)
     assert responder.only().error.kind is ErrorKind.UNSUPPORTED
+
+
+class WaitingResponder:
+    """Holds up who sends a last response, between the call and its end."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.entered, self.go_on = threading.Event(), threading.Event()
+
+    def send(self, index: int, response: InferResponse) -> None:
+        self.entered.set()
+        assert self.go_on.wait(30)
+        self.inner.send(index, response)
+
+    def is_cancelled(self, index: int) -> bool:
+        return False
+
+    def is_paused(self, index: int) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("config", [DECOUPLED, CONFIG + THREAD], ids=["decoupled", "one answer"])
+def test_a_request_whose_last_response_is_on_its_way_is_not_answered_yet(
+    loaded: Any, responder: Any, config: str
+) -> None:
+    """`execute` returns while a thread of the model's sends: the batch must not be told as answered."""
+    source = (
+        SENDER
+        + """
+        for request in requests:
+            work = lambda r=request, s=request.get_response_sender(): s.send(answer(r, 4), FINAL)
+            threading.Thread(target=work).start()
+        self.entered.wait(30)
+    """
+    )
+    instance = loaded(source, config)
+    waiting = WaitingResponder(responder)
+    instance._model.entered = waiting.entered
+    assert instance.execute([request()], waiting) is None
+    waiting.go_on.set()
+    responder.wait_for_final(0)
+    assert responder.only().outputs[0].array[0, 0] == 4

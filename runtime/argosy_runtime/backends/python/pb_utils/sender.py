@@ -40,11 +40,12 @@ class ResponseChannel:
         self._lock = threading.Lock()
         self._sent = 0
         self._closed = False  # the model may send nothing more
-        self._answered = False  # the client has its last response
+        self._ending = False  # somebody sends the last response, or has
+        self._answered = False  # the last response has been sent
 
     @property
     def is_answered(self) -> bool:
-        """Whether the client has its last response."""
+        """Whether the last response has been sent: not before the responder has it, for then the batch may end."""
         return self._answered
 
     def is_cancelled(self) -> bool:
@@ -83,30 +84,37 @@ class ResponseChannel:
             message = self._bare()
         else:
             return
-        with self._lock:
-            self._answered = self._answered or last
-        self._responder.send(self._index, message)
+        if not last:
+            self._responder.send(self._index, message)
+        elif self._end(closed=final):
+            self._send_last(message)
 
     def fail(self, error: ServingError) -> None:
         """Close, and tell the client why, unless it already has its last response."""
         if self._end():
-            self._responder.send(self._index, self._bare(error))
+            self._send_last(self._bare(error))
 
     def release(self) -> None:
         """Close without an answer: the request comes again."""
-        self._end()
+        if self._end():
+            self._answered = True
 
     def abandon(self) -> None:
         """The model let go of the request. A stream is ended; a client that got nothing is told so."""
         if self._end():
             error = None if self._sent else internal(_unanswered(self._request.model_name))
-            self._responder.send(self._index, self._bare(error))
+            self._send_last(self._bare(error))
 
-    def _end(self) -> bool:
+    def _send_last(self, message: InferResponse) -> None:
+        self._responder.send(self._index, message)
+        self._answered = True
+
+    def _end(self, closed: bool = True) -> bool:
         """Close. Whether the client still waits for its last response, which the caller now sends."""
         with self._lock:
-            waiting = not self._answered
-            self._closed = self._answered = True
+            waiting = not self._ending
+            self._ending = True
+            self._closed = self._closed or closed
         return waiting
 
     def _bare(self, error: ServingError | None = None) -> InferResponse:
