@@ -14,7 +14,7 @@ from e2e.cluster import ClusterError, ClusterUnavailableError
 from e2e.cluster.images import buildah
 from e2e.cluster.node import node
 from e2e.cluster.policy import Machine, Verdict, verdict
-from e2e.cluster.programs import binaries, packages
+from e2e.cluster.programs import binaries, crd_apiserver, packages
 from e2e.deployed import builds
 from tests.peers import perf_analyzer, prometheus, s3, tensorrt_lean, triton
 from tests.peers.cache import PeerUnavailableError
@@ -23,9 +23,9 @@ Brings = Iterator[tuple[str, Callable[[], object]]]
 
 
 def main() -> None:
-    """Bring everything: images beside what is downloaded or installed."""
-    with ThreadPoolExecutor(2) as pool:
-        failed = list(pool.map(_bring, (_images(), _programs())))
+    """Bring everything: images and what is built beside what is downloaded or installed."""
+    with ThreadPoolExecutor(3) as pool:
+        failed = list(pool.map(_bring, (_images(), _programs(), _built())))
     sys.exit(any(failed))
 
 
@@ -62,6 +62,10 @@ def _programs() -> Brings:
         yield f"TensorRT's lean runtime {release}", lambda release=release: tensorrt_lean.tensorrt_lean(release)
     yield "Kubernetes' control plane", binaries.find
     yield "a node's programs", lambda: node.check_possible(binaries.find(*binaries.NODE))
+
+
+def _built() -> Brings:
+    yield "Kubernetes' API server of custom resources", crd_apiserver.find
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ from argosy.api.status import InferenceModelStatus
 from argosy.api.values.base import ApiModel, Fault, Int, Rule
 from argosy.api.values.meta import ModelName, PoolMember, PoolReference, RevisionHistoryLimit
 from argosy.api.values.storage import Digest, ModelStorage, StorageUri
-from argosy.api.values.tensors import MAX_TENSORS, InputTensor, OutputTensor, unique_names
+from argosy.api.values.tensors import BY_NAME, MAX_TENSORS, InputTensor, OutputTensor, unique_names
 from argosy.api.values.versions import Version, VersionPolicy
 
 BATCH_FROM_FILES = frozenset({"onnxruntime", "tensorrt", "python"})
@@ -141,11 +141,13 @@ class InferenceModelSpec(ApiModel):
         default=(),
         max_length=MAX_TENSORS,
         description="The tensors a request brings. Default: what the model's files say.",
+        json_schema_extra=BY_NAME,
     )
     outputs: tuple[OutputTensor, ...] = Field(
         default=(),
         max_length=MAX_TENSORS,
         description="The tensors a response brings. Default: what the model's files say.",
+        json_schema_extra=BY_NAME,
     )
     max_batch_size: Int | None = Field(
         default=None,

@@ -19,14 +19,15 @@ BODIES: dict[str, Body] = {
 @pytest.fixture
 def body() -> Callable[..., Body]:
     """`body(kind, {"a.b.0.c": value, …})`: a right body with values set; `...` as a value removes."""
+    return changed
 
-    def build(kind: str, changes: dict[str, Any] | None = None) -> Body:
-        found = deepcopy(BODIES[kind])
-        for path, value in (changes or {}).items():
-            _set(found["spec"], path.split("."), deepcopy(value) if value is not ... else ...)
-        return found
 
-    return build
+def changed(kind: str, changes: dict[str, Any] | None = None) -> Body:
+    """The same without a fixture."""
+    found = deepcopy(BODIES[kind])
+    for path, value in (changes or {}).items():
+        _set(found["spec"], path.split("."), deepcopy(value) if value is not ... else ...)
+    return found
 
 
 def _set(at: Any, path: list[str], value: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from tests.operator.api.judging import fill, root, strict, walk
 
 from argosy.api import API_VERSION, parse_body
 from argosy.api.crd.crds import DEFINITIONS, crd, crd_files
@@ -60,35 +61,6 @@ KUBERNETES = {
     "sc",
 }
 KINDS = [definition.kind.__name__ for definition in DEFINITIONS]
-
-
-def root(kind: str) -> Schema:
-    definition = next(definition for definition in DEFINITIONS if definition.kind.__name__ == kind)
-    found: Schema = crd(definition)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    return found
-
-
-def walk(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
-    yield path, schema
-    for name, inner in schema.get("properties", {}).items():
-        yield from walk(inner, f"{path}.{name}")
-    for key in ("items", "additionalProperties"):
-        if key in schema:
-            yield from walk(schema[key], f"{path}.{key}")
-
-
-def strict(schema: Schema) -> Schema:
-    """As the API server sees it with strict field validation: what is not described is refused."""
-    found = {key: value for key, value in schema.items() if not key.startswith("exclusive")}
-    if schema.get("exclusiveMinimum"):
-        found["exclusiveMinimum"] = found.pop("minimum")
-    for key in ("items", "additionalProperties"):
-        if key in schema:
-            found[key] = strict(schema[key])
-    if "properties" in schema:
-        found["properties"] = {name: strict(inner) for name, inner in schema["properties"].items()}
-        found["additionalProperties"] = False
-    return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -189,19 +161,6 @@ def test_filling_the_defaults_in_does_not_change_what_a_body_means(body: Callabl
     assert filled != plain
     assert parse_body(filled) == parse_body(plain)
     assert parse_body(filled)[1] == []
-
-
-def fill(schema: Schema, value: Any) -> None:
-    """What the API server does with defaults."""
-    if isinstance(value, list):
-        for item in value:
-            fill(schema["items"], item)
-    elif isinstance(value, dict):
-        for name, inner in schema.get("properties", {}).items():
-            if name not in value and "default" in inner:
-                value[name] = inner["default"]
-            if name in value:
-                fill(inner, value[name])
 
 
 @pytest.mark.parametrize("kind", KINDS)

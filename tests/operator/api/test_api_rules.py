@@ -18,14 +18,14 @@ from argosy.api.problems import explain
 from argosy.api.values.base import Int
 
 Body = dict[str, Any]
-MODEL = [*VERSIONS, *TENSORS, *PLACEMENT, *REPLICAS, *ENGINE, *ROLLOUT, *CONFIG, *SCALING]
+_MODEL = [*VERSIONS, *TENSORS, *PLACEMENT, *REPLICAS, *ENGINE, *ROLLOUT, *CONFIG, *SCALING]
+CASES = {"InferenceModel": _MODEL, "Ensemble": ENSEMBLE, "ServingPool": POOL}
 
 
 def _cases() -> list[Any]:
-    named = {"InferenceModel": MODEL, "Ensemble": ENSEMBLE, "ServingPool": POOL}
     return [
         pytest.param(kind, *case, id=f"{kind}-{case[1]}-{number}")
-        for kind, cases in named.items()
+        for kind, cases in CASES.items()
         for number, case in enumerate(cases)
     ]
 

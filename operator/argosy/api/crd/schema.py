@@ -1,12 +1,15 @@
 """A model's structural schema: what Kubernetes takes of OpenAPI 3.0, from what pydantic says in JSON Schema."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from argosy.api.values.base import FrozenModel
+from argosy.api.values.base import FrozenModel, Rule
 
 Schema = dict[str, Any]
+UNCHANGED = " || (oldSelf.hasValue() && "
+"""How the part of a rule begins that lets an update pass which leaves alone what the rule reads."""
 _KEPT = (
     "type",
     "description",
@@ -35,13 +38,17 @@ def structural_schema(model: type[FrozenModel], defaults: bool = True) -> Schema
     return _Converter(source.get("$defs", {}), _models(model), defaults).convert(source)
 
 
+@dataclass(frozen=True, slots=True)
 class _Converter:
-    """Turns one JSON schema, whose definitions it knows, into a structural one."""
+    """Turns one JSON schema, whose definitions it knows, into a structural one.
 
-    def __init__(self, definitions: Schema, models: dict[str, type[FrozenModel]], defaults: bool) -> None:
-        self._definitions = definitions
-        self._models = models
-        self._defaults = defaults
+    `correlated`: an update's old value is known there. Of a list's entry it is where the list has map keys.
+    """
+
+    definitions: Schema
+    models: dict[str, type[FrozenModel]]
+    defaults: bool
+    correlated: bool = True
 
     def convert(self, source: Schema) -> Schema:
         flat = self._flat(source)
@@ -52,7 +59,7 @@ class _Converter:
         if "anyOf" in flat:
             found["anyOf"] = flat["anyOf"]
         found |= _bounds(flat)
-        if self._defaults and _is_plain(flat.get("default")):
+        if self.defaults and _is_plain(flat.get("default")):
             found["default"] = flat["default"]
         found |= self._children(flat)
         return found | self._validations(flat)
@@ -60,8 +67,9 @@ class _Converter:
     def _children(self, flat: Schema) -> Schema:
         found: Schema = {}
         if "items" in flat:
-            found["items"] = _Converter(self._definitions, self._models, defaults=False).convert(flat["items"])
-        if "properties" in flat:
+            correlated = self.correlated and flat.get("x-kubernetes-list-type") == "map"
+            found["items"] = replace(self, defaults=False, correlated=correlated).convert(flat["items"])
+        if flat.get("properties"):  # API servers drop an empty one, and what is applied again would differ
             found["properties"] = {name: self.convert(inner) for name, inner in flat["properties"].items()}
         values = flat.get("additionalProperties")
         if isinstance(values, dict) and "properties" not in flat:
@@ -72,7 +80,7 @@ class _Converter:
         """The schema with its reference and its `| null` resolved; what stands beside them wins."""
         own = {key: value for key, value in source.items() if key != "$ref"}
         if "$ref" in source:
-            definition = self._definitions[source["$ref"].removeprefix("#/$defs/")]
+            definition = self.definitions[source["$ref"].removeprefix("#/$defs/")]
             return self._flat(definition) | own
         choices = [choice for choice in source.get("anyOf", ()) if choice.get("type") != "null"]
         if len(choices) == 1:
@@ -81,10 +89,27 @@ class _Converter:
         return own
 
     def _validations(self, flat: Schema) -> Schema:
-        model = self._models.get(flat.get("title", ""))
-        rules = model.rules if model and flat.get("type") == "object" else ()
-        found = [{"rule": rule.cel, "message": rule.says} for rule in rules if rule.cel]
+        model = self.models.get(flat.get("title", ""))
+        if model is None or flat.get("type") != "object":
+            return {}
+        found = [self._validation(model, rule) for rule in model.rules if rule.cel]
         return {"x-kubernetes-validations": found} if found else {}
+
+    def _validation(self, model: type[FrozenModel], rule: Rule) -> Schema:
+        """A rule that judges an update only where it changes what the rule reads.
+
+        Where the object has other fields, API servers by themselves would refuse every update of an object that broke
+        the rule before there was one; below a free map even of its labels, its status and its finalizers.
+        """
+        if not self.correlated or model.model_fields.keys() <= set(rule.reads):
+            return {"rule": rule.cel, "message": rule.says}
+        names = [model.model_fields[each].alias or each for each in rule.reads]
+        same = " && ".join(
+            f"has(self.{name}) == has(oldSelf.value().{name}) && "
+            f"(!has(self.{name}) || self.{name} == oldSelf.value().{name})"
+            for name in names
+        )
+        return {"rule": f"({rule.cel}){UNCHANGED}{same})", "message": rule.says, "optionalOldSelf": True}
 
 
 def _bounds(flat: Schema) -> Schema:

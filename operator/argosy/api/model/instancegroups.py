@@ -8,6 +8,7 @@ from pydantic import Field
 
 from argosy.api.model.footprint import MAX_GPUS
 from argosy.api.values.base import ApiModel, Fault, Flag, Int, Rule
+from argosy.api.values.tensors import BY_NAME
 
 
 class GroupKind(StrEnum):
@@ -43,7 +44,10 @@ class RateLimiter(ApiModel):
     """When an instance may run: once its resources are free, and the more often the higher its priority."""
 
     resources: tuple[RateResource, ...] = Field(
-        default=(), max_length=32, description="What an execution takes. Default: nothing."
+        default=(),
+        max_length=32,
+        description="What an execution takes. Default: nothing.",
+        json_schema_extra=BY_NAME,
     )
     priority: Int = Field(
         default=0,

@@ -208,6 +208,7 @@ class Rollout(ApiModel):
         default=(),
         max_length=MAX_STEPS,
         description="Steps of rising traffic. Default: all of it as soon as it is loaded.",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["traffic"]},
     )
     analysis: Analysis = Field(
         default_factory=Analysis,

@@ -80,7 +80,12 @@ class ApiModel(FrozenModel):
     @model_validator(mode="wrap")
     @classmethod
     def _report_everything(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Validate the fields, then the rules, and raise all that is wrong together."""
+        """Validate the fields, then the rules, and raise all that is wrong together.
+
+        A field that is null is as if left out: API servers drop it.
+        """
+        if isinstance(data, dict):
+            data = {name: value for name, value in data.items() if value is not None or name not in _names(cls)}
         try:
             model = handler(data)
         except ValidationError as error:
@@ -93,6 +98,11 @@ class ApiModel(FrozenModel):
         if faults:
             raise _together(cls, None, faults)
         return model
+
+
+def _names(cls: type[ApiModel]) -> set[str]:
+    """What its fields are called, outside and inside."""
+    return {*cls.model_fields, *(field.alias for field in cls.model_fields.values() if field.alias)}
 
 
 def _broken(cls: type[ApiModel], model: ApiModel) -> list[Fault]:

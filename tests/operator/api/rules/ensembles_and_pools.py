@@ -27,7 +27,7 @@ POOL: list[Case] = [
     ({"rateLimit.resources.1.device": ...}, "spec.rateLimit.resources[1]", "counted already"),
     ({"rateLimit.resources.0.name": "a:b"}, "spec.rateLimit.resources[0].name", "no colon"),
     ({"cache.size": "0"}, "spec.cache.size", "1 or more"),
-    ({"runtime.podTemplate.spec": None}, "spec.runtime.podTemplate.spec", "expected a map"),
+    ({"runtime.podTemplate.spec": "tolerant"}, "spec.runtime.podTemplate.spec", "expected a map"),
     ({"tolerations.0.value": "x"}, "spec.tolerations[0].value", "must be empty"),
     ({"tolerations.0": {"operator": "Equal"}}, "spec.tolerations[0].key", "unless operator is Exists"),
     ({"maxGpusPerServer": -1}, "spec.maxGpusPerServer", "0 or more"),

@@ -98,7 +98,8 @@ class ScalingTargets(ApiModel):
     )
     busy: BusyRange = Field(
         default_factory=BusyRange,
-        description="The share of their time that instances spend executing. Default: from 70% to 90%.",
+        description="The share of their time that instances spend executing. Default: from "
+        f"{format_percent(BUSY_MIN)} to {format_percent(BUSY_MAX)}.",
     )
     queries: tuple[ScalingQuery, ...] = Field(
         default=(),
