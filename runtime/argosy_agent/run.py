@@ -93,4 +93,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    logging.shutdown()
+    os._exit(code)  # the interpreter would wait for a thread that hangs in a storage

@@ -15,11 +15,11 @@ from argosy.fleet.signals.series import Exposed
 from argosy.fleet.signals.signals import PoolSignals
 from argosy.fleet.signals.targets import PoolTargets
 from argosy.fleet.signals.windows import ServerWindow
+from argosy_agent.threads import in_thread
 
 from .connection import PrometheusConnection, PrometheusError
 from .login import Login
 from .promql import ANY_QUERY, AnswerError, batches, filled_in, newest_query, only_value, readings, series_query
-from .threads import in_thread
 
 TIMEOUT_S = 5
 """For the answer to one question."""

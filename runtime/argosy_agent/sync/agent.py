@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Coroutine
 
 from argosy_agent.cache.storage import Storage
-from argosy_agent.contract import FailureKind, RenderedModel, RenderedRepository, in_load_order
+from argosy_agent.contract import FailureKind, RenderedModel, RenderedRepository, VersionSource, in_load_order
 from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.folder.target import Target
 from argosy_agent.transfer.errors import DigestMismatchError, StorageError, StorageStoppedError, UnusableError
@@ -20,14 +20,18 @@ from argosy_runtime.quiet import AT_ONCE, QuietPeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
 from .fetching import Fetching
+from .keys import Keys
 from .ledger import RETRY_FIRST_S, Ledger
 from .loading import Loading
 from .observation import Observation
+from .storage_threads import storage_of, unanswered
 from .unloading import UntilQuiet
 
 LOG = logging.getLogger(__name__)
 SLOW_ANSWERS = 3
 """After this many indexes in a row that did not come in time, a server counts as one that does not answer."""
+STOP_S = 5.0
+"""How long threads are waited for at the end: one that hangs in a storage never ends."""
 
 
 class Agent:
@@ -46,14 +50,15 @@ class Agent:
         ended: Callable[[], None] = lambda: None,
         quiet: QuietPeriod = AT_ONCE,
     ) -> None:
-        self._folder, self._storage, self._control, self._clock = folder, storage, control, clock
+        self._folder, self._control, self._clock = folder, control, clock
         self._tell_ended = ended
         self._slow = 0
         self.ledger = Ledger(folder.applied())
         self._observation = Observation(control, self.ledger, clock)
         self._tasks: dict[str, asyncio.Task[bool]] = {}
         self._quiet = UntilQuiet(control, quiet, clock, time.time)
-        self._loading = Loading(folder, Fetching(folder, storage), control, self._observation, self.ledger, self._quiet)
+        self._keys, self._fetching = Keys(storage, clock, ended), Fetching(folder, storage, clock)
+        self._loading = Loading(folder, self._fetching, control, self._observation, self.ledger, self._quiet)
 
     @property
     def busy(self) -> bool:
@@ -88,8 +93,14 @@ class Agent:
         self.ledger.lost()
 
     async def aim(self, desired: RenderedRepository) -> None:
-        """Take note of what is desired, so that the ledger tells of it; nothing is done about it yet."""
-        self.ledger.wanted(desired, await self._targets(desired))
+        """Take note of what is desired, so that the ledger tells of it; nothing is done about it yet.
+
+        A storage that does not answer is not waited for: what is known of its files stands.
+        """
+        await self._keys.look(desired)
+        targets = {model.name: target for model in desired.models if (target := self._target(model)) is not None}
+        self.ledger.wanted(desired, targets)
+        self.ledger.silent = self._unanswered(desired) | self._fetching.silent()
 
     def converge(self) -> None:
         """Start what brings the server nearer to what is desired. Call after `observe` and `aim`."""
@@ -105,23 +116,38 @@ class Agent:
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(self._keys.ended(STOP_S), self._fetching.ended(STOP_S))
 
-    async def _targets(self, desired: RenderedRepository) -> dict[str, Target]:
-        found = await asyncio.to_thread(lambda: [self._target(model) for model in desired.models])
-        for model, target in zip(desired.models, found, strict=True):
-            if isinstance(target, str):
-                self.ledger.without_files(model.name, target, self._clock())
-        return {target.model.name: target for target in found if isinstance(target, Target)}
-
-    def _target(self, model: RenderedModel) -> Target | str:
-        """A model with the keys of its files, or why they cannot be had. It blocks: folders are looked through."""
+    def _target(self, model: RenderedModel) -> Target | None:
+        """A model with the keys of its files; None where they cannot be had, or are not known yet."""
+        keys: dict[int, str] = {}
         try:
-            sources = model.versions.items()
-            return Target(model, {v: self._storage.key(s.uri, s.digest) if s.uri else "" for v, s in sources})
+            for version, source in model.versions.items():
+                key = (self._keys.key(source) or self._applied_key(model.name, version, source)) if source.uri else ""
+                if key is None:
+                    return None
+                keys[version] = key
         except StorageError as error:
-            return str(error)
-        except Exception as error:  # a fault of ours, in what one model says, holds up no other
-            return f"{type(error).__name__}: {error}"
+            self.ledger.without_files(model.name, str(error), self._clock())
+            return None
+        return Target(model, keys)
+
+    def _applied_key(self, name: str, version: int, source: VersionSource) -> str | None:
+        applied = self.ledger.applied.get(name)
+        if applied is None or version not in applied.model.versions:
+            return None
+        same = applied.model.versions[version].files == source.files
+        return applied.keys.get(version) if same else None
+
+    def _unanswered(self, desired: RenderedRepository) -> dict[str, str]:
+        """What is said of the models whose keys are not known since their storage does not answer."""
+        silent, said = self._keys.silent(), {}
+        for model in desired.models if silent else ():
+            waits = {s for source in model.versions.values() if source.uri and (s := storage_of(source.uri)) in silent}
+            if waits and model.name not in self.ledger.targets:
+                longest = max(waits, key=lambda storage: silent[storage])
+                said[model.name] = unanswered(longest, silent[longest])
+        return said
 
     def _start(self, name: str, work: Coroutine[None, None, bool]) -> None:
         """Have it done. `work` tells at its end whether the ledger knows what has become of it on the server."""

@@ -2,26 +2,37 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import VersionSource
 from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.folder.target import Target
-from argosy_agent.transfer.flow import Progress
+from argosy_agent.transfer.errors import StorageStoppedError
+
+from .storage_threads import Call, StorageThreads, storage_of, unanswered
 
 FETCHES_AT_ONCE = 4
-"""Each takes a thread of those that also look after the rest: never all of them."""
+"""As many take what a network gives; as many of one storage may hang."""
+CACHE = "the model cache"
+"""What is said of a model that waits for the disk of the cache."""
+Result = TypeVar("Result")
+Tell = Callable[[str], None]
+"""Told how far a model is; ends what is under way by raising."""
 
 
 class Fetching:
     """Gets files for one server's folder. It lives on one event loop."""
 
-    def __init__(self, folder: RepositoryFolder, storage: Storage) -> None:
-        self._folder, self._storage = folder, storage
-        self._slots = asyncio.Semaphore(FETCHES_AT_ONCE)
+    def __init__(self, folder: RepositoryFolder, storage: Storage, clock: Callable[[], float]) -> None:
+        self._folder, self._storage, self._clock = folder, storage, clock
+        self._threads = StorageThreads(clock, FETCHES_AT_ONCE, FETCHES_AT_ONCE)
+        self._cache = StorageThreads(clock, FETCHES_AT_ONCE, FETCHES_AT_ONCE)
+        self._tell: dict[Call[Path], Tell] = {}
 
-    async def files(self, target: Target, before: Target | None, tell: Callable[[str], None]) -> dict[int, Path]:
+    async def files(self, target: Target, before: Target | None, tell: Tell) -> dict[int, Path]:
         """Where each version's files are; an ensemble's have none. `before` is what was loaded last.
 
         `tell` is told how far it is, and ends it by raising. Raises StorageError.
@@ -29,17 +40,52 @@ class Fetching:
         files = await asyncio.to_thread(self._folder.standing, target, before)
         for version, source in target.model.versions.items():
             if source.uri and version not in files:
-                here = await asyncio.to_thread(self._storage.whole, target.keys[version])
-                files[version] = here or await self._fetched(source, _progress(version, tell))
+                here = await self.in_cache(target.model.name, partial(self._storage.whole, target.keys[version]))
+                files[version] = here or await self._fetched(target.model.name, version, source, tell)
         return files
 
-    async def _fetched(self, source: VersionSource, progress: Progress) -> Path:
-        async with self._slots:
-            return await asyncio.to_thread(self._storage.fetch, source.uri, source.digest, progress, source.secret)
+    async def in_cache(self, model: str, work: Callable[[], Result]) -> Result:
+        """What `work` returns, which reads the cache's disk: that may hang as well."""
+        return await self._cache.submit(CACHE, model, lambda _: work()).result
 
+    def silent(self) -> dict[str, str]:
+        """What is said of the models whose files' storage does not answer.
 
-def _progress(version: int, tell: Callable[[str], None]) -> Progress:
-    return lambda done, total: tell(f"fetching version {version}: {_mebibytes(done, total)}")
+        A fetch that is not wanted any more is given up: it would hold up what is wanted instead.
+        """
+        said: dict[str, str] = {}
+        for threads in (self._threads, self._cache):
+            threads.start_due()
+            for call, silent_s in threads.silent():
+                said[call.model] = unanswered(call.storage, silent_s)
+        for call, tell in tuple(self._tell.items()):
+            if call.model in said and not call.result.done():
+                try:
+                    tell(said[call.model])
+                except StorageStoppedError as error:
+                    call.result.set_exception(error)
+                    del said[call.model]
+        return said
+
+    async def ended(self, timeout_s: float) -> None:
+        """Wait until no thread is under way, at most so long."""
+        await asyncio.gather(self._threads.ended(timeout_s), self._cache.ended(timeout_s))
+
+    async def _fetched(self, model: str, version: int, source: VersionSource, tell: Tell) -> Path:
+        def fetch(call: Call[Path]) -> Path:
+            def progress(done: int, total: int) -> None:
+                call.heard(self._clock())
+                call.complete = 0 < total <= done
+                tell(f"fetching version {version}: {_mebibytes(done, total)}")
+
+            return self._storage.fetch(source.uri, source.digest, progress, source.secret)
+
+        call = self._threads.submit(storage_of(source.uri), model, fetch)
+        self._tell[call] = tell
+        try:
+            return await call.result
+        finally:
+            del self._tell[call]
 
 
 def _mebibytes(done: int, total: int) -> str:

@@ -44,6 +44,8 @@ class Ledger:
         self.failures: dict[str, Failure] = {}
         self._relapses: dict[str, Failure] = {}
         self.doing: dict[str, str] = {}
+        self.silent: dict[str, str] = {}
+        """What is said of the models that wait for a storage which does not answer."""
         self.desired: tuple[RenderedModel, ...] = ()
         self._index: dict[tuple[str, int], LoadedModel] = {}
         self._unsettled: set[str] = set()
@@ -136,9 +138,9 @@ class Ledger:
         return {key for target in targets for key in target.keys.values()}
 
     def has_failed(self, name: str) -> bool:
-        """Whether the model, as it should be now, failed when it was last tried."""
+        """Whether the model, as it should be now, failed when it was last tried, or waits for a silent storage."""
         failure = self.failures.get(name)
-        return failure is not None and failure.target == self.targets.get(name)
+        return name in self.silent or (failure is not None and failure.target == self.targets.get(name))
 
     def is_served(self, target: Target) -> bool:
         """Whether the server serves exactly this: these files, this config."""
@@ -252,6 +254,8 @@ class Ledger:
         failure, doing = self.failures.get(model.name), self.doing.get(model.name)
         if doing is not None and not self.has_failed(model.name):
             return LoadState.LOADING, doing, None
+        if model.name in self.silent:
+            return LoadState.UNAVAILABLE, self.silent[model.name], FailureKind.DOWNLOAD
         if failure is not None:
             return LoadState.UNAVAILABLE, failure.reason, failure.kind
         waits = self._missing_steps(model)

@@ -7,6 +7,7 @@ server has answered the last request to it.
 import asyncio
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from functools import partial
 
 from argosy_agent.contract import LoadState
 from argosy_agent.folder.repository import Change, RepositoryFolder
@@ -73,7 +74,7 @@ class Loading:
             await self._quiet.wait(name, leaving, lambda: self._ledger.targets.get(name) == wanted, staying)
             tell(QUEUED)
         files = await self._fetching.files(target, before, tell)
-        change = await asyncio.to_thread(self._folder.stage, target, before, files)
+        change = await self._fetching.in_cache(name, partial(self._folder.stage, target, before, files))
         try:
             async with self._turn(target, before):
                 self._ledger.doing[name] = LOADING

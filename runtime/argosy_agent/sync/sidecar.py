@@ -13,8 +13,10 @@ from argosy_agent.contract.documents import NOTHING, AgentState, fingerprint, pa
 from argosy_agent.contract.fields import DocumentError
 from argosy_agent.exchange.ports import DesiredSource
 from argosy_agent.exchange.publisher import Publisher
+from argosy_agent.threads import in_thread
 
 from .agent import Agent
+from .keys import PATIENCE_S
 from .record import Record, read_record, write_record
 
 LOG = logging.getLogger(__name__)
@@ -50,6 +52,8 @@ class Sidecar:
         self._fingerprint = ""
         self._problem = ""
         self._tried: set[str] = set()
+        self._keeping: asyncio.Future[None] | None = None
+        self._kept = False
         if self._record.desired:
             self._take(self._record.desired)
 
@@ -73,11 +77,22 @@ class Sidecar:
         if self._desired is not None:
             await self._agent.aim(self._desired)
             # Before anything is fetched: room is never made by dropping what is served.
-            await asyncio.to_thread(self._storage.keep, self._agent.ledger.copies())
-            if live:
+            if await self._keep(self._agent.ledger.copies()) and live:
                 self._agent.converge()
                 self._settle(self._desired)
         self._publisher.offer(self._state(live))
+
+    async def _keep(self, keys: set[str]) -> bool:
+        """Whether what is served was said to the storage, whose disk may hang: then this time or an earlier one."""
+        if self._keeping is None:
+            self._keeping = in_thread(lambda: self._storage.keep(keys))
+        await asyncio.wait({self._keeping}, timeout=PATIENCE_S)
+        if self._keeping.done():
+            self._keeping.result()
+            self._keeping, self._kept = None, True
+        else:
+            self._keeping.add_done_callback(lambda _: self._wake.set())
+        return self._kept
 
     async def _follow(self, source: DesiredSource) -> None:
         async for text in source.texts():

@@ -25,12 +25,24 @@ class Bench:
     def __init__(self, root: Path, fake: Any) -> None:
         self.root, self.fake, self.now = root, fake, 0.0
         (root / "cache").mkdir()
+        (root / "pvc").mkdir()
         self.agent = self.new_agent()
 
     def new_agent(self) -> Agent:
         """An agent that knows only what the folder says: as after a kill."""
         folder = RepositoryFolder(self.root / "server", "server.log")
-        return Agent(folder, Storage(self.root / "cache"), self.fake, lambda: self.now)
+        return Agent(folder, self.storage(), self.fake, lambda: self.now)
+
+    def storage(self) -> Storage:
+        """A storage that knows the claims below `pvc`."""
+        return Storage(self.root / "cache", pvc_root=self.root / "pvc")
+
+    def claimed(self, claim: str, name: str, content: str) -> VersionSource:
+        """A folder with one file in a claim."""
+        folder = self.root / "pvc" / claim / name
+        folder.mkdir(parents=True)
+        (folder / "weights").write_text(content)
+        return VersionSource(f"pvc://{claim}/{name}")
 
     def source(self, name: str, content: str, broken: bool = False) -> VersionSource:
         """A folder with one file."""

@@ -6,6 +6,15 @@ from typing import Any
 import pytest
 from tests.agent.sync.bench import Bench
 
+from argosy_agent.sync import keys, sidecar
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is busy makes no storage one that does not answer."""
+    for module in (keys, sidecar):
+        monkeypatch.setattr(module, "PATIENCE_S", 60.0)
+
 
 @pytest.fixture
 def bench(tmp_path: Path, fake: Any) -> Bench:

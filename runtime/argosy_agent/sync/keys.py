@@ -1,0 +1,93 @@
+"""The keys of models' files, looked up by one thread for each storage. What is known stands while it is asked again."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from argosy_agent.cache.storage import Storage
+from argosy_agent.contract import RenderedRepository, VersionSource
+from argosy_agent.transfer.errors import StorageError
+
+from .storage_threads import Call, StorageThreads, storage_of
+
+PATIENCE_S = 0.2
+"""How long a round waits for keys, which most storages have in a moment."""
+STORAGES_AT_ONCE = 32
+Files = tuple[str, str, str]
+"""What a key is of: URI, digest and Secret."""
+
+
+class Keys:
+    """Looks up keys, again at each call of `look`. `news` is called when some come after it. On one event loop."""
+
+    def __init__(self, storage: Storage, clock: Callable[[], float], news: Callable[[], None]) -> None:
+        self._storage, self._clock, self._news = storage, clock, news
+        self._threads = StorageThreads(clock, STORAGES_AT_ONCE, each=1)
+        self._known: dict[Files, str | StorageError] = {}
+        self._calls: dict[str, Call[None]] = {}
+        self._late: set[str] = set()
+
+    async def look(self, desired: RenderedRepository) -> None:
+        """Look up all keys anew. Those of a storage that takes long come later."""
+        wanted: dict[str, list[Files]] = {}
+        for model in desired.models:
+            for source in model.versions.values():
+                if source.uri:
+                    wanted.setdefault(storage_of(source.uri), []).append(_files(source))
+        for files in self._known.keys() - {each for found in wanted.values() for each in found}:
+            del self._known[files]
+        for storage, found in wanted.items():
+            if storage not in self._calls:
+                self._begin(storage, found)
+        self._threads.start_due()
+        await self._wait()
+
+    def key(self, source: VersionSource) -> str | None:
+        """The key of a source's files; None where it is not known yet. Raises StorageError where there is none."""
+        found = self._known.get(_files(source))
+        if isinstance(found, StorageError):
+            raise found
+        return found
+
+    def silent(self) -> dict[str, float]:
+        """The storages that do not answer, and for how long, in seconds."""
+        return {call.storage: silent_s for call, silent_s in self._threads.silent()}
+
+    async def ended(self, timeout_s: float) -> None:
+        """Wait until no thread is under way, at most so long."""
+        await self._threads.ended(timeout_s)
+
+    def _begin(self, storage: str, found: Iterable[Files]) -> None:
+        call = self._threads.submit(storage, "", partial(self._look_up, tuple(found)))
+        self._calls[storage] = call
+        call.result.add_done_callback(partial(self._ended, storage))
+
+    def _ended(self, storage: str, result: asyncio.Future[None]) -> None:
+        self._calls.pop(storage, None)
+        if storage in self._late:
+            self._late.discard(storage)
+            self._news()
+
+    async def _wait(self) -> None:
+        waiting = {call.result for storage, call in self._calls.items() if storage not in self._late}
+        if waiting:
+            await asyncio.wait(waiting, timeout=PATIENCE_S)
+            self._late |= self._calls.keys()
+
+    def _look_up(self, found: Iterable[Files], call: Call[None]) -> None:
+        for files in found:
+            self._known[files] = self._looked_up(files)
+            call.heard(self._clock())
+
+    def _looked_up(self, files: Files) -> str | StorageError:
+        uri, digest, _ = files
+        try:
+            return self._storage.key(uri, digest)
+        except StorageError as error:
+            return error
+        except Exception as error:  # a fault of ours, in what one model says, holds up no other
+            return StorageError(f"{type(error).__name__}: {error}")
+
+
+def _files(source: VersionSource) -> Files:
+    return source.uri, source.digest, source.secret
