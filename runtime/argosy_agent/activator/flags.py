@@ -8,7 +8,7 @@ from pathlib import Path
 from argosy_agent.flags import SERVICE_ACCOUNT, ConfigMaps, Files, configmap, exchange, quantity
 from argosy_runtime.quiet import QuietPeriod, seconds
 
-from .holding import Limits
+from .room import Limits
 
 
 @dataclass(frozen=True, slots=True)

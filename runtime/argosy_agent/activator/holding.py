@@ -1,17 +1,19 @@
 """Requests that wait for a server: how many, for which models, for how long at most.
 
-A request is counted only while it waits: one for a model that some server has ready is passed on as it comes.
+A request is counted only while it waits: one for a model that some server has ready is passed on as it comes. One that
+found no room is demand all the same, and told for a while: else its model would never have a server.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
 
+from .room import FullError, Limits, Room, Waiting
 from .servers import Servers
 
 Way = TypeVar("Way")
@@ -38,19 +40,15 @@ class UnreachableError(Exception):
     """A server does not take the connection: nothing of the request went there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The most requests that are held at once, and the bytes of them that may stand in memory."""
-
-    requests: int = 1000
-    size: int = 1 << 28
+REFUSED_S = 15.0
+"""For how long at least a request that found no room is told of: the operator may be just about to look."""
 
 
 class Listener(Protocol):
     """What is told of requests that wait, by resource name."""
 
-    def changed(self, held: Mapping[str, int]) -> None:
-        """So many wait now."""
+    def changed(self, held: Mapping[str, int], refused: Mapping[str, int]) -> None:
+        """So many wait now, and so many found no room a moment ago."""
 
     def waited(self, name: str, seconds: float) -> None:
         """One waits no more, whatever became of it."""
@@ -60,19 +58,19 @@ class Holder:
     """Holds requests until there is where to pass them on to. `seen` counts those that ever came."""
 
     def __init__(self, limits: Limits, listener: Listener) -> None:
-        self._limits, self._listener = limits, listener
+        self._room, self._listener = Room(limits), listener
         self._members: dict[str, ActivatedMember] = {}
-        self._news: dict[str, asyncio.Event] = {}
-        self._held: dict[str, int] = {}
-        self._size = 0
+        self._refused: Counter[str] = Counter()
+        self._refused_before: Counter[str] = Counter()
         self._servers = Servers()
         self.seen = 0
 
     def update(self, activation: Activation) -> None:
         """This is where models are ready from now on."""
         before, self._members = self._members, {each.model: each for each in activation.members}
-        for model in [each for each in self._news if before.get(each) != self._members.get(each)]:
-            self._news.pop(model).set()
+        for request in self._room:
+            if before.get(request.model) != self._members.get(request.model):
+                request.news.set()
 
     def member(self, model: str) -> ActivatedMember:
         """What is known of a model, by the name that clients use. Raises HoldingError."""
@@ -95,7 +93,7 @@ class Holder:
         loop = asyncio.get_running_loop()
         began = loop.time()
         with ExitStack() as holding:
-            held = False
+            request: Waiting | None = None
             while True:
                 member = self.member(model)
                 endpoint = self._servers.pick(member.endpoints, loop.time())
@@ -104,49 +102,59 @@ class Holder:
                         return await connect(endpoint)
                     self._servers.set_aside(endpoint, loop.time())
                     continue
-                if not held:
-                    holding.enter_context(self._holding(member, size))
-                    held = True
-                await self._change(member, began + member.timeout_s)
+                if request is None:
+                    request = holding.enter_context(self._holding(member, size))
+                await self._change(request, member, began + member.timeout_s)
 
     @contextmanager
-    def _holding(self, member: ActivatedMember, size: int) -> Iterator[None]:
-        self._admit(member, size)
-        loop, name = asyncio.get_running_loop(), member.name
+    def _holding(self, member: ActivatedMember, size: int) -> Iterator[Waiting]:
+        request, loop = Waiting(member.name, member.model, size), asyncio.get_running_loop()
         began = loop.time()
-        self._count(name, 1, size)
         try:
-            yield
+            self._room.enter(request)
+        except FullError as error:
+            self._refuse(member.name)
+            raise _full(member, str(error)) from None
+        self._tell()
+        try:
+            yield request
         finally:
-            self._count(name, -1, -size)
-            self._listener.waited(name, loop.time() - began)
+            self._room.leave(request)
+            self._tell()
+            self._listener.waited(member.name, loop.time() - began)
 
-    def _admit(self, member: ActivatedMember, size: int) -> None:
-        waiting = sum(self._held.values())
-        if waiting >= self._limits.requests:
-            why = f"{waiting} requests wait already, the most that are held"
-        elif self._size + size > self._limits.size:
-            why = f"with it {self._size + size} bytes would wait, of at most {self._limits.size}"
-        else:
-            return
-        raise HoldingError(Refusal.FULL, f"model '{member.model}' is not ready, and {why}; ask again later")
+    def _refuse(self, name: str) -> None:
+        if not self._refused and not self._refused_before:
+            asyncio.get_running_loop().call_later(REFUSED_S, self._forget_refused)
+        self._refused[name] += 1
+        self._tell()
 
-    def _count(self, name: str, more: int, size: int) -> None:
-        self._size += size
-        self._held[name] = self._held.get(name, 0) + more
-        if not self._held[name]:
-            del self._held[name]
-        self._listener.changed(dict(self._held))
+    def _forget_refused(self) -> None:
+        """What was refused before the last time that this was called is told no more."""
+        self._refused_before, self._refused = self._refused, Counter()
+        if self._refused_before:
+            asyncio.get_running_loop().call_later(REFUSED_S, self._forget_refused)
+        self._tell()
 
-    async def _change(self, member: ActivatedMember, deadline: float) -> None:
+    def _tell(self) -> None:
+        self._listener.changed(self._room.counts, self._refused + self._refused_before)
+
+    async def _change(self, request: Waiting, member: ActivatedMember, deadline: float) -> None:
         """Wait until something else is known of the model, or a server of it may be asked again."""
         loop = asyncio.get_running_loop()
+        if request.gives_way:
+            self._refuse(member.name)
+            raise _full(member, f"its request gave way to one of a model that has fewer: {request.gives_way}")
         if loop.time() >= deadline:
             because = f": {member.reason}" if member.reason else ""
             told = f"model '{member.model}' was not ready within {member.timeout_s:g} s{because}; ask again later"
             raise HoldingError(Refusal.TIMEOUT, told)
         again = self._servers.next_try(member.endpoints)
-        news = self._news.setdefault(member.model, asyncio.Event())
+        request.news.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline if again is None else min(again, deadline)):
-                await news.wait()
+                await request.news.wait()
+
+
+def _full(member: ActivatedMember, why: str) -> HoldingError:
+    return HoldingError(Refusal.FULL, f"model '{member.model}' is not ready, and {why}; ask again later")

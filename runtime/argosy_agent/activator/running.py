@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -45,7 +46,7 @@ class Activator:
     async def start(self) -> None:
         """Listen. Raises ListenError."""
         flags = self._flags
-        self.changed({})
+        self.changed({}, {})
         self.ports = (
             await self._http.start(flags.host, flags.http_port),
             await self._grpc.start(flags.host, flags.grpc_port),
@@ -70,10 +71,10 @@ class Activator:
             await self._channels.close()
             await self._leave()
 
-    def changed(self, held: Mapping[str, int]) -> None:
-        """So many wait now: the operator is told."""
+    def changed(self, held: Mapping[str, int], refused: Mapping[str, int]) -> None:
+        """So many wait now, and so many found no room a moment ago: the operator is told of both."""
         self._metrics.held(held)
-        self._publisher.offer(HeldRequests(self._flags.pod, held))
+        self._publisher.offer(HeldRequests(self._flags.pod, Counter(held) + Counter(refused)))
 
     def waited(self, name: str, seconds: float) -> None:
         """One waits no more."""

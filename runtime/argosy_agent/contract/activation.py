@@ -52,7 +52,9 @@ class Activation:
 
 @dataclass(frozen=True, slots=True)
 class HeldRequests:
-    """What an activator's Pod, of this UID, says: by resource name the requests that it holds now."""
+    """What an activator's Pod, of this UID, says: by resource name the requests that it holds now, and those that found
+    no room a moment ago.
+    """
 
     pod: str
     held: Mapping[str, int] = field(default_factory=dict)

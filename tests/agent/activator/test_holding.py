@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from argosy_agent.activator import servers
-from argosy_agent.activator.holding import Holder, HoldingError, Limits, Refusal, UnreachableError
+from argosy_agent.activator import holding, servers
+from argosy_agent.activator.holding import Holder, HoldingError, Refusal, UnreachableError
+from argosy_agent.activator.room import Limits
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
 
 HERE, THERE = Endpoint("10.0.0.1", 8000, 8001), Endpoint("10.0.0.2", 8000, 8001)
@@ -21,8 +22,11 @@ class Heard:
     waits: list[str] = field(default_factory=list)
     came: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def changed(self, held: Mapping[str, int]) -> None:
+    refused: dict[str, int] = field(default_factory=dict)
+
+    def changed(self, held: Mapping[str, int], refused: Mapping[str, int]) -> None:
         self.held.append(dict(held))
+        self.refused = dict(refused)
         self.came.set()
 
     def waited(self, name: str, seconds: float) -> None:
@@ -128,6 +132,63 @@ async def test_what_is_held_has_bounds(heard: Heard, limits: Limits, words: str)
         await held.reach("m", 10, Fleet().connect)
     assert raised.value.refusal is Refusal.FULL
     held.update(members(HERE))
+    assert await waiting == HERE
+
+
+def several(*names: str, ready: str = "") -> Activation:
+    """Models of these names; `ready` is the one that a server has."""
+    return Activation(tuple(ActivatedMember(each, each, 600, (HERE,) if each == ready else ()) for each in names))
+
+
+async def refusal_of(request: "asyncio.Task[Endpoint]") -> HoldingError:
+    """Why it is refused."""
+    with pytest.raises(HoldingError) as raised:
+        await request
+    return raised.value
+
+
+@pytest.mark.parametrize("limits", [Limits(requests=8), Limits(size=80)])
+async def test_a_model_that_fills_the_queue_gives_way_to_one_that_has_fewer(heard: Heard, limits: Limits) -> None:
+    fleet, held = Fleet(), holder(heard, several("big", "small"), limits)
+    big = [asyncio.create_task(held.reach("big", 10, fleet.connect)) for _ in range(8)]
+    await heard.until({"big": 8})
+    small = [asyncio.create_task(held.reach("small", 10, fleet.connect)) for _ in range(6)]
+    last = [await refusal_of(each) for each in (*big[4:], *small[4:])]
+    assert {each.refusal for each in last} == {Refusal.FULL}
+    assert "gave way to one of a model that has fewer" in last[0].message
+    assert "gave way" not in last[-1].message
+    assert heard.held[-1] == {"big": 4, "small": 4}
+    held.update(several("big", "small", ready="small"))
+    assert [await each for each in small[:4]] == [HERE] * 4
+    assert not any(each.done() for each in big[:4])
+    held.update(several("big", "small", ready="big"))
+    assert [await each for each in big[:4]] == [HERE] * 4
+    assert heard.held[-1] == {}
+
+
+async def test_one_large_request_sends_no_smaller_share_away(heard: Heard) -> None:
+    held = holder(heard, several("large", "small"), Limits(size=100))
+    small = asyncio.create_task(held.reach("small", 40, Fleet().connect))
+    await heard.until({"small": 1})
+    assert (
+        "with it 110 bytes would wait"
+        in (await refusal_of(asyncio.create_task(held.reach("large", 70, Fleet().connect)))).message
+    )
+    held.update(several("large", "small", ready="small"))
+    assert await small == HERE
+
+
+async def test_what_finds_no_room_is_demand_for_a_while(heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holding, "REFUSED_S", 0.01)
+    held = holder(heard, several("big", "large"), Limits(size=10))
+    waiting = asyncio.create_task(held.reach("big", 10, Fleet().connect))
+    await heard.until({"big": 1})
+    await refusal_of(asyncio.create_task(held.reach("large", 11, Fleet().connect)))
+    assert (heard.held[-1], heard.refused) == ({"big": 1}, {"large": 1})
+    while heard.refused:
+        heard.came.clear()
+        await heard.came.wait()
+    held.update(several("big", "large", ready="big"))
     assert await waiting == HERE
 
 
