@@ -6,7 +6,8 @@ from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, Responder
+from argosy_runtime.backends import isolation
+from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, Isolation, Responder
 from argosy_runtime.errors import ServingError, internal, unsupported
 from argosy_runtime.messages import InferRequest
 from argosy_runtime.out_of_memory import reason_of
@@ -39,7 +40,8 @@ class PythonInstance:
         self._wanted_sets: dict[tuple[str, ...], frozenset[str]] = {}
         self._open_channel = self._channel
         self._loop: EventLoop | None = None
-        self._context = context.ModelContext(host, spec.version_dir)
+        alone = isolation(spec.config) is Isolation.PROCESS
+        self._context = context.ModelContext(host, spec.version_dir, alone=alone)
         context.opened(self._context)
         try:
             self._model = self._initialized()

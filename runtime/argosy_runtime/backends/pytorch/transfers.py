@@ -51,7 +51,10 @@ def transfers_of(spec: InstanceSpec, device: torch.device) -> Transfers:
 
 
 class PlainTransfers:
-    """One copy after the other, each waited for; none at all on the host."""
+    """One copy after the other, each waited for.
+
+    On the host too, one of each input and output: a model may work in place, and may answer with a buffer of its own.
+    """
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -63,7 +66,7 @@ class PlainTransfers:
     def gather(self, given: Sequence[Tensor]) -> torch.Tensor:
         """See `Transfers`."""
         arrays = [tensor.array for tensor in given]
-        host = tensors.from_numpy(arrays[0] if len(arrays) == 1 else np.concatenate(arrays))
+        host = tensors.from_numpy(np.array(arrays[0], order="C") if len(arrays) == 1 else np.concatenate(arrays))
         if self._device.type == "cpu":
             return host
         DEVICE_COPIES.sent(host.nbytes)
@@ -71,8 +74,9 @@ class PlainTransfers:
 
     def output(self, value: torch.Tensor) -> Output:
         """See `Transfers`."""
-        if value.device.type != "cpu":
-            DEVICE_COPIES.fetched(value.nbytes)
+        if value.device.type == "cpu":
+            return tensors.to_numpy(value).copy()
+        DEVICE_COPIES.fetched(value.nbytes)
         return tensors.to_numpy(value.cpu())
 
     def synchronize(self) -> None:
@@ -86,7 +90,7 @@ class PlainTransfers:
 class StreamTransfers:
     """Copies and kernels one after the other on a stream of the instance's own, through page-locked buffers.
 
-    What lies on the device already is taken as it is; batches are joined there.
+    What lies on the device already is copied there, as what is left there is, for the reason that is told above.
     """
 
     def __init__(self, spec: InstanceSpec, device: torch.device) -> None:
@@ -124,7 +128,9 @@ class StreamTransfers:
         for here, run in groupby(given, key=self._is_here):
             neighbours = list(run)
             pieces += map(_taken, neighbours) if here else [self._sent(neighbours)]
-        return pieces[0] if len(pieces) == 1 else torch.cat(pieces)
+        if len(pieces) > 1:
+            return torch.cat(pieces)
+        return pieces[0].clone() if self._is_here(given[0]) else pieces[0]
 
     def _is_here(self, tensor: Tensor) -> bool:
         return tensor.device is not None and tensor.device.memory.__dlpack_device__() == self._here
@@ -146,7 +152,8 @@ class StreamTransfers:
 
     def output(self, value: torch.Tensor) -> Output:
         """See `Transfers`."""
-        return DeviceArray(tensors.TorchMemory(value.detach().contiguous()), tuple(value.shape))
+        own = value.detach().clone(memory_format=torch.contiguous_format)
+        return DeviceArray(tensors.TorchMemory(own), tuple(value.shape))
 
     def synchronize(self) -> None:
         """See `Transfers`."""

@@ -29,11 +29,15 @@ _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING, "info": logging.I
 
 @dataclass
 class ModelContext:
-    """A loaded (or loading) model: its server, its version's folder, and whether `execute` may be called."""
+    """A loaded (or loading) model: its server, its version's folder, and whether `execute` may be called.
+
+    `alone`: it has the process to itself, so that what it reads and what it sends is copied on the way in any case.
+    """
 
     host: Host
     version_dir: Path
     serving: bool = False
+    alone: bool = False
 
 
 _current: ContextVar[ModelContext] = ContextVar("argosy_python_model")

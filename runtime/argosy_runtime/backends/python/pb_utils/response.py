@@ -46,13 +46,23 @@ class InferenceResponse:
         return json.dumps(self._parameters)
 
     def to_message(
-        self, request: messages.InferRequest, version: str, wanted: frozenset[str], final: bool
+        self,
+        request: messages.InferRequest,
+        version: str,
+        wanted: frozenset[str],
+        final: bool,
+        later: bool = False,
     ) -> messages.InferResponse:
-        """The server's form, with the outputs in `wanted` only (all where `wanted` is empty)."""
+        """The server's form, with the outputs in `wanted` only (all where `wanted` is empty).
+
+        `later`: it is sent when the model has gone on.
+        """
         if self._error is not None:
             error = to_serving_error(self._error)
             return messages.InferResponse(request.model_name, version, request.id, error=error, final=final)
-        outputs = [tensor.to_message(output) for output in self._outputs if not wanted or output.name() in wanted]
+        outputs = [
+            tensor.to_message(output, later) for output in self._outputs if not wanted or output.name() in wanted
+        ]
         parameters = dict(self._parameters) if self._parameters else None
         return messages.InferResponse(request.model_name, version, request.id, outputs, parameters, None, final)
 

@@ -79,7 +79,9 @@ class ResponseChannel:
         """Send what `admit` let through. The only response of a model that is not decoupled is its last."""
         last = final or not self._decoupled
         if response is not None:
-            message = response.to_message(self._request, self._version, self._wanted, last)
+            # The only response of a model that is not decoupled leaves with the end of its batch.
+            later = not self._decoupled
+            message = response.to_message(self._request, self._version, self._wanted, last, later)
         elif self._decoupled:
             message = self._bare()
         else:

@@ -10,7 +10,7 @@ from argosy_runtime import messages
 from argosy_runtime.messages import Array
 from argosy_runtime.tensors import string_array, string_elements
 
-from . import arguments, datatypes
+from . import arguments, context, datatypes
 from .errors import TritonModelException
 
 _CPU_DEVICES = (1, 3, 11, 13)  # kDLCPU, and host memory that CUDA or ROCm has pinned or manages
@@ -46,11 +46,13 @@ class Tensor:
         return self._name
 
     def as_numpy(self) -> Array:
-        """The data, not copied. BYTES are an object array of bytes, BF16 is `ml_dtypes.bfloat16`."""
+        """The data, the model's own. BYTES are an object array of bytes, BF16 is `ml_dtypes.bfloat16`."""
         array = self._array
         if array is None:
             assert self._message is not None
             array = self._message.array
+            if not context.current().alone:
+                array = array.copy()  # others of this process read it too
             self._array = array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
         return array
 
@@ -110,8 +112,12 @@ def from_message(given: messages.Tensor) -> Tensor:
     return ReceivedTensor(given)
 
 
-def to_message(tensor: Tensor) -> messages.Tensor:
-    """What a model answers, as the server sees it: BYTES become an object array of bytes."""
+def to_message(tensor: Tensor, later: bool = False) -> messages.Tensor:
+    """What a model answers, as the server sees it: BYTES become an object array of bytes.
+
+    A copy, where the model could write to its array before all of it is sent: in a process with others, and where it is
+    sent `later`.
+    """
     given = tensor._message
     if given is not None and _is_untouched(tensor):
         return given
@@ -119,6 +125,8 @@ def to_message(tensor: Tensor) -> messages.Tensor:
     datatype = datatypes.wire_name(tensor.triton_dtype())
     if datatype == "BYTES":
         array = string_array(string_elements(array), array.shape)
+    elif later or not context.current().alone:
+        array = array.copy()
     return messages.Tensor(tensor.name(), datatype, array)
 
 
