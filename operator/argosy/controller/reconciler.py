@@ -231,7 +231,7 @@ class Reconciler:
         history = revisions(declared, outcome, self._cache.revisions(), self._form_names)
         others = services_elsewhere(declared) | history.kept
         valid = outcome.valid.values()
-        activator = activating(pool, valid, steps, view, outcome.statuses, self._images)
+        activator = activating(pool, valid, steps, view, outcome.statuses, self._images, self._cluster)
         if pool is None:
             return Rendered(keep=others, activating=activator)
         members = [each for each in declared.members if not each.metadata.deletion_timestamp]

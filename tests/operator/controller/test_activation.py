@@ -72,7 +72,7 @@ async def test_what_is_at_zero_is_led_to_the_activator_which_is_told_why_nothing
     assert mine == {
         f"{kind} n/{NAME}"
         for kind in ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy", "Deployment")
-    } | {f"ConfigMap n/{NAME}-state"}
+    } | {f"ConfigMap n/{NAME}-state", f"PodDisruptionBudget n/{NAME}"}
 
 
 async def test_what_a_thousand_models_are_told_fits_into_a_configmap() -> None:

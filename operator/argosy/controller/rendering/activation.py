@@ -15,7 +15,7 @@ from argosy.cluster.cache.pool_view import PoolView
 from argosy.fleet.scaling.pool.from_spec import Member, may_be_zero
 from argosy.fleet.status.statuses import Status
 from argosy.render.repositories import RenderedServer
-from argosy.render.workloads import Images, KubernetesObject, activator_objects
+from argosy.render.workloads import Cluster, Images, KubernetesObject, activator_objects
 from argosy.render.workloads.services import GRPC_PORT, HTTP_PORT
 from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint
 
@@ -42,6 +42,7 @@ def activating(
     view: PoolView,
     statuses: Mapping[str, Status],
     images: Images,
+    cluster: Cluster,
 ) -> Activating:
     """What follows of a round: `valid` are the pool's resources in the form that is acted upon, `steps` its servers'
     next steps.
@@ -54,7 +55,7 @@ def activating(
     led, due = _reached(wanted, view.pods)
     routes = frozenset(each.name for each in members) - led
     return Activating(
-        objects=activator_objects(pool, activation, images),
+        objects=activator_objects(pool, activation, images, cluster),
         routes=tuple((pod, routes) for pod in view.activators if not pod.terminating),
         again=bool(routes & due),
     )

@@ -8,14 +8,15 @@ same labels as theirs, so that a Service leads to it while no server has its mod
 from typing import Any
 
 from argosy.api.model.scaling.scaling import HOLD_MS
+from argosy.api.pool.podtemplate import AGENT
 from argosy.api.servingpool import ServingPool
 from argosy.render.names import activator_name, state_name
 from argosy.render.workloads.metadata import activator_labels, activator_pod_labels, owned, pods_that_activate
 from argosy.render.workloads.pods.containers import HOME, POD_UID, container_security
-from argosy.render.workloads.pods.deployment import pod_security, tolerations
+from argosy.render.workloads.pods.deployment import budget_spec, pod_security
 from argosy.render.workloads.pods.ending import DRAIN_FLAGS, DRAIN_TIMEOUT_S
-from argosy.render.workloads.pods.inputs import Images, KubernetesObject
-from argosy.render.workloads.pods.overlay import overlay
+from argosy.render.workloads.pods.inputs import Cluster, Images, KubernetesObject
+from argosy.render.workloads.pods.pool_template import OF_CONTAINERS, under_pool_template
 from argosy.render.workloads.pods.volumes import TEMPORARY, mount, token_mount, token_volume
 from argosy.render.workloads.rbac import ROLE_GROUP, ROLE_VERSION, configmap_rule
 from argosy.render.workloads.services import PORTS
@@ -27,11 +28,15 @@ _TMP = "tmp"
 _SLACK_S = 10
 _REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 """What it takes while few wait. No limit: what waits in memory is bounded by itself."""
-_OF_THE_POOL = ("imagePullSecrets", "schedulerName", "dnsPolicy", "dnsConfig", "hostAliases", "priorityClassName")
-"""What of the pool's Pod template holds for it, too: how images come, and how a Pod finds its way."""
+_REPLICAS = 2
+"""One more than is needed: requests go on being held while a Pod is replaced, and each Pod says whom it holds."""
+_TAKEN = {AGENT: OF_CONTAINERS}
+"""It runs in the agent's image, and asks as little."""
 
 
-def activator_objects(pool: ServingPool, activation: Activation, images: Images) -> tuple[KubernetesObject, ...]:
+def activator_objects(
+    pool: ServingPool, activation: Activation, images: Images, cluster: Cluster
+) -> tuple[KubernetesObject, ...]:
     """All that stands for it, in the order in which it is of use."""
     return (
         {**_owned(pool, "v1", "ServiceAccount"), "automountServiceAccountToken": False},
@@ -41,6 +46,7 @@ def activator_objects(pool: ServingPool, activation: Activation, images: Images)
         # without data here, so that applying it takes nothing away
         _owned(pool, "v1", "ConfigMap", state_name(activator_name(pool.name))),
         _network_policy(pool),
+        _disruption_budget(pool, cluster),
         _deployment(pool, _exit_s(activation), images),
     )
 
@@ -77,6 +83,12 @@ def _network_policy(pool: ServingPool) -> dict[str, Any]:
     }
 
 
+def _disruption_budget(pool: ServingPool, cluster: Cluster) -> dict[str, Any]:
+    """A node's drain takes one of its Pods at a time."""
+    spec = budget_spec(pods_that_activate(pool), cluster)
+    return {**_owned(pool, cluster.pdb_version, "PodDisruptionBudget"), "spec": spec}
+
+
 def _exit_s(activation: Activation) -> int:
     """How long those who wait may wait when its Pod is to end: as long as any may. In whole steps of the default, so
     that another resource's timeout seldom makes another Pod."""
@@ -88,7 +100,7 @@ def _exit_s(activation: Activation) -> int:
 def _deployment(pool: ServingPool, exit_s: int, images: Images) -> dict[str, Any]:
     """A new Pod is there before the old one goes: who waits there goes on waiting, new requests come to the new one."""
     spec = {
-        "replicas": 1,
+        "replicas": _REPLICAS,
         "revisionHistoryLimit": 1,
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
         "selector": {"matchLabels": pods_that_activate(pool)},
@@ -104,16 +116,23 @@ def _template(pool: ServingPool, exit_s: int, images: Images) -> dict[str, Any]:
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": DRAIN_TIMEOUT_S + exit_s + _SLACK_S,
         "securityContext": pod_security(),
+        "affinity": _on_two_nodes(pool),
         "containers": [_container(pool, exit_s, images)],
         "volumes": [{"name": _TMP, "emptyDir": {}}, token_volume()],
     }
-    if pool.spec.tolerations:
-        spec["tolerations"] = tolerations(pool)
-    over = pool.spec.runtime.pod_template
-    kept = {field: over.spec[field] for field in _OF_THE_POOL if field in over.spec}
     template = {"metadata": {"labels": activator_pod_labels(pool)}, "spec": spec}
-    labels = {"labels": over.metadata.labels} if over.metadata.labels else {}
-    return overlay(template, {"metadata": labels, "spec": kept})
+    return under_pool_template(pool, template, _TAKEN)
+
+
+def _on_two_nodes(pool: ServingPool) -> dict[str, Any]:
+    """Each Pod on a node of its own, where there are two."""
+    selector = {"matchLabels": pods_that_activate(pool)}
+    term = {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname"}
+    return {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
+        }
+    }
 
 
 def _container(pool: ServingPool, exit_s: int, images: Images) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from tests.operator.render.workloads.cases import IMAGES
 
 from argosy.api import ServingPool, parse_documents
-from argosy.render.workloads import KubernetesObject, activator_objects
+from argosy.render.workloads import Cluster, KubernetesObject, activator_objects
 from argosy_agent.contract.activation import ActivatedMember, Activation
 
 POOL = """
@@ -15,10 +15,21 @@ spec:
   nodeSelector: {gpu: "yes"}
   runtime:
     podTemplate:
-      metadata: {labels: {team: search}}
+      metadata: {labels: {team: search}, annotations: {example.com/scrape: "false"}}
       spec:
         imagePullSecrets: [{name: registry}]
-        containers: [{name: server, resources: {limits: {memory: 64Gi}}}]
+        securityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}
+        hostPID: true
+        affinity: {podAffinity: {}}
+        volumes: [{name: authority, configMap: {name: ca}}, {name: scratch, emptyDir: {}}]
+        containers:
+          - {name: server, resources: {limits: {memory: 64Gi}}, volumeMounts: [{name: scratch, mountPath: /scratch}]}
+          - name: agent
+            resources: {limits: {cpu: "1", memory: 1Gi}}
+            securityContext: {runAsNonRoot: true}
+            env: [{name: HTTPS_PROXY, value: "http://proxy:3128"}]
+            volumeMounts: [{name: authority, mountPath: /etc/authority}]
+          - {name: sidecar, image: example.com/sidecar}
 """
 
 
@@ -29,8 +40,10 @@ def pool(name: str = "gpus") -> ServingPool:
     return found
 
 
-def activators_objects(*timeouts_s: float, name: str = "gpus") -> dict[str, KubernetesObject]:
+def activators_objects(
+    *timeouts_s: float, name: str = "gpus", pdb_version: str = "policy/v1"
+) -> dict[str, KubernetesObject]:
     """By kind and name, of members with these timeouts."""
     members = tuple(ActivatedMember(f"m{at}", f"m{at}", each) for at, each in enumerate(timeouts_s))
-    found = activator_objects(pool(name), Activation(members), IMAGES)
+    found = activator_objects(pool(name), Activation(members), IMAGES, Cluster(pdb_version))
     return {f"{each['kind']} {each['metadata']['name']}": each for each in found}

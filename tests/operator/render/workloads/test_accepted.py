@@ -38,7 +38,7 @@ def test_every_object_is_taken_and_given_back_unchanged(cluster: Cluster, name: 
 
 
 def test_an_activators_objects_are_taken_and_given_back_unchanged(cluster: Cluster) -> None:
-    objects = tuple(activators_objects(60).values())
+    objects = tuple(activators_objects(60, pdb_version=pdb_version(cluster)).values())
     words = ("apply", "--server-side", "--field-manager=argosy", "--dry-run=server", "-o", "json", "-f", "-")
     answer = json.loads(cluster.kubectl(*words, stdin=as_text(objects), timeout_s=120))
     found = {object_identity(each): each for each in answer["items"]}

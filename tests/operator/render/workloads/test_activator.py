@@ -17,18 +17,41 @@ def template(*timeouts_s: float) -> dict[str, Any]:
     return found
 
 
-def test_its_pod_is_restricted_and_runs_where_the_pools_images_come_from() -> None:
+def test_its_pod_is_restricted_and_under_the_pools_template_as_servers_are() -> None:
     found = template(60)
-    assert broken(found["spec"]) == []
-    assert found["spec"]["imagePullSecrets"] == [{"name": "registry"}]
-    assert found["spec"]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
-    assert "nodeSelector" not in found["spec"], "it needs no GPU, and pools' nodes may all be gone"
-    assert "team" in found["metadata"]["labels"]
+    spec = found["spec"]
+    assert broken({**spec, "securityContext": {**spec["securityContext"], "runAsUser": 1000}}) == []
+    assert not {"runAsUser", "runAsGroup", "fsGroup"} & spec["securityContext"].keys(), "the cluster's policy sets them"
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    assert spec["nodeSelector"] == {"gpu": "yes"}
+    assert found["metadata"]["labels"]["team"] == "search"
+    assert found["metadata"]["annotations"] == {"example.com/scrape": "false"}
     assert "argosy.dev/pool" not in found["metadata"]["labels"], "the pool's Service would lead there"
-    (container,) = found["spec"]["containers"]
+    assert "hostPID" not in spec, "that is for servers and their sidecars"
+    (container,) = spec["containers"]
     assert container["image"] == IMAGES.agent
+    assert container["resources"] == {
+        "requests": {"cpu": "50m", "memory": "128Mi"},
+        "limits": {"cpu": "1", "memory": "1Gi"},
+    }
+    assert {"name": "HTTPS_PROXY", "value": "http://proxy:3128"} in container["env"]
+    assert container["securityContext"]["runAsNonRoot"]
     mounts = {mount["name"] for mount in container["volumeMounts"]}
-    assert mounts == {volume["name"] for volume in found["spec"]["volumes"]}
+    assert mounts == {volume["name"] for volume in spec["volumes"]} == {"tmp", "token", "authority"}
+
+
+def test_it_has_two_pods_of_which_a_drain_takes_one_at_a_time() -> None:
+    found, name = activators_objects(60), activator_name("gpus")
+    spec = found[f"Deployment {name}"]["spec"]
+    assert (spec["replicas"], spec["strategy"]["rollingUpdate"]["maxUnavailable"]) == (2, 0)
+    budget = found[f"PodDisruptionBudget {name}"]["spec"]
+    assert budget == {"maxUnavailable": 1, "selector": spec["selector"]}
+    (apart,) = spec["template"]["spec"]["affinity"]["podAntiAffinity"][
+        "preferredDuringSchedulingIgnoredDuringExecution"
+    ]
+    assert apart["podAffinityTerm"]["labelSelector"] == spec["selector"]
+    assert "podAffinity" not in spec["template"]["spec"]["affinity"]
 
 
 def test_its_flags_are_such_as_it_takes_and_name_its_own_configmaps() -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 from e2e.cluster import Cluster as ControlPlane
+from tests.operator.render.workloads.activators import pool
 from tests.operator.render.workloads.build_cases import BUILD_CASES, BUILD_DATA, read_build_case
 from tests.operator.render.workloads.cases import IMAGES, as_text
 from tests.operator.render.workloads.restricted import broken
 from tests.operator.render.workloads.test_accepted import differences
 
+from argosy.api.pool.podtemplate import PodTemplate
 from argosy.render.names import LONGEST, build_name, report_name
 from argosy.render.workloads import (
     BUILD_LABEL,
@@ -23,6 +25,8 @@ from argosy.render.workloads import (
     object_identity,
     parse_build_place,
 )
+from argosy.render.workloads.builds.pod import build_pod
+from argosy.render.workloads.pods.volumes import amount
 from argosy_agent.contract.builddocuments import REQUEST_KEY, parse_request
 
 
@@ -77,6 +81,40 @@ def test_only_the_claim_of_the_engines_can_be_written() -> None:
     assert claims == {"checkpoints": True, "shared": False}
     mounts = {mount["mountPath"]: mount.get("readOnly", False) for mount in spec["containers"][0]["volumeMounts"]}
     assert (mounts["/pvc/checkpoints"], mounts["/pvc/shared"]) == (True, False)
+
+
+def test_a_build_is_under_the_pools_template_as_servers_are() -> None:
+    build = read_build_case("gpu").builds[0]
+    found = build_pod(pool(), build, IMAGES, Cluster(build_priority_class="builds"))
+    spec = found["spec"]
+    assert not {"runAsUser", "runAsGroup", "fsGroup"} & spec["securityContext"].keys(), "the cluster's policy sets them"
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert spec["nodeSelector"]["gpu"] == "yes"
+    assert spec["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
+    assert spec["priorityClassName"] == "builds"
+    assert (found["metadata"]["labels"]["team"], len(found["metadata"]["annotations"])) == ("search", 1)
+    (container,) = spec["containers"]
+    limits = container["resources"]["limits"]
+    assert limits["nvidia.com/gpu"] == str(len(build.gpus)), "the plan decides of GPUs"
+    assert limits["memory"] == (amount(build.memory) if build.memory else "64Gi")
+    assert {"name": "HTTPS_PROXY", "value": "http://proxy:3128"} in container["env"]
+    assert "authority" in {each["name"] for each in container["volumeMounts"]}
+    assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in spec["volumes"]}
+    assert "hostPID" not in spec
+
+
+def test_a_mount_that_would_hide_the_builds_own_is_left_out() -> None:
+    over = PodTemplate(
+        spec={
+            "volumes": [{"name": "mine", "emptyDir": {}}],
+            "containers": [{"name": "agent", "volumeMounts": [{"name": "mine", "mountPath": "/build"}]}],
+        }
+    )
+    plain = pool()
+    runtime = plain.spec.runtime.model_copy(update={"pod_template": over})
+    covering = plain.model_copy(update={"spec": plain.spec.model_copy(update={"runtime": runtime})})
+    spec = build_pod(covering, read_build_case("gpu").builds[0], IMAGES, Cluster())["spec"]
+    assert "mine" not in {each["name"] for each in (*spec["volumes"], *spec["containers"][0]["volumeMounts"])}
 
 
 @pytest.mark.parametrize("name", BUILD_CASES)

@@ -1,22 +1,22 @@
 """A build's Pod: the builder, what it reads, where it writes, and where it may run.
 
-Of the pool's Pod template those parts hold for it that any Pod of the pool's namespace and nodes needs; what is the
-servers' own does not.
+The pool's Pod template holds for it as for servers (`pods/pool_template.py`).
 """
 
 from collections.abc import Iterator
 from typing import Any
 
-from argosy.api.pool.podtemplate import AGENT
+from argosy.api.pool.podtemplate import AGENT, SERVER
 from argosy.api.servingpool import ServingPool
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.render.names import build_name, report_name, secret_volume_name, volume_name
 from argosy.render.workloads.metadata import build_pod_labels
 from argosy.render.workloads.pods import volumes
 from argosy.render.workloads.pods.containers import GPU_RESOURCE, HOME, NO_GPUS, POD_UID, container_security
-from argosy.render.workloads.pods.deployment import on_node, pod_security, tolerations
+from argosy.render.workloads.pods.deployment import on_node, pod_security
 from argosy.render.workloads.pods.inputs import Cluster, Images
 from argosy.render.workloads.pods.overlay import overlay
+from argosy.render.workloads.pods.pool_template import under_pool_template
 from argosy_agent.contract.builddocuments import REQUEST_KEY
 from argosy_agent.contract.builds import BuildRequest
 
@@ -26,10 +26,10 @@ REQUEST, WORKSPACE = "/build", "/workspace"
 _REQUEST, _WORKSPACE, _TMP = "request", "workspace", "tmp"
 _GRACE_S = 30
 """How long a builder that is told to end may take to leave: what it finished stands in the store."""
-_OF_THE_POOL = (
-    "imagePullSecrets", "runtimeClassName", "schedulerName", "securityContext", "dnsPolicy", "dnsConfig", "hostAliases",
-)  # fmt: skip
-"""What of the pool's Pod template holds for builds, too: how images come, and how a Pod runs on the pool's nodes."""
+_TAKEN = {SERVER: ("resources", "securityContext", "imagePullPolicy"), AGENT: ("env", "volumeMounts")}
+"""A build computes as a server does, and reaches storage as the agent does: by a proxy, for instance."""
+_OWN = frozenset(("priorityClassName", "priority", "preemptionPolicy"))
+"""A build gives way to every server."""
 
 
 def build_pod(pool: ServingPool, build: PlannedBuild, images: Images, cluster: Cluster) -> dict[str, Any]:
@@ -46,37 +46,16 @@ def build_pod(pool: ServingPool, build: PlannedBuild, images: Images, cluster: C
     }
     if build.node:
         spec["affinity"] = on_node(build.node)
-    if selector := _node_labels(pool, build):
-        spec["nodeSelector"] = selector
-    if pool.spec.tolerations:
-        spec["tolerations"] = tolerations(pool)
+    else:
+        spec["nodeSelector"] = {ARCHITECTURE_LABEL: build.request.architecture}
     if cluster.build_priority_class:
         spec["priorityClassName"] = cluster.build_priority_class
-    return overlay({"metadata": {"labels": build_pod_labels(pool, build.name)}, "spec": spec}, _of_the_pool(pool))
-
-
-def _node_labels(pool: ServingPool, build: PlannedBuild) -> dict[str, str]:
-    """The pool's; and without a node, of which the architecture would be known, the architecture's."""
-    own = {} if build.node else {ARCHITECTURE_LABEL: build.request.architecture}
-    return dict(sorted({**own, **pool.spec.node_selector}.items()))
-
-
-def _of_the_pool(pool: ServingPool) -> dict[str, Any]:
-    """The agent's variables are the build's, too: a proxy, for instance, through which models come."""
-    over = pool.spec.runtime.pod_template
-    spec = {field: over.spec[field] for field in _OF_THE_POOL if field in over.spec}
-    variables = [
-        variable
-        for container in over.spec.get("containers", ())
-        if container["name"] == AGENT
-        for variable in container.get("env", ())
-    ]
-    if variables:
-        spec["containers"] = [{"name": BUILD_CONTAINER, "env": variables}]
-    metadata: dict[str, Any] = {"labels": over.metadata.labels}
-    if over.metadata.annotations:
-        metadata["annotations"] = over.metadata.annotations
-    return {"metadata": metadata, "spec": spec}
+    template = {"metadata": {"labels": build_pod_labels(pool, build.name)}, "spec": spec}
+    found = under_pool_template(pool, template, _TAKEN, _OWN)
+    (container,) = found["spec"]["containers"]
+    if own := _resources(build):
+        container["resources"] = overlay(container.get("resources", {}), own)
+    return found
 
 
 def _container(pool: ServingPool, build: PlannedBuild, images: Images) -> dict[str, Any]:
@@ -91,9 +70,6 @@ def _container(pool: ServingPool, build: PlannedBuild, images: Images) -> dict[s
         "volumeMounts": _mounts(pool, build),
         "securityContext": container_security(),
     }
-    resources = _resources(build)
-    if resources:
-        container["resources"] = resources
     secret = pool.spec.storage.secret_name
     return {**container, "envFrom": [{"secretRef": {"name": secret}}]} if secret else container
 

@@ -129,7 +129,12 @@ def disruption_budget(pool: ServingPool, cluster: Cluster) -> dict[str, Any]:
     keeps the budget, and it holds for the first that comes.
     """
     budget = owned(cluster.pdb_version, "PodDisruptionBudget", pool.name, pool, pool_labels(pool))
-    spec: dict[str, Any] = {"maxUnavailable": 1, "selector": {"matchLabels": pods_of_pool(pool)}}
+    return {**budget, "spec": budget_spec(pods_of_pool(pool), cluster)}
+
+
+def budget_spec(labels: dict[str, str], cluster: Cluster) -> dict[str, Any]:
+    """One of the Pods with these labels may go at a time; one that is not ready always, where that can be said."""
+    spec: dict[str, Any] = {"maxUnavailable": 1, "selector": {"matchLabels": labels}}
     if cluster.evicts_unready:
         spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"
-    return {**budget, "spec": spec}
+    return spec
