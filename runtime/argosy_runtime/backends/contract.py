@@ -41,6 +41,11 @@ class InstanceSpec:
     kind: str  # KIND_CPU, KIND_GPU or KIND_MODEL
     device_id: int  # GPU ordinal; 0 for CPU
 
+    @property
+    def rank(self) -> int:
+        """Return which instances of a model get batches first: those on GPUs (0), then those on the CPU (1)."""
+        return int(self.kind == "KIND_CPU")
+
 
 @dataclass(frozen=True, slots=True)
 class ExecutionTimes:

@@ -46,7 +46,7 @@ class Dispatcher:
         self._statistics = statistics
         self._clock = clock
         self._group = InstanceGroup(makers, self, clock)
-        # The instances that take a batch, the longest free first: never one that is no more.
+        # The instances that take a batch, by rank, then the longest free first: never one that is no more.
         self._free: list[int] = []
         self._timer: Timer | None = None
         self._timer_at = 0
@@ -147,7 +147,7 @@ class Dispatcher:
 
     def instance_added(self, number: int) -> None:
         """See `GroupListener`."""
-        self._free.append(number)
+        self._queue_up(number)
         self._scheduler.instance_added(number)
         self._advance(self._clock.now())
 
@@ -178,8 +178,15 @@ class Dispatcher:
         if self._group.has(number):
             if self._group.on_trial:
                 self._group.answered(number)
-            self._free.append(number)
+            self._queue_up(number)
             self._scheduler.instance_freed(number)
+
+    def _queue_up(self, number: int) -> None:
+        """Put a free instance behind those of its rank, before those of a higher one."""
+        rank, at = self._group.instance(number).rank, len(self._free)
+        while at and self._group.instance(self._free[at - 1]).rank > rank:
+            at -= 1
+        self._free.insert(at, number)
 
     def answered(
         self, number: int, batch: list[QueuedRequest], responses: list[InferResponse], times: ExecutionTimes

@@ -75,11 +75,13 @@ class Instance(ABC):
     """Keeps the runs of one loaded copy of a model, whatever it runs on.
 
     Subclasses load it (`start`), hand over batches (`_execute`), pass cancellations on and release it (`stop`).
-    `on_death` is called once when an instance that had started is lost.
+    `on_death` is called once when an instance that had started is lost. Of free instances batches go to those of the
+    lowest `rank`.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, rank: int = 0) -> None:
         self.name = name
+        self.rank = rank
         self._runs: dict[int, Run] = {}
         self._ids = count()
         self._loss: ServingError | None = None

@@ -133,7 +133,7 @@ class ThreadInstance(Instance):
         load_timeout: float,
         on_death: Callable[["ThreadInstance", ServingError], None],
     ) -> None:
-        super().__init__(spec.name)
+        super().__init__(spec.name, spec.rank)
         self._on_death = on_death
         self.decoupled = spec.config.model_transaction_policy.decoupled
         # One for all of its runs: to make one costs more than a short batch's way through a thread.

@@ -8,8 +8,9 @@
 3. It goes with the largest preferred size it holds, where it holds one.
 4. Otherwise it goes when its oldest queued has waited for `delay`, with all it has.
 
-It goes to the instance that has been free the longest. A model without dynamic batching is the same machine with one
-request to a batch; one with dynamic batching but without a batch dimension too, but for its queue's policies.
+It goes to the fastest free instance: of those on GPUs the one that has been free the longest, and to one on the CPU
+only while no GPU's is free. A model without dynamic batching is the same machine with one request to a batch; one with
+dynamic batching but without a batch dimension too, but for its queue's policies.
 """
 
 from collections.abc import Sequence

@@ -80,7 +80,8 @@ class EnsembleRun:
         self._request = request
         self._wanted = steps.wanted(request.requested_outputs)
         nothing: list[Tensor | None] = [None] * len(steps.slots)
-        self._root = Scope(None, NO_STREAM, nothing, steps.needs.copy(), self._wanted.count, steps.at_depth(NO_STREAM))
+        wanted = self._wanted
+        self._root = Scope(None, NO_STREAM, nothing, steps.needs.copy(), wanted.count, wanted.at_depth(NO_STREAM))
         self._open = 0
         # What stood in the last answer, by place: of a stream's answers some tensors are the same ones again.
         self._sent: list[Tensor | None] = [None] * len(self._wanted.slots)
@@ -97,9 +98,9 @@ class EnsembleRun:
                 self._write(root, slot, inputs[name], progress)
         for slot in steps.inputs:
             if root.values[slot] is None:
-                for step in steps.may_lack[slot]:
+                for step in self._wanted.may_lack[slot]:
                     self._one_less(root, step, progress)
-        for step in steps.needing_nothing:
+        for step in self._wanted.needing_nothing:
             self._call(root, step, progress)
         self._settle(progress)
         return progress
@@ -117,7 +118,7 @@ class EnsembleRun:
         outputs = response.outputs
         says_something = bool(outputs) or not call.step.decoupled
         if says_something and not self._receive_outputs(call, outputs, response.repeated, progress):
-            return self._fail(self._unwritten(call.step, outputs))
+            return self._fail(self._unwritten(call.step, self._wanted.lacks(call.step, outputs)))
         if response.final:
             self._forget(call.scope)
         self._settle(progress)
@@ -126,7 +127,7 @@ class EnsembleRun:
     def _receive_outputs(
         self, call: StepCall, outputs: list[Tensor], repeated: frozenset[str], progress: Progress
     ) -> bool:
-        """Put an answer where it belongs; False where an output of the step is missing."""
+        """Put an answer where it belongs; False where an output of the step is missing that the request needs."""
         step, scope = call.step, call.scope
         if step.decoupled:
             scope = self._below(scope, step)
@@ -140,12 +141,12 @@ class EnsembleRun:
             self._write(scope, slot, known, progress)
         if step.decoupled:
             self._forget(scope)
-        return found == len(step.outputs)
+        return found == len(step.outputs) or self._wanted.lacks(step, outputs) is None
 
     def _below(self, scope: Scope, step: Step) -> Scope:
         """A scope for one answer of a decoupled step; it begins with what is known above."""
         depth = step.index
-        below = Scope(scope, depth, scope.values.copy(), scope.missing.copy(), scope.left, self._steps.at_depth(depth))
+        below = Scope(scope, depth, scope.values.copy(), scope.missing.copy(), scope.left, self._wanted.at_depth(depth))
         scope.children.append(below)
         return below
 
@@ -154,11 +155,11 @@ class EnsembleRun:
         if scope.values[slot] is not None:
             return
         scope.values[slot] = tensor
-        for step in self._steps.readers[slot]:
+        for step in self._wanted.readers[slot]:
             self._one_less(scope, step, progress)
         if self._wanted.flags[slot]:
             scope.left -= 1
-            if not scope.left and scope.stream == self._steps.stream:
+            if not scope.left and scope.stream == self._wanted.stream:
                 self._answer(scope, progress)
         for below in scope.children:
             self._write(below, slot, tensor, progress)
@@ -232,7 +233,7 @@ class EnsembleRun:
         if response is None:
             names = self._wanted.names
             response = InferResponse(outputs=[tensors[i].renamed(names[i]) for i in range(len(names))])
-        if self._steps.stream == NO_STREAM:
+        if self._wanted.stream == NO_STREAM:
             self.done = True
         else:
             response.final = False
@@ -268,7 +269,7 @@ class EnsembleRun:
         """Let go of scopes of which nothing more will come, so that a long stream does not keep all it ever had."""
         above = scope.parent
         while above is not None and not (scope.open or scope.to_call or scope.children):
-            if scope.left and scope.stream == self._steps.stream:
+            if scope.left and scope.stream == self._wanted.stream:
                 return
             above.children.remove(scope)
             scope.parent = None
@@ -281,7 +282,7 @@ class EnsembleRun:
         self.done = True
         if progress.responses:
             progress.responses[-1].final = True
-        elif self._steps.stream != NO_STREAM:
+        elif self._wanted.stream != NO_STREAM:
             progress.responses.append(InferResponse())
         else:
             error = internal(f"in ensemble '{self._steps.name}', not all outputs were produced")
@@ -293,9 +294,7 @@ class EnsembleRun:
         progress.responses.append(InferResponse(error=error))
         return progress
 
-    def _unwritten(self, step: Step, outputs: list[Tensor]) -> ServingError:
-        got = {tensor.name for tensor in outputs}
-        missing = next(iter([name for name in step.outputs if name not in got]), "")
+    def _unwritten(self, step: Step, missing: str | None) -> ServingError:
         return internal(
             f"in ensemble '{self._steps.name}', the step of model '{step.model}' answered without its output "
             f"'{missing}'"

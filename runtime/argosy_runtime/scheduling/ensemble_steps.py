@@ -10,7 +10,7 @@ from typing import Any
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import invalid
-from argosy_runtime.messages import RequestPlan, ResponsePlan
+from argosy_runtime.messages import RequestPlan, ResponsePlan, Tensor
 from argosy_runtime.modelconfig.ensembles.graph import EnsembleGraph, EnsembleStep
 from argosy_runtime.modelconfig.ensembles.lineage import Lineage
 
@@ -66,24 +66,59 @@ class Step:
 
 
 class Wanted:
-    """The outputs that a request asks for, by name and number; `flags` has all tensors, True for those."""
+    """The outputs that a request asks for, by name and number, and the steps that it takes to make them.
 
-    __slots__ = ("count", "flags", "names", "slots")
+    `flags` has all tensors, True for those outputs; `needed` those and what the steps read. `readers` are the steps
+    that wait for a tensor, by its number; `may_lack` those that run without it where the request does not bring it.
+    `stream` is the decoupled step at whose pace the ensemble answers, NO_STREAM for once.
+    """
 
-    def __init__(self, names: tuple[str, ...], slots: dict[str, int]) -> None:
+    __slots__ = (
+        "_at_depth",
+        "count",
+        "flags",
+        "may_lack",
+        "names",
+        "needed",
+        "needing_nothing",
+        "readers",
+        "slots",
+        "stream",
+    )
+
+    def __init__(self, names: tuple[str, ...], graph: "EnsembleSteps") -> None:
         self.names = names
-        self.slots = [slots[name] for name in names]
+        self.slots = [graph.slots[name] for name in names]
         among = set(self.slots)
-        self.flags = [slot in among for slot in range(len(slots))]
         self.count = len(among)
+        self.flags = [slot in among for slot in range(len(graph.slots))]
+        steps = graph.needed_steps(among)
+        kept = {step.index for step in steps}
+        self.readers = [[step for step in steps if step.reads(slot)] for slot in range(len(graph.slots))]
+        self.may_lack = [[step for step in lacking if step.index in kept] for lacking in graph.may_lack]
+        self.needed = [self.flags[slot] or bool(readers) for slot, readers in enumerate(self.readers)]
+        self.needing_nothing = [step for step in steps if not step.needs]
+        self.stream = graph.stream_of(among)
+        self._at_depth = {
+            depth: len([1 for step in steps if step.stream == depth]) for depth in range(NO_STREAM, len(graph.steps))
+        }
+
+    def at_depth(self, stream: int) -> int:
+        """How many of the steps a decoupled step drives."""
+        return self._at_depth[stream]
+
+    def lacks(self, step: Step, outputs: list[Tensor]) -> str | None:
+        """Return a needed output of a step that its answer does not have; None where it has them all."""
+        got = {tensor.name for tensor in outputs}
+        missing = [name for name, slot in step.outputs.items() if self.needed[slot] and name not in got]
+        return missing[0] if missing else None
 
 
 class EnsembleSteps:
     """The graph, and what is remembered of requests that went through it.
 
-    `readers` are the steps that wait for a tensor, by its number; `may_lack` those that run without it where the
-    request does not bring it. `stream` is the decoupled step at whose pace the ensemble answers, NO_STREAM for once.
-    The plans are of steps' requests and of the ensemble's responses, by all that decides them.
+    `may_lack` are the steps, by tensor, that run without it where the request does not bring it. The plans are of
+    steps' requests and of the ensemble's responses, by all that decides them.
     """
 
     def __init__(
@@ -92,20 +127,13 @@ class EnsembleSteps:
         slots: dict[str, int],
         steps: list[Step],
         may_lack: list[list[Step]],
-        stream: int | None,
     ) -> None:
         self.name = graph.name
         self.slots = slots
         self.inputs = [slots[name] for name in graph.inputs]
         self.steps = steps
         self.may_lack = may_lack
-        self.stream = NO_STREAM if stream is None else stream
         self.needs = [step.needs for step in steps]
-        self.needing_nothing = [step for step in steps if not step.needs]
-        self._at_depth = {
-            depth: len([1 for step in steps if step.stream == depth]) for depth in range(NO_STREAM, len(steps))
-        }
-        self.readers = [[step for step in steps if step.reads(slot)] for slot in range(len(slots))]
         self._outputs = graph.outputs
         self._wanted: dict[PlanKey, Wanted] = {}
         self.request_plans: dict[PlanKey, RequestPlan] = {}
@@ -141,17 +169,37 @@ class EnsembleSteps:
             )
             for step in graph.steps
         ]
-        return cls(graph, slots, steps, _may_lack(steps, models, slots), lineage.output)
+        return cls(graph, slots, steps, _may_lack(steps, models, slots))
 
-    def at_depth(self, stream: int) -> int:
-        """How many steps a decoupled step drives."""
-        return self._at_depth[stream]
+    def needed_steps(self, wanted: set[int]) -> list[Step]:
+        """Return the steps without those that only make outputs, by number, that are not wanted, as Triton prunes."""
+        kept = self.steps
+        unwanted = {self.slots[name] for name in self._outputs} - wanted
+        while True:
+            unread = unwanted.difference(*[[slot for _, slot in step.inputs] for step in kept])
+            dropped = [step for step in kept if step.outputs and unread.issuperset(step.outputs.values())]
+            if not dropped:
+                return kept
+            kept = [step for step in kept if step not in dropped]
+            unwanted |= {slot for step in dropped for _, slot in step.inputs} - wanted
+
+    def stream_of(self, wanted: set[int]) -> int:
+        """Return the innermost of the decoupled steps that wanted outputs stem from, NO_STREAM for none."""
+        deepest, most = NO_STREAM, 0
+        for step in self.steps:
+            stream = step.index if step.decoupled else step.stream
+            if not wanted.isdisjoint(step.outputs.values()) and self._depth(stream) > most:
+                deepest, most = stream, self._depth(stream)
+        return deepest
+
+    def _depth(self, stream: int) -> int:
+        return 0 if stream == NO_STREAM else 1 + self._depth(self.steps[stream].stream)
 
     def wanted(self, requested: tuple[str, ...]) -> Wanted:
         """What a request asks for; all outputs where it names none."""
         found = self._wanted.get(requested)
         if found is None:
-            found = Wanted(requested or self._outputs, self.slots)
+            found = Wanted(requested or self._outputs, self)
             remember(self._wanted, requested, found)
         return found
 
@@ -161,17 +209,6 @@ def remember(plans: dict[PlanKey, Any], key: PlanKey, plan: object) -> None:
     if len(plans) >= _PLANS:
         del plans[next(iter(plans))]
     plans[key] = plan
-
-
-def _step(
-    declared: EnsembleStep,
-    model: ModelConfig,
-    stream: int | None,
-    slots: dict[str, int],
-    device_outputs: frozenset[str],
-) -> Step:
-    decoupled = bool(model.model_transaction_policy.decoupled)
-    return Step(declared, slots, decoupled, NO_STREAM if stream is None else stream, device_outputs)
 
 
 def _numbered(graph: EnsembleGraph) -> dict[str, int]:

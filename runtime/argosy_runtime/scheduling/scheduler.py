@@ -77,4 +77,7 @@ class Scheduler(Protocol):
         """An instance takes no more batches; what it runs it finishes."""
 
     def advance(self, now: int, free: Sequence[int]) -> Decision:
-        """Decide what runs now, at most one batch on each `free` instance, the longest free first."""
+        """Decide what runs now, at most one batch on each `free` instance, in their order.
+
+        The fastest stand first, and of those alike the longest free.
+        """

@@ -69,8 +69,8 @@ class VirtualClock:
 class FakeInstance(Instance):
     """Loads when `load` says so, and answers when `finish` does."""
 
-    def __init__(self, name: str, on_death: OnDeath, decoupled: bool = False) -> None:
-        super().__init__(name)
+    def __init__(self, name: str, on_death: OnDeath, decoupled: bool = False, rank: int = 0) -> None:
+        super().__init__(name, rank)
         self._decoupled = decoupled
         self._on_death = on_death
         self._loaded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -173,12 +173,13 @@ class FakeInstance(Instance):
 class Factory:
     """Makes instances, and keeps them all."""
 
-    def __init__(self, decoupled: bool = False) -> None:
+    def __init__(self, decoupled: bool = False, rank: int = 0) -> None:
         self.made: list[FakeInstance] = []
         self._decoupled = decoupled
+        self._rank = rank
 
     def __call__(self, on_death: OnDeath) -> FakeInstance:
-        instance = FakeInstance(f"m_{len(self.made)}", on_death, self._decoupled)
+        instance = FakeInstance(f"m_{len(self.made)}", on_death, self._decoupled, self._rank)
         self.made.append(instance)
         return instance
 

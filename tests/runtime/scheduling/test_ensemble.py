@@ -192,6 +192,75 @@ def test_requested_outputs_only():
     assert [t.name for t in response.outputs] == ["extra"]
 
 
+FORK = ensemble(
+    ("a", {"x": "in"}, {"t1": "t1", "t2": "t2"}),
+    ("b", {"x": "t1"}, {"y": "B"}),
+    ("c", {"x": "t2"}, {"y": "C"}),
+    ("d", {"x": "C"}, {"y": "D"}),
+    outputs=("B", "C", "D"),
+)
+
+
+def steps_run(config: ModelConfig, requested: tuple[str, ...]) -> tuple[list[str], InferResponse]:
+    """The models run for these outputs, and the response."""
+    run, progress = start(config, requested)
+    calls, models, responses = list(progress.calls), [], list(progress.responses)
+    while calls:
+        call = calls.pop(0)
+        models.append(call.step.model)
+        progress = answer(run, call, *call.step.outputs)
+        calls += progress.calls
+        responses += progress.responses
+    (response,) = responses
+    assert response.final
+    return models, response
+
+
+@pytest.mark.parametrize(
+    ("requested", "models"),
+    [
+        (("B",), ["a", "b"]),
+        (("C",), ["a", "c"]),
+        (("D",), ["a", "c", "d"]),
+        (("D", "B"), ["a", "b", "c", "d"]),
+        ((), ["a", "b", "c", "d"]),
+    ],
+)
+def test_steps_that_only_make_other_outputs_do_not_run(requested, models):
+    ran, response = steps_run(FORK, requested)
+    assert ran == models
+    assert [t.name for t in response.outputs] == list(requested or ("B", "C", "D"))
+
+
+def test_an_output_that_only_such_steps_read_may_be_left_out():
+    run, progress = start(FORK, requested=("B",))
+    (call,) = progress.calls
+    assert call.request.requested_outputs == ("t1", "t2")
+    (b,) = answer(run, call, "t1").calls
+    (response,) = answer(run, b, "y").responses
+    assert response.error is None
+    run, progress = start(FORK, requested=("B", "C"))
+    (response,) = answer(run, progress.calls[0], "t1").responses
+    assert response.error is not None
+    assert "output 't2'" in response.error.message
+
+
+def test_a_step_whose_output_nothing_reads_runs_all_the_same():
+    config = ensemble(
+        ("a", {"x": "in"}, {"y": "B"}),
+        ("log", {"x": "in"}, {"y": "written"}),
+        ("c", {"x": "in"}, {"y": "C"}),
+        outputs=("B", "C"),
+    )
+    assert steps_run(config, ("B",))[0] == ["a", "log"]
+
+
+def test_without_its_decoupled_step_an_ensemble_answers_once():
+    models, response = steps_run(STREAM, ("score",))
+    assert models == ["side"]
+    assert [t.name for t in response.outputs] == ["score"]
+
+
 def raw(name: str, value: float) -> Tensor:
     return raw_tensor(name, "FP32", (1,), np.float32(value).tobytes())
 

@@ -101,3 +101,27 @@ async def test_an_ensemble_counts_its_requests_and_its_models_their_own(reposito
     assert counts(plane, "e") == ensemble
     step = {"rows": 6, "runs": 3, "batches": {1: [1, 1, 1], 3: [2, 2, 2]}, "fail": 1, **every_stage(2)}
     assert counts(plane, "m") == step
+
+
+FORK = """
+platform: "ensemble" max_batch_size: 8
+input [ { name: "X" data_type: TYPE_FP32 dims: [ 1 ] } ]
+output [ { name: "B" data_type: TYPE_FP32 dims: [ 1 ] }, { name: "C" data_type: TYPE_FP32 dims: [ 1 ] } ]
+ensemble_scheduling {
+  step [ { model_name: "b" model_version: -1 input_map { key: "X" value: "X" } output_map { key: "Y" value: "B" } },
+         { model_name: "c" model_version: -1 input_map { key: "X" value: "X" } output_map { key: "Y" value: "C" } } ]
+}
+"""
+
+
+async def test_a_step_that_only_makes_outputs_left_out_does_not_run_and_fails_nothing(repository, serve):
+    repository.add("b")
+    repository.add("c", execute="assert False")
+    repository.write("e", {"1/.keep": ""}, FORK)
+    plane = await serve()
+    await plane.load("e", None, {})
+    response = await infer(plane, ask("e", 5, requested_outputs=("B",)))
+    assert [(tensor.name, tensor.array.tolist()) for tensor in response.outputs] == [("B", [[5]])]
+    assert counts(plane, "c")["runs"] == 0
+    with pytest.raises(ServingError):
+        await infer(plane, ask("e", 5))

@@ -52,7 +52,7 @@ class ProcessInstance(Instance):
         load_timeout: float,
         on_death: Callable[["ProcessInstance", ServingError], None],
     ) -> None:
-        super().__init__(spec.name)
+        super().__init__(spec.name, spec.rank)
         self._spec = spec
         self._load_timeout = load_timeout
         self._on_death = on_death
