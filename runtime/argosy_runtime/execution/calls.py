@@ -42,6 +42,7 @@ class OpenCalls:
         self._answers = answers
         self._inferences: dict[int, _Inference] = {}
         self._others: set[asyncio.Task[None]] = set()
+        self._blocked = False
 
     def infer(self, call: int, request: InferRequest, decoupled: bool) -> None:
         """Start an inference."""
@@ -50,10 +51,11 @@ class OpenCalls:
             self._answers.reply(call, None, refusal)
             return
         inference = self._inferences[call] = _Inference(call, self._deliver)
+        inference.blocked = self._blocked
         try:
             submission = self._calls.infer(request, decoupled, inference.deliver)
             if call in self._inferences:
-                inference.submission = submission
+                inference.begin(submission)
         except Exception as error:
             self._inferences.pop(call, None)
             self._answers.reply(call, None, _refusal(error))
@@ -71,23 +73,26 @@ class OpenCalls:
 
     def pause(self, call: int) -> None:
         """The model takes responses slower than they come."""
-        if (submission := self._submission(call)) is not None:
-            submission.pause()
+        if (inference := self._inferences.get(call)) is not None:
+            inference.wait(slow=True, blocked=inference.blocked)
 
     def resume(self, call: int) -> None:
         """It has caught up."""
-        if (submission := self._submission(call)) is not None:
-            submission.resume()
+        if (inference := self._inferences.get(call)) is not None:
+            inference.wait(slow=False, blocked=inference.blocked)
 
     def pause_all(self) -> None:
-        """Nothing more can be passed on for now."""
-        for call in list(self._inferences):
-            self.pause(call)
+        """Nothing more can be passed on for now, neither of these calls nor of those that come."""
+        self._block(True)
 
     def resume_all(self) -> None:
-        """It can again."""
-        for call in list(self._inferences):
-            self.resume(call)
+        """It can again. What its model has paused stays so."""
+        self._block(False)
+
+    def _block(self, blocked: bool) -> None:
+        self._blocked = blocked
+        for inference in list(self._inferences.values()):
+            inference.wait(inference.slow, blocked)
 
     def close(self) -> None:
         """The model is gone: nobody waits for its answers."""
@@ -124,14 +129,32 @@ def _refusal(error: Exception) -> ServingError:
 
 
 class _Inference:
-    """One inference on its way."""
+    """One inference on its way. It waits while its model is `slow`, or the way to the model is `blocked`."""
 
-    __slots__ = ("_call", "_deliver", "submission")
+    __slots__ = ("_call", "_deliver", "blocked", "slow", "submission")
 
     def __init__(self, call: int, deliver: Callable[[int, InferResponse], None]) -> None:
         self._call = call
         self._deliver = deliver
         self.submission: Submission | None = None
+        self.slow = False
+        self.blocked = False
+
+    def begin(self, submission: Submission) -> None:
+        """It is on its way; it may have to wait already."""
+        self.submission = submission
+        if self.slow or self.blocked:
+            submission.pause()
+
+    def wait(self, slow: bool, blocked: bool) -> None:
+        """Wait for these reasons, and go on without one."""
+        before = self.slow or self.blocked
+        self.slow, self.blocked = slow, blocked
+        if self.submission is not None and before != (slow or blocked):
+            if before:
+                self.submission.resume()
+            else:
+                self.submission.pause()
 
     def deliver(self, response: InferResponse) -> None:
         """See `Deliver`."""

@@ -1,5 +1,6 @@
 """Runs ensembles: drives the state machine of `scheduling.ensemble` with real calls of this server's models."""
 
+import logging
 from typing import Protocol
 
 from argosy_runtime.backends.contract import ExecutionTimes
@@ -10,6 +11,8 @@ from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 from .clock import Clock
+
+_log = logging.getLogger("argosy.execution")
 
 
 class Models(Protocol):
@@ -160,7 +163,11 @@ class EnsembleRequest:
         if response.error is not None:
             for call in list(self.open):
                 call.submission.cancel()
-        self._deliver(response)
+        try:
+            self._deliver(response)
+        except Exception:
+            # The client cannot take it; what follows of this request is seen to all the same.
+            _log.exception("a response of ensemble '%s' could not be delivered", self._ensemble.name)
 
 
 class OpenCall:

@@ -39,20 +39,30 @@ class ResponseOrder:
         return turn.receive
 
     def release(self) -> None:
-        """Let out what may leave. Who takes a response may bring in others: they follow in the same loop."""
+        """Let out what may leave. Who takes a response may bring in others: they follow in the same loop.
+
+        What a delivery raises is raised once the others behind it have theirs: the first error where there are several.
+        """
         if self._releasing:
             return
         self._releasing = True
         try:
-            self._release()
+            failure = self._release()
         finally:
             self._releasing = False
+        if failure is not None:
+            raise failure
 
-    def _release(self) -> None:
+    def _release(self) -> Exception | None:
+        failure: Exception | None = None
         while self._turns:
             first = self._turns[0]
             while first.held:
-                first.deliver(first.held.popleft())
+                try:
+                    first.deliver(first.held.popleft())
+                except Exception as error:
+                    failure = failure or error
             if not first.finished:
-                return
+                break
             self._turns.popleft()
+        return failure

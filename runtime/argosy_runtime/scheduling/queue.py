@@ -3,67 +3,58 @@
 A request whose timeout strikes is either expired (REJECT) or sent behind its level's other requests (DELAY).
 """
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 
 from argosy_runtime.errors import FailureReason, ServingError, unavailable
 
+from .deadlines import Deadlines
 from .queue_policy import QueuePolicies, QueuePolicy
 from .queued_request import QueuedRequest
 
 
 class _Level:
-    """One priority level: those in time, then those delayed."""
+    """One priority level: those in time, then those delayed. Ordered dicts as sets, which forget any one at once."""
 
     __slots__ = ("delayed", "policy", "waiting")
 
     def __init__(self, policy: QueuePolicy) -> None:
         self.policy = policy
-        self.waiting: deque[QueuedRequest] = deque()
-        self.delayed: deque[QueuedRequest] = deque()
+        self.waiting: OrderedDict[QueuedRequest, None] = OrderedDict()
+        self.delayed: OrderedDict[QueuedRequest, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.waiting) + len(self.delayed)
 
-    def expire(self, now: int) -> list[QueuedRequest]:
-        late = [queued for queued in self.waiting if queued.deadline is not None and queued.deadline <= now]
-        if not late:
-            return late
-        gone = set(map(id, late))
-        self.waiting = deque([queued for queued in self.waiting if id(queued) not in gone])
-        if not self.policy.delay_on_timeout:
-            return late
-        for queued in late:
-            queued.deadline = None
-            self.delayed.append(queued)
-        return []
-
     def remove(self, queued: QueuedRequest) -> bool:
         for queue in (self.waiting, self.delayed):
             if queued in queue:
-                queue.remove(queued)
+                del queue[queued]
                 return True
         return False
 
     def pop(self) -> QueuedRequest:
-        return self.waiting.popleft() if self.waiting else self.delayed.popleft()
+        queue = self.waiting or self.delayed
+        queued, _ = queue.popitem(last=False)
+        return queued
 
 
 class RequestQueue:
-    """Requests in the order in which they should run.
-
-    `next_deadline` is when to look at the timeouts again: not after the next one strikes, and maybe before, where the
-    request that it was has left.
-    """
+    """Requests in the order in which they should run. What one request costs does not grow with how many wait."""
 
     def __init__(self, policies: QueuePolicies) -> None:
         self._policies = policies
         self._levels: dict[int, _Level] = {}
         self._size = 0
-        self.next_deadline: int | None = None
+        self._deadlines = Deadlines()
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def next_deadline(self) -> int | None:
+        """When the next timeout strikes; None where none will."""
+        return self._deadlines.next
 
     def front(self) -> Iterable[QueuedRequest]:
         """The requests in order."""
@@ -85,9 +76,9 @@ class RequestQueue:
         if policy.max_size and len(level) >= policy.max_size:
             return unavailable(f"{queued.request.log_prefix}Exceeds maximum queue size", FailureReason.REJECTED)
         deadline = queued.deadline = policy.deadline(queued)
-        if deadline is not None and (self.next_deadline is None or deadline < self.next_deadline):
-            self.next_deadline = deadline
-        level.waiting.append(queued)
+        if deadline is not None:
+            self._deadlines.add(queued, deadline)
+        level.waiting[queued] = None
         self._size += 1
         return None
 
@@ -98,9 +89,9 @@ class RequestQueue:
         self._levels = {}
         for level in former:
             for queued in level.waiting:
-                self._level_of(queued).waiting.append(queued)
+                self._level_of(queued).waiting[queued] = None
             for queued in level.delayed:
-                self._level_of(queued).delayed.append(queued)
+                self._level_of(queued).delayed[queued] = None
 
     def _level_of(self, queued: QueuedRequest) -> _Level:
         queued.priority = priority = self._policies.level(queued.request.priority)
@@ -117,8 +108,11 @@ class RequestQueue:
         taken: list[QueuedRequest] = []
         for level in self._levels.values():
             while len(taken) < count and level:
-                taken.append(level.pop())
-        self._left(len(taken))
+                queued = level.pop()
+                if queued.deadline is not None:
+                    self._deadlines.forget(queued)
+                taken.append(queued)
+        self._size -= len(taken)
         return taken
 
     def remove(self, queued: QueuedRequest) -> bool:
@@ -126,22 +120,23 @@ class RequestQueue:
         level = self._levels.get(queued.priority)
         if level is None or not level.remove(queued):
             return False
-        self._left(1)
+        if queued.deadline is not None:
+            self._deadlines.forget(queued)
+        self._size -= 1
         return True
 
-    def _left(self, count: int) -> None:
-        self._size -= count
-        if not self._size:
-            self.next_deadline = None
-
     def expire(self, now: int) -> list[QueuedRequest]:
-        """Apply the timeouts: the requests to refuse are removed and returned."""
-        if self.next_deadline is None or now < self.next_deadline:
-            return []
-        expired = [queued for level in self._levels.values() for queued in level.expire(now)]
+        """Apply the timeouts, in the order in which they struck: requests to refuse are removed and returned."""
+        expired: list[QueuedRequest] = []
+        for queued in self._deadlines.struck(now):
+            level = self._levels[queued.priority]
+            del level.waiting[queued]
+            if level.policy.delay_on_timeout:
+                queued.deadline = None
+                level.delayed[queued] = None
+            else:
+                expired.append(queued)
         self._size -= len(expired)
-        deadlines = [queued.deadline for queued in self._ordered() if queued.deadline is not None]
-        self.next_deadline = min(deadlines, default=None)
         return expired
 
 

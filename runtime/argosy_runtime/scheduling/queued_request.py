@@ -33,7 +33,8 @@ class QueuedRequest:
     """One request from its arrival to its last response. Compared by identity; times are nanoseconds.
 
     `size` is its batch size (1 where the model does not batch). `key` says which requests may share its batch: those
-    of equal key; None goes with every other None. `deadline` is when its timeout strikes, None for never. `run` is the
+    of equal key; None goes with every other None. `deadline` is when its timeout strikes, None for never; `ticket` its
+    number among those that have one. `run` is the
     batch it runs in, and `index` its place there, from `started` on. `responded` is when a response came that was not
     the last, 0 before. It is `over` when it has its last response, `executed` when its batch has run, `succeeded` when
     it was answered without failure.
@@ -57,6 +58,7 @@ class QueuedRequest:
         "size",
         "started",
         "succeeded",
+        "ticket",
     )
 
     def __init__(
@@ -76,6 +78,7 @@ class QueuedRequest:
         self.owner = owner
         self.priority = 0
         self.deadline: int | None = None
+        self.ticket = 0
         self.started = 0
         self.responded = 0
         self.run: RunningBatch | None = None

@@ -119,6 +119,20 @@ class Bench:
         return self.models.asked
 
 
+async def test_a_client_that_cannot_take_a_response_keeps_nothing_from_its_end(caplog):
+    bench = Bench(STREAM)
+
+    def gone(response: InferResponse) -> None:
+        raise ConnectionError("gone")
+
+    bench.runner.submit(ask("7"), 1, gone)
+    bench.asked[0].answer("Y", final=False)
+    bench.asked[0].answer()
+    bench.asked[1].answer("Y")
+    assert (bench.runner.running, bench.models.held) == (0, 0)
+    assert "a response of ensemble 'e' could not be delivered" in caplog.text
+
+
 async def test_a_request_goes_through_its_steps_and_is_counted_once():
     bench = Bench(CHAIN)
     bench.ask()

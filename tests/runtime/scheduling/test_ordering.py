@@ -1,5 +1,7 @@
 """preserve_ordering."""
 
+import pytest
+
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.scheduling.ordering import ResponseOrder
 
@@ -40,3 +42,18 @@ def test_what_an_answer_brings_in_at_once_follows_in_order():
     b(response("b"))
     a(response("a"))
     assert left == ["a", "b", "after a", "after b"]
+
+
+def test_a_delivery_that_raises_stalls_nothing_behind_it():
+    order, left = ResponseOrder(), []
+
+    def gone(given: InferResponse) -> None:
+        raise ConnectionError(given.id)
+
+    first, second, third = order.expect(gone), order.expect(gone), order.expect(lambda given: left.append(given.id))
+    third(response("c"))
+    second(response("b1", final=False))
+    second(response("b2"))
+    with pytest.raises(ConnectionError, match="a"):
+        first(response("a"))
+    assert left == ["c"]

@@ -1,5 +1,11 @@
-"""The queue against its rules, said without any thought of speed."""
+"""The queue against its rules, said without any thought of speed; and how much work its operations are."""
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -71,17 +77,18 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(ns=st.sampled_from([1 * US, 7 * US, 60 * US]))
     def pass_time(self, ns: int) -> None:
         self.now += ns
-        expected = []
+        expected: list[tuple[int, QueuedRequest]] = []
         for level, policy in self.policies.items():
-            late = [q for q in self.in_time[level] if q.deadline is not None and q.deadline <= self.now]
-            for queued in late:
+            late = [(q.deadline, q) for q in self.in_time[level] if q.deadline is not None and q.deadline <= self.now]
+            late.sort(key=lambda one: (one[0], one[1].ticket))
+            for _, queued in late:
                 self._forget(queued)
             if policy.delay_on_timeout:
-                self.delayed[level] += late
+                self.delayed[level] += [queued for _, queued in late]
             else:
                 expected += late
-        assert self.queue.expire(self.now) == expected
-        assert self.queue.next_deadline is None or self.queue.next_deadline > self.now
+        expected.sort(key=lambda one: (one[0], one[1].ticket))
+        assert self.queue.expire(self.now) == [queued for _, queued in expected]
 
     @invariant()
     def it_is_what_it_should_be(self) -> None:
@@ -91,10 +98,69 @@ class QueueMachine(RuleBasedStateMachine):
         assert list(self.queue.front()) == waiting
         assert len(self.queue) == len(waiting)
         deadlines = [q.deadline for level in self.in_time.values() for q in level if q.deadline is not None]
-        if deadlines:
-            assert self.queue.next_deadline is not None
-            assert self.queue.next_deadline <= min(deadlines), "nobody is told too late"
+        assert self.queue.next_deadline == min(deadlines, default=None)
 
 
 QueueMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
 TestQueue = QueueMachine.TestCase
+
+
+def steps(do: Callable[[], object]) -> int:
+    """How many instructions of Python `do` takes: 0 where what it runs is compiled."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return trace
+
+    former = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        do()
+    finally:
+        sys.settrace(former)
+    return count
+
+
+def waiting(count: int, delay: bool = False) -> tuple[RequestQueue, list[QueuedRequest]]:
+    """A queue of so many, one microsecond apart, each with a timeout of a second."""
+    policy = QueuePolicy(timeout_ns=1_000_000 * US, delay_on_timeout=delay)
+    queue = RequestQueue(QueuePolicies(policy, {}))
+    requests = [QueuedRequest(InferRequest("m", {}), number * US) for number in range(count)]
+    for queued in requests:
+        assert queue.push(queued) is None
+    return queue, requests
+
+
+@pytest.mark.parametrize("delay", [False, True])
+def test_one_timeout_is_as_much_work_in_a_long_queue(delay):
+    work = []
+    for count in (10, 10_000):
+        queue, requests = waiting(count, delay)
+        work.append(steps(lambda queue=queue: queue.expire(1_000_000 * US)))
+        assert len(queue) == count if delay else count - 1
+        assert queue.next_deadline == requests[1].deadline
+    assert work[0] == work[1]
+
+
+def test_one_cancellation_is_as_much_work_in_a_long_queue():
+    work = []
+    for count in (10, 10_000):
+        queue, requests = waiting(count)
+        work.append(steps(lambda queue=queue, last=requests[-1]: queue.remove(last)))
+        assert len(queue) == count - 1
+    assert work[0] == work[1]
+
+
+def test_what_has_left_fills_no_memory():
+    queue, requests = waiting(1)
+    for _ in range(1_000):
+        passing = QueuedRequest(InferRequest("m", {}), 0)
+        queue.push(passing)
+        queue.remove(passing)
+    assert len(queue._deadlines) < 100
+    assert queue.next_deadline == requests[0].deadline
+    assert queue.take(1) == requests
+    assert queue.next_deadline is None

@@ -1,6 +1,6 @@
 """From generated tokens to responses: what is new since the last one, as ids and as text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,10 +8,8 @@ from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 
 from .generation import Generation
+from .streamed_text import Decode, StreamedText
 
-Decode = Callable[[Sequence[int]], str]
-
-_UNFINISHED = "\ufffd"  # how a tokenizer writes the first bytes of a character whose rest is still to come
 _IDS = ("output_ids", "sequence_length")
 _TEXT = ("text_output",)
 
@@ -23,10 +21,9 @@ class Answer:
         self._request = request
         self._version = str(version)
         self._generation = generation
-        self._decode = decode
+        self._text = None if decode is None else StreamedText(decode)
         self._wanted = request.requested_outputs or (_IDS if generation.prompt is None else _TEXT)
         self._sent = 0
-        self._text = ""
 
     def response(self, tokens: Sequence[int], final: bool) -> InferResponse | None:
         """The response for `tokens`, which are all generated so far; None where there is nothing to say yet."""
@@ -48,15 +45,11 @@ class Answer:
         return InferResponse(self._request.model_name, self._version, self._request.id, error=error)
 
     def _new_text(self, tokens: Sequence[int], final: bool) -> str:
-        if self._decode is None or "text_output" not in self._wanted:
+        if self._text is None or "text_output" not in self._wanted:
             return ""
-        text = self._decode(tokens)
-        if not final and text.endswith(_UNFINISHED):
-            return ""
-        new = text[len(self._text) :]
-        self._text = text
+        new = self._text.last(tokens) if final else self._text.next(tokens)
         prompt = self._generation.prompt
-        return prompt + new if prompt is not None and self._generation.repeats_prompt else new
+        return prompt + new if prompt is not None and self._generation.repeats_prompt and (new or final) else new
 
 
 def _bytes(text: str) -> np.ndarray[tuple[int], np.dtype[np.object_]]:

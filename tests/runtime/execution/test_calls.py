@@ -1,0 +1,101 @@
+"""Calls of a model's own, at the server's end: why one waits, and that each reason is lifted by itself."""
+
+import pytest
+from tests.runtime.execution.fakes import ask
+
+from argosy_runtime.backends.contract import ServerCall
+from argosy_runtime.errors import ServingError
+from argosy_runtime.execution.calls import OpenCalls, Value
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse
+
+
+class Asked:
+    """See `Submission`; and `ServerCalls`, of which it is the one that comes."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.at_once = 0
+
+    def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> "Asked":
+        """See `ServerCalls`."""
+        for _ in range(self.at_once):
+            deliver(InferResponse(outputs=[], final=False))
+        return self
+
+    async def do(self, what: ServerCall) -> Value:
+        """See `ServerCalls`."""
+        raise NotImplementedError
+
+    def cancel(self) -> None:
+        """See `Submission`."""
+        self.told.append("cancel")
+
+    def pause(self) -> None:
+        """See `Submission`."""
+        self.told.append("pause")
+
+    def resume(self) -> None:
+        """See `Submission`."""
+        self.told.append("resume")
+
+
+class Model:
+    """See `Answers`: one that takes too few responses, where `full` is set."""
+
+    def __init__(self) -> None:
+        self.full: OpenCalls | None = None
+
+    def respond(self, call: int, response: InferResponse) -> None:
+        """See `Answers`."""
+        if self.full is not None:
+            self.full.pause(call)
+
+    def reply(self, call: int, value: Value, error: ServingError | None) -> None:
+        """See `Answers`."""
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return Asked()
+
+
+@pytest.fixture
+def calls(asked: Asked) -> OpenCalls:
+    return OpenCalls(asked, Model())
+
+
+def test_what_its_model_has_paused_stays_so_when_the_way_is_free_again(calls, asked):
+    calls.infer(1, ask(), True)
+    calls.pause(1)
+    calls.pause_all()
+    calls.resume_all()
+    assert asked.told == ["pause"]
+    calls.resume(1)
+    assert asked.told == ["pause", "resume"]
+
+
+def test_a_model_that_has_caught_up_does_not_fill_a_blocked_way(calls, asked):
+    calls.infer(1, ask(), True)
+    calls.pause_all()
+    calls.pause(1)
+    calls.resume(1)
+    assert asked.told == ["pause"]
+    calls.resume_all()
+    assert asked.told == ["pause", "resume"]
+
+
+def test_a_call_that_begins_while_the_way_is_blocked_waits(calls, asked):
+    calls.pause_all()
+    calls.infer(1, ask(), True)
+    assert asked.told == ["pause"]
+    calls.resume_all()
+    calls.resume_all()
+    assert asked.told == ["pause", "resume"]
+
+
+def test_responses_that_come_before_the_call_has_begun_pause_it_too(asked):
+    model = Model()
+    model.full = calls = OpenCalls(asked, model)
+    asked.at_once = 2
+    calls.infer(1, ask(), True)
+    assert asked.told == ["pause"]
