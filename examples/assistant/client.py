@@ -7,6 +7,7 @@ A model that answers any number of times is asked with ModelStreamInfer; over HT
 """
 
 import argparse
+import codecs
 import queue
 from collections.abc import Iterator
 from typing import Any
@@ -72,9 +73,10 @@ def main() -> None:
     args = parser.parse_args()
     outputs = ("text", "score") if args.show_score else ("text",)
     reply = None
+    decoder = codecs.getincrementaldecoder("utf-8")()  # a character of several bytes may come in two pieces
     with triton.InferenceServerClient(args.url) as client:
         for reply in ask(client, args.prompt, args.max_tokens, not args.whole, outputs):
-            print(reply.as_numpy("text").item().decode(), end="", flush=True)
+            print(decoder.decode(reply.as_numpy("text").item()), end="", flush=True)
     print()
     if args.show_score and reply is not None:
         print(f"safety score: {reply.as_numpy('score').item():.3f}")

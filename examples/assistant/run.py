@@ -1,5 +1,6 @@
 """Serve the assistant, ask it two questions, say how to ask more, go on serving until Ctrl-C: what `make run` does."""
 
+import codecs
 import http.client
 import json
 import signal
@@ -78,11 +79,13 @@ def answer(question: str) -> Iterator[str]:
     """The pieces of the ensemble's text, as they are generated."""
     body = json.dumps({"prompt": question, "max_tokens": 60, "streaming": True, "outputs": ["text"]}).encode()
     request = urllib.request.Request(f"{SERVER}/v2/models/assistant/generate_stream", body)
+    decoder = codecs.getincrementaldecoder("utf-8")()  # a character of several bytes may come in two pieces
     with urllib.request.urlopen(request, timeout=60) as events:
         for line in events:
             if line.startswith(b"data: "):
-                response = json.loads(line.removeprefix(b"data: "))
-                yield response["text"] if "text" in response else response["error"]
+                response = json.loads(line.removeprefix(b"data: ").decode("utf-8", "surrogateescape"))
+                piece = response["text"] if "text" in response else response["error"]
+                yield decoder.decode(piece.encode("utf-8", "surrogateescape"))
 
 
 if __name__ == "__main__":

@@ -242,6 +242,17 @@ def test_chunks_join_to_the_whole_text(answer: Any, detokenize: Stage) -> None:
         assert b"".join(s["text"].item() for s in said) == whole["text"].item()
 
 
+@pytest.mark.parametrize("said", ["naïve café 🙂 中文", "e\u0301 👩‍👩‍👧 \x00\n", ""])
+def test_characters_of_several_bytes_are_whole_again_once_chunks_are_joined(
+    detokenize: Stage, pieces: tokenizers.Tokenizer, said: str
+) -> None:
+    calm = one(False, np.bool_)
+    ids = [USER, *pieces.encode(said).ids, END]
+    chunks = [detokenize(output_ids=np.array([one_id], dtype=np.int32), flagged=calm)["text"].item() for one_id in ids]
+    assert b"".join(chunks).decode() == said
+    assert detokenize(output_ids=np.array(ids, dtype=np.int32), flagged=calm)["text"].item().decode() == said
+
+
 def test_a_flagged_prompt_never_shows_what_was_generated(detokenize: Stage) -> None:
     out = detokenize(output_ids=np.array([10, 11], dtype=np.int32), flagged=one(True, np.bool_))
     assert (out["text"].item(), out["refused"].item()) == (b"", True)
