@@ -49,6 +49,8 @@ class Flags:
     pod: str
     pvc_root: Path
     secrets_root: Path
+    allowed_folders: tuple[Path, ...]
+    storage_identity: str
     quiet: QuietPeriod
     log: str
 
@@ -66,6 +68,8 @@ def parse(arguments: Sequence[str]) -> Flags:
         pod=given.pod,
         pvc_root=given.pvc_root,
         secrets_root=given.secrets_root,
+        allowed_folders=tuple(given.allowed_folder),
+        storage_identity=given.storage_identity,
         quiet=QuietPeriod(given.drain_quiet_secs, given.drain_timeout_secs),
         log=given.log,
     )
@@ -91,6 +95,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--drain-quiet-secs", type=seconds, default=0.0, help=quiet)
     add("--drain-timeout-secs", type=seconds, default=60.0, help="for how long at most, if requests go on coming")
     add("--secrets-root", type=Path, default=Path("/secrets/named"), help="where models' own Secrets are, by name")
+    add(
+        "--allowed-folder",
+        type=folder,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder that file: may name, with all beneath it; as often as needed; without one file: is refused",
+    )
+    identity = "whose credentials the environment has; copies in a shared cache that others fetched are not used"
+    add("--storage-identity", default="", metavar="NAME", help=identity)
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="what is logged")
     return parser
 
@@ -117,6 +131,14 @@ def quantity(words: str) -> int:
         known = ", ".join(filter(None, UNITS))
         raise argparse.ArgumentTypeError(f"{words!r} is no amount of bytes: give a number, with one of {known} or none")
     return int(float(found[1]) * UNITS[found[2]]) if "." in found[1] else int(found[1]) * UNITS[found[2]]
+
+
+def folder(words: str) -> Path:
+    """An absolute path of a folder."""
+    path = Path(words)
+    if not path.is_absolute() or ".." in path.parts:
+        raise argparse.ArgumentTypeError(f"{words!r} is no absolute path of a folder, as /mnt/models")
+    return path
 
 
 def _url(words: str) -> str:

@@ -32,7 +32,14 @@ async def run(flags: Flags) -> None:
     """Look after one server until SIGTERM or SIGINT comes. Raises OSError where the folder cannot be used."""
     source, sink = exchange(flags)
     control = Control(flags.server)
-    storage = Storage(flags.cache, flags.cache_size, pvc_root=flags.pvc_root, named_secrets=flags.secrets_root)
+    storage = Storage(
+        flags.cache,
+        flags.cache_size,
+        pvc_root=flags.pvc_root,
+        folders=flags.allowed_folders,
+        named_secrets=flags.secrets_root,
+        identity=flags.storage_identity,
+    )
     wake, stop = asyncio.Event(), asyncio.Event()
     agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.quiet)
     publisher = Publisher(sink, time.monotonic, state_text, in_kind)

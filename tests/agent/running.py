@@ -76,6 +76,7 @@ class Pod:
                     f"--folder={self.folder}",
                     *(self.exchange or self._files),
                     "--pod=a-uid",
+                    "--allowed-folder=/",
                     *self.flags,
                 ],
                 env={**environment(), **self.variables},

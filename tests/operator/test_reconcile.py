@@ -25,14 +25,14 @@ apiVersion: argosy.dev/v1alpha1
 kind: InferenceModel
 metadata: {{name: one}}
 spec:
-  {{poolRef: {{name: pool}}, modelFormat: {{name: python}}, version: {one}, storageUri: "file:one/{one}",
+  {{poolRef: {{name: pool}}, modelFormat: {{name: python}}, version: {one}, storageUri: "s3://b/one/{one}",
   {tensors}, {policy}}}
 ---
 apiVersion: argosy.dev/v1alpha1
 kind: InferenceModel
 metadata: {{name: two}}
 spec:
-  {{poolRef: {{name: pool}}, modelFormat: {{name: python}}, version: {two}, storageUri: "file:two/{two}", {tensors}}}
+  {{poolRef: {{name: pool}}, modelFormat: {{name: python}}, version: {two}, storageUri: "s3://b/two/{two}", {tensors}}}
 ---
 apiVersion: argosy.dev/v1alpha1
 kind: Ensemble
@@ -145,7 +145,7 @@ def test_the_version_policy_keeps_older_versions() -> None:
     for version in (1, 2, 3):
         settle(shell, declared(version, 1, keep_two))
     assert shell.versions("one") == [2, 3]
-    assert shell.loaded["one"].versions[2].uri == "file:one/2"
+    assert shell.loaded["one"].versions[2].uri == "s3://b/one/2"
 
 
 def test_a_server_that_was_restarted_is_given_what_it_had_and_what_it_should_have() -> None:

@@ -15,13 +15,15 @@ from argosy.api.pool.serverflags import FLAG, RATE_LIMIT_RESOURCE
 from argosy.api.servingpool import WEB
 from argosy.api.values.meta import LABEL, MODEL_NAME, SUBDOMAIN
 from argosy.api.values.nearest import did_you_mean
-from argosy.api.values.storage import DIGEST
+from argosy.api.values.storage import ABSOLUTE_FOLDER, DIGEST, RELATIVE_PATH
 
 _SHOWN = 80
 PATTERNS = {
     SUBDOMAIN: "a DNS name: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit",
     LABEL: "a DNS label: lower-case letters, digits and '-', beginning and ending with a letter or digit",
     MODEL_NAME: "a model's name: letters, digits and any of _ . : @ = ~ + -, beginning with a letter, a digit or _",
+    RELATIVE_PATH: "a path beneath the folder: no / at its beginning, and no . or .. in it",
+    ABSOLUTE_FOLDER: "a folder's path: / at its beginning, none at its end, and no . or .. in it",
     DIGEST: "a digest: sha256: and 64 lower-case hexadecimal digits",
     LABEL_VALUE: "the value of a label: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
     FLAG: "a flag of the server; write each as --name=value",

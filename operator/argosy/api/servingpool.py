@@ -14,7 +14,7 @@ from argosy.api.values.base import ApiModel, Fault, Flag, Int, Rule
 from argosy.api.values.identity import PoolKey
 from argosy.api.values.meta import ApiResource, Name, RevisionHistoryLimit
 from argosy.api.values.quantity import Quantity, Share
-from argosy.api.values.storage import StorageUri
+from argosy.api.values.storage import AbsoluteFolder, StorageUri
 
 WEB = r"^https?://[^ ]+$"
 
@@ -160,6 +160,12 @@ class Storage(ApiModel):
     )
     secret_name: Name | None = Field(
         default=None, description="A Secret with the storage's credentials. Default: none."
+    )
+    allowed_folders: tuple[AbsoluteFolder, ...] = Field(
+        default=(),
+        max_length=64,
+        description="Folders of the servers' and builds' Pods that a storageUri file: may name, with what lies beneath "
+        "them. Default: none, so that file: is refused.",
     )
     service_account_name: Name | None = Field(
         default=None, description="The servers' service account. Default: one of each server's own."

@@ -37,7 +37,7 @@ def read_manifests(path: Path) -> Manifests:
     """The resources in a file, or in every .yaml and .yml below a folder; hidden folders are passed over.
 
     Other kinds of Kubernetes objects are passed over too. A relative `file:` URI becomes absolute: it is
-    relative to the manifest that has it.
+    relative to the manifest that has it. A pool may read every folder: its files are those of the person who runs this.
     """
     resources: list[Resource] = []
     problems: list[Problem] = []
@@ -207,10 +207,11 @@ def _anchored(resource: Resource, file: Path) -> Resource:
 
 
 def _anchored_pool(pool: ServingPool, file: Path) -> Resource:
-    cache = pool.spec.storage.engine_cache
-    if cache is None:
-        return pool
-    return with_cache(pool, cache.model_copy(update={"storage_uri": _absolute(cache.storage_uri, file)}))
+    cache, update = pool.spec.storage.engine_cache, dict[str, Any](allowed_folders=("/",))
+    if cache is not None:
+        update["engine_cache"] = cache.model_copy(update={"storage_uri": _absolute(cache.storage_uri, file)})
+    storage = pool.spec.storage.model_copy(update=update)
+    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"storage": storage})})
 
 
 def _anchored_engine(engine: Engine, file: Path) -> Engine:

@@ -3,13 +3,14 @@
 import hashlib
 import shutil
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from argosy_agent.transfer.archives import BROKEN, unpack
+from argosy_agent.transfer.beneath import EVERYWHERE
 from argosy_agent.transfer.download import Download
 from argosy_agent.transfer.errors import (
     ChangedError,
@@ -24,7 +25,7 @@ from argosy_agent.transfer.errors import (
 )
 from argosy_agent.transfer.flow import Flow, Progress, Retry
 from argosy_agent.transfer.localfiles import digest_of, is_file
-from argosy_agent.transfer.stores.local import found
+from argosy_agent.transfer.stores.local import Places, found
 from argosy_agent.transfer.stores.schemes import source_of
 from argosy_agent.transfer.stores.settings import Settings
 from argosy_agent.transfer.stores.source import Source
@@ -41,8 +42,10 @@ class Storage:
     """Copies of model files in one cache folder. Its methods block, and any thread may call them.
 
     `size_limit` bounds the cache, in bytes; without it nothing is evicted until the disk is full. `pvc_root` is
-    where claims are mounted, by name; `secrets` holds the files of the pool's storage Secret, `named_secrets` those of
-    models' own, by name; `part` is how many bytes are read at once in place of what suits each kind of storage.
+    where claims are mounted, by name; a `file:` URI may name what lies beneath one of `folders`; `secrets` holds the
+    files of the pool's storage Secret, `named_secrets` those of models' own, by name; `identity` tells the pool's
+    credentials from those of other pools that share the cache; `part` is how many bytes are read at once in place of
+    what suits each kind of storage.
     """
 
     def __init__(
@@ -51,13 +54,16 @@ class Storage:
         size_limit: int | None = None,
         *,
         pvc_root: Path = PVC_ROOT,
+        folders: Sequence[Path] = (EVERYWHERE,),
         secrets: Path = SECRETS,
         named_secrets: Path = NAMED_SECRETS,
+        identity: str = "",
         retry: Retry = Retry(),  # noqa: B008  # frozen
         part: int | None = None,
     ) -> None:
-        self._folder, self._pvc_root, self._retry, self._part = cache, pvc_root, retry, part
-        self._secrets, self._named_secrets = secrets, named_secrets
+        self._folder, self._retry, self._part = cache, retry, part
+        self._places = Places(pvc_root, tuple(folders))
+        self._secrets, self._named_secrets, self._identity = secrets, named_secrets, identity
         cache.mkdir(parents=True, exist_ok=True)
         self._stopped = threading.Event()
         self._locks: dict[str, threading.Lock] = {}
@@ -69,16 +75,17 @@ class Storage:
             for left in cache.glob(".gone-*"):
                 shutil.rmtree(left, ignore_errors=True)
 
-    def key(self, uri: str, digest: str = "") -> str:
-        """The name of the copy that this URI means now.
+    def key(self, uri: str, digest: str = "", secret: str = "") -> str:
+        """Return the name of the copy that this URI means now, by the credentials of `secret` if given.
 
-        Of `file:` and `pvc:` it is another when a name, size or time below changes; of all others it is the URI's
-        and the digest's alone. Raises StorageError where a `file:` or `pvc:` is not there.
+        Of `file:` and `pvc:` it is another when a name, size or time below changes; of all others it is the URI's, the
+        digest's and the credentials': what some may read is no copy for others. A Secret counts by its name, so that a
+        key that is rotated fetches nothing. Raises StorageError where a `file:` or `pvc:` is not there.
         """
-        parts, local = [uri, digest], _is_local(uri)
-        if local:
-            parts += [f"{each.name}\0{each.size}\0{each.changed_ns}" for each in found(uri, self._pvc_root)]
-        return f"{'file' if local else 'remote'}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:32]}"
+        if _is_local(uri):
+            files = (f"{each.name}\0{each.size}\0{each.changed_ns}" for each in found(uri, self._places))
+            return _key("file", uri, digest, *files)
+        return _key("remote", uri, digest, f"secret {secret}" if secret else f"pool {self._identity}")
 
     def whole(self, key: str) -> Path | None:
         """A copy that is here whole, by its key; nothing is waited for. None where it is not. Raises OSError."""
@@ -93,7 +100,7 @@ class Storage:
         what came before a failure or a stop is kept, and the next call goes on from there.
         Raises StorageError, DigestMismatchError, StorageStoppedError.
         """
-        key = self.key(uri, digest)
+        key = self.key(uri, digest, secret)
         try:
             with self._alone(key):
                 return self._cache.take(key) or self._fetch(_Wish(key, uri, digest, secret), progress)
@@ -140,7 +147,7 @@ class Storage:
         return self._cache.take(wish.key) or target
 
     def _fill(self, partial: Partial, wish: "_Wish", flow: Flow) -> None:
-        with source_of(wish.uri, self._pvc_root, self._settings(wish.secret)) as source:
+        with source_of(wish.uri, self._places, self._settings(wish.secret)) as source:
             flow.persist(lambda: self._bring(source, partial, wish, flow))
             partial.seal()
             try:
@@ -151,7 +158,7 @@ class Storage:
                 raise UnusableError(f"{shown(wish.uri)} cannot be unpacked: {reason(error)}") from error
         size = sum(path.stat().st_size for path in partial.files.rglob("*") if path.is_file())
         self._cache.make_room(wish.key, size, size, shown(wish.uri))
-        if self.key(wish.uri, wish.digest) != wish.key:
+        if self.key(wish.uri, wish.digest, wish.secret) != wish.key:
             raise StorageError(f"{wish.uri} changed while it was copied; it is taken again when it stands still")
 
     def _settings(self, secret: str) -> Settings:
@@ -193,6 +200,10 @@ class _Wish:
     uri: str
     digest: str
     secret: str = ""
+
+
+def _key(kind: str, *parts: str) -> str:
+    return f"{kind}-{hashlib.sha256(chr(10).join(parts).encode()).hexdigest()[:32]}"
 
 
 def _is_local(uri: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .fields import DocumentError, Fields, document, file_name, number, unicode_text, uri
+from .fields import DocumentError, Fields, document, file_name, number, relative_path, unicode_text, uri
 from .models import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 DESIRED_KEY = "repository.json"
@@ -161,7 +161,7 @@ def _of_source(source: VersionSource) -> dict[str, Any]:
 def _source(fields: Fields) -> VersionSource:
     filename = fields.text("filename", "")
     if filename:
-        file_name(filename, fields.at("filename"))
+        relative_path(filename, fields.at("filename"))
     return VersionSource(
         uri=uri(fields.text("uri", ""), fields.at("uri")),
         digest=fields.text("digest", ""),

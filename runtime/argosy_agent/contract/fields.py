@@ -137,3 +137,10 @@ def file_name(name: str, path: str) -> str:
     if not name or name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > LONGEST_NAME:
         raise DocumentError(f"{path}: {name!r:.80} cannot be a file's name")
     return name
+
+
+def relative_path(path: str, field: str) -> str:
+    """A path that stays beneath its folder, each part of it a file's name. Raises DocumentError."""
+    for part in path.split("/"):
+        file_name(part, field)
+    return path

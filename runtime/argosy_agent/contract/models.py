@@ -76,9 +76,9 @@ class VersionSource:
     secret: str = ""
 
     @property
-    def files(self) -> tuple[str, str, str]:
-        """What decides which files they are."""
-        return self.uri, self.digest, self.filename
+    def files(self) -> tuple[str, str, str, str]:
+        """What decides which files they are: with other credentials they may be others, or none."""
+        return self.uri, self.digest, self.filename, self.secret
 
 
 @dataclass(frozen=True, slots=True)

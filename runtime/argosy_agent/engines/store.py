@@ -17,6 +17,7 @@ from argosy_agent.transfer.journal import Journal
 from argosy_agent.transfer.localfiles import digest_of as digest_of_folder
 from argosy_agent.transfer.sinks.opening import sink_of
 from argosy_agent.transfer.sinks.sink import Sink, Stored
+from argosy_agent.transfer.stores.local import Places
 from argosy_agent.transfer.stores.schemes import source_of
 from argosy_agent.transfer.stores.settings import Settings
 
@@ -227,7 +228,7 @@ class EngineStore:
         journal = Journal(note)
 
         def bring() -> None:
-            with source_of(manifest.uri, self._pvc_root, self._settings) as source:
+            with source_of(manifest.uri, Places(self._pvc_root), self._settings) as source:
                 files = flow.persist(source.files)
                 try:
                     Download(source, folder, journal, flow, source.part, links=False).run(files)

@@ -2,10 +2,11 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from argosy_agent.contract import RenderedModel
+from argosy_agent.transfer.beneath import resolved
 
 CONFIG = "config.pbtxt"
 MODEL_FOLDERS = ("warmup", "initial_state")
@@ -17,8 +18,9 @@ def place_model(model: RenderedModel, files: Mapping[int, Path], folder: Path) -
     folder.mkdir()
     for version, source in model.versions.items():
         place(files.get(version), folder / str(version), source.filename)
-    for extra in beside_versions(model, files):
-        place(extra, folder / extra.name)
+    for name, extra in beside_versions(model, files).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        place(extra, folder / name)
     (folder / CONFIG).write_text(model.config_text)
 
 
@@ -34,6 +36,7 @@ def place(source: Path | None, target: Path, filename: str = "") -> None:
         shutil.copytree(source, target, copy_function=_link_or_copy)
         files = list(target.iterdir())
         if filename and len(files) == 1 and files[0].is_file():
+            (target / filename).parent.mkdir(parents=True, exist_ok=True)
             files[0].rename(target / filename)
     else:
         _link_or_copy(str(source), str(target))
@@ -46,16 +49,22 @@ def _link_or_copy(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def beside_versions(model: RenderedModel, files: Mapping[int, Path]) -> Iterator[Path]:
-    """What the newest version's files bring for the model's own folder.
+def beside_versions(model: RenderedModel, files: Mapping[int, Path]) -> dict[str, Path]:
+    """Return what the newest version's files bring for the model's own folder, by its path there.
 
-    Labels, warm-up data, initial states.
+    Labels, warm-up data, initial states. What a configuration names outside of these files is nothing of the model's:
+    the server says that it is missing. Raises StorageError for a link that leads out of them, OSError.
     """
     newest = files.get(max(model.versions, default=0))
     if newest is None:
-        return
-    names = _label_files(model.config_text) | set(MODEL_FOLDERS)
-    yield from (newest / name for name in sorted(names) if (newest / name).exists())
+        return {}
+    names = sorted(_label_files(model.config_text) | set(MODEL_FOLDERS))
+    found = {name: newest / name for name in names if _is_beneath(name) and (newest / name).exists()}
+    return {name: resolved(path, newest) for name, path in found.items()}
+
+
+def _is_beneath(name: str) -> bool:
+    return not name.startswith("/") and ".." not in name.split("/")
 
 
 def _label_files(config_text: str) -> set[str]:

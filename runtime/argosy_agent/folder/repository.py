@@ -91,10 +91,10 @@ class RepositoryFolder:
             change.put(folder / str(version), files.get(version), target.model.versions[version].filename)
         newest = max(target.model.versions, default=0)
         kept = newest in standing and change.before is not None and newest == max(change.before.model.versions)
-        for extra in beside_versions(target.model, files):
+        for name, extra in beside_versions(target.model, files).items():
             # What stands stays the very same: for another file of the same content a server would load the model anew.
-            if not (kept and (folder / extra.name).exists()):
-                change.put(folder / extra.name, extra)
+            if not (kept and (folder / name).exists()):
+                change.put(folder / name, extra)
         write_text(folder / CONFIG, target.model.config_text)
 
     def _record(self, target: Target) -> None:
@@ -130,6 +130,7 @@ class Change:
         place(source, staged, filename)
         if entry.exists():
             entry.rename(self._folder._beside("replaced", entry))
+        entry.parent.mkdir(parents=True, exist_ok=True)
         self._put.append(entry)
         staged.rename(entry)
 

@@ -80,9 +80,8 @@ class Keys:
             call.heard(self._clock())
 
     def _looked_up(self, files: Files) -> str | StorageError:
-        uri, digest, _ = files
         try:
-            return self._storage.key(uri, digest)
+            return self._storage.key(*files)
         except StorageError as error:
             return error
         except Exception as error:  # a fault of ours, in what one model says, holds up no other

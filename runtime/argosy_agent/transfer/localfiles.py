@@ -1,14 +1,20 @@
 """Files of this machine: what a `file:` URI means, and what a digest is of."""
 
 import hashlib
-import os
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-SKIPPED = frozenset({"__pycache__", ".DS_Store"})
-"""Never part of a model; nor are hidden folders, one of which may be the state folder itself."""
+from .beneath import EVERYWHERE, check_kind, resolved
+from .errors import StorageError
+
+CACHE = "__pycache__"
+"""A folder that is never part of a model; nor is a hidden one, which may be the state folder itself."""
+_LEFTOVERS = frozenset({".DS_Store", "__MACOSX"})
+_LEFTOVER_PREFIX = "._"
+"""How macOS begins the name of a file with what its file system has of another file."""
 
 ALGORITHM = "sha256"
 
@@ -34,13 +40,23 @@ def local_path(uri: str) -> Path:
     return Path(unquote(parts.path) if parts.scheme else uri)
 
 
-def local_files(root: Path) -> list[LocalFile]:
-    """The one file that `root` is, or every file below the folder. Raises OSError."""
-    if root.is_file():
-        return [_local_file(root.name, root)]
-    if not root.is_dir():
-        raise FileNotFoundError(f"no such file or folder: {root}")
-    return [_local_file(path.relative_to(root).as_posix(), path) for path in _walk(root)]
+def local_files(path: Path, root: Path = EVERYWHERE) -> list[LocalFile]:
+    """Return the one file that `path` is, or every file below the folder, by name.
+
+    Raises StorageError for what leads out of `root`, can never be read or is no file: nothing is left out in silence.
+    Raises OSError.
+    """
+    real = resolved(path, root)
+    status = real.stat()
+    if not stat.S_ISDIR(status.st_mode):
+        check_kind(status, path)
+        return [LocalFile(path.name, path, status.st_size, status.st_mtime_ns)]
+    return list(_walk(path, "", root, ((status.st_dev, status.st_ino),)))
+
+
+def is_leftover(name: str) -> bool:
+    """Return whether macOS left a file or folder of this name beside people's own: it is part of no model."""
+    return name in _LEFTOVERS or name.startswith(_LEFTOVER_PREFIX)
 
 
 def digest_of(folder: Path) -> str:
@@ -65,15 +81,20 @@ def digest_of_file(path: Path) -> str:
     return f"{ALGORITHM}:{_hex(path)}"
 
 
-def _walk(root: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(root, followlinks=True):
-        folders[:] = sorted(name for name in folders if name not in SKIPPED and not name.startswith("."))
-        yield from (Path(folder) / name for name in sorted(set(names) - SKIPPED))
-
-
-def _local_file(name: str, path: Path) -> LocalFile:
-    status = path.stat()
-    return LocalFile(name, path, status.st_size, status.st_mtime_ns)
+def _walk(folder: Path, prefix: str, root: Path, above: tuple[tuple[int, int], ...]) -> Iterator[LocalFile]:
+    """The files below a folder. `above` has the device and inode of it and of each folder that leads to it."""
+    for path in sorted(folder.iterdir()):
+        skipped = path.name == CACHE or path.name.startswith(".")
+        if is_leftover(path.name) or (skipped and not path.is_file()):
+            continue
+        status = resolved(path, root).stat()
+        if not stat.S_ISDIR(status.st_mode):
+            check_kind(status, path)
+            yield LocalFile(f"{prefix}{path.name}", path, status.st_size, status.st_mtime_ns)
+        elif (status.st_dev, status.st_ino) in above:
+            raise StorageError(f"{path} is a link to a folder that it lies in, which would never end")
+        else:
+            yield from _walk(path, f"{prefix}{path.name}/", root, (*above, (status.st_dev, status.st_ino)))
 
 
 def _hex(path: Path) -> str:

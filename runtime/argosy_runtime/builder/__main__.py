@@ -76,6 +76,7 @@ def _build(flags: Flags, course: Course) -> None:
             fetcher=Storage(
                 flags.workspace / "fetched",
                 pvc_root=flags.pvc_root,
+                folders=flags.allowed_folders,
                 secrets=flags.secrets,
                 named_secrets=flags.secrets_root,
             ),

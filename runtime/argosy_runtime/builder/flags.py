@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from argosy_agent.contract.documents import ConfigMapName
-from argosy_agent.flags import SERVICE_ACCOUNT, configmap
+from argosy_agent.flags import SERVICE_ACCOUNT, configmap, folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ class Flags:
     pvc_root: Path
     secrets: Path
     secrets_root: Path
+    allowed_folders: list[Path]
     pod: str
     timeout_s: float
     log: str
@@ -51,6 +52,15 @@ def _parser() -> argparse.ArgumentParser:
     add("--pvc-root", type=Path, default=Path("/pvc"), help="where claims are mounted, each by its name")
     add("--secrets", type=Path, default=Path("/secrets/storage"), help="where the pool's storage Secret is mounted")
     add("--secrets-root", type=Path, default=Path("/secrets/named"), help="where models' own Secrets are, by name")
+    add(
+        "--allowed-folder",
+        dest="allowed_folders",
+        type=folder,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder that file: may name, with all beneath it; as often as needed; without one file: is refused",
+    )
     add("--pod", default="", metavar="UID", help="the Pod that this is")
     add("--timeout", dest="timeout_s", type=float, default=0.0, metavar="SECONDS", help="end after so long; 0: never")
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="what is logged")

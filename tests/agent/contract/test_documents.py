@@ -140,7 +140,7 @@ def changed(path: str, to: Any = MISSING) -> str:
         (changed("models/0/name", "../m"), "repository.json.models[0].name: '../m' cannot be a file's name"),
         (changed("models/0/name", ".."), "repository.json.models[0].name: '..' cannot be a file's name"),
         (changed("models/0/name", "x" * 256), "cannot be a file's name"),
-        (changed("models/0/versions/1/filename", "a/b"), "versions.1.filename: 'a/b' cannot be a file's name"),
+        (changed("models/0/versions/1/filename", "a/../b"), "versions.1.filename: '..' cannot be a file's name"),
         (changed("models/0/versions/1/uri", 5), "versions.1.uri must be a string, not 5"),
         (changed("models/0/versions/1/uri", "https://[x/y"), "repository.json.models[0].versions.1.uri is no URI"),
         (changed("models/0/versions/1/uri", "file:///a\0b"), "versions.1.uri is no URI: it holds a null character"),

@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 
+import pytest
 from tests.agent.sync.bench import Bench, text
 
 from argosy_agent.contract import RenderedModel, VersionSource
@@ -71,3 +72,22 @@ async def test_the_longest_name_that_kubernetes_has_is_served(bench: Bench) -> N
     bench.agent = bench.new_agent()
     await bench.settle(bench.model(first, v1=bench.source("a", "one")))
     assert bench.fake.loaded == {first: {1: "one"}}
+
+
+@pytest.mark.parametrize("name", ["/{root}/secret", "../../secret", "sub/../../../secret"])
+async def test_labels_outside_of_the_models_files_are_not_placed(bench: Bench, name: str) -> None:
+    (bench.root / "secret").write_text("hush")
+    path = name.replace("/{root}", str(bench.root))
+    config = text("m", 1) + f'output {{ name: "Y" label_filename: "{path}" }}\n'
+    await bench.settle(RenderedModel("m", config, {1: bench.source("a", "one")}))
+    found = [path.name for path in (bench.root / "server/repository").rglob("*") if path.is_file()]
+    assert sorted(found) == ["config.pbtxt", "weights"]
+
+
+async def test_a_label_file_in_a_subfolder_is_placed_as_it_is_named(bench: Bench) -> None:
+    source = bench.source("a", "one")
+    (bench.root / "sources" / "a" / "sub").mkdir()
+    (bench.root / "sources" / "a" / "sub" / "labels.txt").write_text("cat")
+    config = text("m", 1) + 'output { name: "Y" label_filename: "sub/labels.txt" }\n'
+    await bench.settle(RenderedModel("m", config, {1: source}))
+    assert (bench.root / "server/repository/m/sub/labels.txt").read_text() == "cat"

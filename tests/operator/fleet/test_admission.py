@@ -12,12 +12,12 @@ from argosy_runtime import backends
 HEAD = "apiVersion: argosy.dev/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n"
 
 
-def pool(name: str, namespace: str = "n", runtime: str = "{name: argosy}") -> str:
-    return HEAD % ("ServingPool", name, namespace) + f"spec: {{runtime: {runtime}}}\n"
+def pool(name: str, namespace: str = "n", runtime: str = "{name: argosy}", storage: str = "{}") -> str:
+    return HEAD % ("ServingPool", name, namespace) + f"spec: {{runtime: {runtime}, storage: {storage}}}\n"
 
 
 def model(name: str, pool_ref: str = "p", namespace: str = "n", made_of: str = "python", more: str = "") -> str:
-    given = f"poolRef: {{name: {pool_ref}}}, modelFormat: {{name: {made_of}}}, version: 1, storageUri: 'file:m'{more}"
+    given = f"poolRef: {{name: {pool_ref}}}, modelFormat: {{name: {made_of}}}, version: 1, storageUri: 's3://b/m'{more}"
     return HEAD % ("InferenceModel", name, namespace) + f"spec: {{{given}}}\n"
 
 
@@ -168,3 +168,38 @@ def test_queries_need_a_prometheus() -> None:
     ]
     watched = HEAD % ("ServingPool", "p", "n") + "spec: {monitoring: {prometheus: {url: 'http://prometheus:9090'}}}\n"
     assert said(watched, model("m", more=more)) == []
+
+
+def from_file(uri: str, more: str = "") -> str:
+    return model("m", more=more).replace("s3://b/m", uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "allowed"),
+    [
+        ("file:///secrets/storage/key", "[]"),
+        ("file:/secrets/storage/key", "[/mnt]"),
+        ("file:/mnt/../secrets", "[/mnt]"),
+        ("file:/mnt%2f..%2fsecrets", "[/mnt]"),
+        ("file:mnt/m", "[/mnt]"),
+        ("file:/mntx/m", "[/mnt]"),
+    ],
+)
+def test_a_cluster_reads_no_file_that_the_pool_does_not_allow(uri: str, allowed: str) -> None:
+    (problem,) = said(pool("p", storage=f"{{allowedFolders: {allowed}}}"), from_file(uri))
+    assert "InferenceModel n/m: spec.storageUri: in a cluster file: names files of the pool's Pods" in problem
+    assert "spec.storage.allowedFolders of pool 'p'" in problem
+
+
+def test_a_file_below_an_allowed_folder_is_read() -> None:
+    assert said(pool("p", storage="{allowedFolders: [/mnt]}"), from_file("file:/mnt/m")) == []
+
+
+def test_a_file_of_a_version_or_of_an_engines_data_is_refused_by_its_field() -> None:
+    versions = "versions: [{version: 1, storageUri: 's3://b/m'}, {version: 2, storageUri: 'file:/m'}]"
+    several = model("m").replace("version: 1, storageUri: 's3://b/m'", versions)
+    assert ["spec.versions[1].storageUri" in each for each in said(pool("p"), several)] == [True]
+    engine = ", engine: {builder: onnxruntime, accuracy: {dataUri: 'file:/data', script: 'file:/script.py', min: 0.9}}"
+    kept = pool("p", storage="{engineCache: {storageUri: 's3://b/e'}}")
+    fields = [each.split(": ")[2] for each in said(kept, model("m", made_of="onnx", more=engine))]
+    assert fields == ["spec.engine.accuracy.dataUri", "spec.engine.accuracy.script"]

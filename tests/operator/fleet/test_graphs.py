@@ -25,7 +25,7 @@ def model(name: str, inputs: Tensors, outputs: Tensors, **spec: Any) -> Inferenc
         "poolRef": {"name": "gpus"},
         "modelFormat": {"name": "onnx"},
         "version": 1,
-        "storageUri": "file:m",
+        "storageUri": "s3://b/m",
         "maxBatchSize": 8,
         "inputs": given_inputs,
         "outputs": tensors(outputs),

@@ -5,7 +5,7 @@ by name, lists for repeated fields, maps for maps.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
@@ -13,6 +13,7 @@ from tritonclient.grpc.model_config_pb2 import DESCRIPTOR
 
 from argosy.api.values.base import Fault
 from argosy.api.values.nearest import did_you_mean
+from argosy.api.values.storage import RELATIVE_PATH
 from argosy_runtime.modelconfig.modelfiles import BY_COMPUTE_CAPABILITY
 
 GOVERNED = {
@@ -62,6 +63,9 @@ OWN_FILES: Final = "cc_model_filenames"
 """The field that names a file for each compute capability, where no engine is built."""
 
 Path = tuple[str | int, ...]
+_FILE_FIELDS = frozenset({"default_model_filename", "input_data_file", "data_file", "label_filename"})
+"""Fields of ModelConfig and of its parts that name a file."""
+_RELATIVE = re.compile(RELATIVE_PATH)
 _CAPABILITY = re.compile(r"[1-9][0-9]*\.[0-9]")
 _INTEGERS = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
@@ -80,7 +84,7 @@ def check_config(config: dict[str, Any], decided: Mapping[str, str] = GOVERNED) 
         Fault(f"is decided by {decided[name]}; set that instead", (name,)) for name in config if name in decided
     ]
     free = {name: value for name, value in config.items() if name not in decided}
-    return [*governed, *_message(model_config, free, ())]
+    return [*governed, *_message(model_config, free, ()), *_files(free, ())]
 
 
 def check_own_files(config: dict[str, Any], backend: str) -> Iterator[Fault]:
@@ -93,12 +97,17 @@ def check_own_files(config: dict[str, Any], backend: str) -> Iterator[Fault]:
     for key, name in files.items():
         if not _CAPABILITY.fullmatch(str(key)):
             yield Fault("is no compute capability; write major.minor, such as 8.0 or 12.0", (OWN_FILES, str(key)))
-        elif isinstance(name, str) and not _is_below_the_version(name):
+        elif isinstance(name, str) and not (name.strip() and _RELATIVE.fullmatch(name)):
             yield Fault(f"expected a file of the version's folder; found {name!r}", (OWN_FILES, str(key)))
 
 
-def _is_below_the_version(name: str) -> bool:
-    return bool(name.strip()) and not name.startswith("/") and ".." not in name.split("/")
+def _files(value: Any, path: Path) -> Iterator[Fault]:
+    """The names of files, wherever they stand, that may lead out of the model's folder."""
+    entries: Iterable[tuple[str | int, Any]] = value.items() if isinstance(value, dict) else ()
+    for key, inner in enumerate(value) if isinstance(value, list) else entries:
+        if key in _FILE_FIELDS and isinstance(inner, str) and not _RELATIVE.fullmatch(inner):
+            yield Fault(f"expected a file in the model's own folder; found {inner!r}", (*path, key))
+        yield from _files(inner, (*path, key))
 
 
 def _message(schema: Descriptor, value: Any, path: Path) -> Iterator[Fault]:

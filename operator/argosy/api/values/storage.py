@@ -2,7 +2,7 @@
 
 import re
 from typing import Annotated
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import AfterValidator, Field, StringConstraints
 
@@ -35,6 +35,12 @@ def check_uri(uri: str) -> str:
     return uri
 
 
+def file_path(uri: str) -> str:
+    """Return the path that a `file:` URI names; nothing for any other."""
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else ""
+
+
 def _is_claim(name: str) -> bool:
     return len(name) <= 253 and re.fullmatch(SUBDOMAIN, name) is not None
 
@@ -62,6 +68,14 @@ StorageUri = Annotated[
 DIGEST = r"^sha256:[0-9a-f]{64}$"
 Digest = Annotated[str, StringConstraints(pattern=DIGEST, max_length=71)]
 """`sha256:` and 64 hexadecimal digits."""
+
+_COMPONENT = r"([^/.][^/]*|\.[^/.][^/]*|\.\.[^/]+)"
+RELATIVE_PATH = rf"^({_COMPONENT}(/{_COMPONENT})*)?$"
+RelativePath = Annotated[str, StringConstraints(pattern=RELATIVE_PATH, max_length=253)]
+"""A path beneath a folder, without `.` and `..`; or nothing."""
+ABSOLUTE_FOLDER = rf"^/({_COMPONENT}(/{_COMPONENT})*)?$"
+AbsoluteFolder = Annotated[str, StringConstraints(pattern=ABSOLUTE_FOLDER, max_length=1024)]
+"""A folder's path from the root on, without `.` and `..`."""
 
 
 class ModelStorage(ApiModel):

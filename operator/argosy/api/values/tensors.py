@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 
 from argosy.api.values.base import ApiModel, Fault, Flag, Int, Rule
+from argosy.api.values.storage import RelativePath
 from argosy_runtime.modelconfig.shapes import WILDCARD, segment_counts
 
 MAX_TENSORS = 128
@@ -122,9 +123,8 @@ class InputTensor(Tensor):
 class OutputTensor(Tensor):
     """A tensor that a response brings."""
 
-    label_filename: str = Field(
+    label_filename: RelativePath = Field(
         default="",
-        max_length=253,
         description="A file in the model's folder with one class label per line. Default: no labels.",
     )
 

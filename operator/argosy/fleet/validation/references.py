@@ -7,6 +7,7 @@ from argosy.api.problems import field_path
 from argosy.api.values.base import Fault
 from argosy.api.values.identity import Identity
 from argosy.api.values.nearest import did_you_mean
+from argosy.fleet.validation.folders import check_folders
 from argosy.fleet.validation.graph import Served, check_graph, nesting_cycle
 from argosy.fleet.validation.runtimes import check_runtimes
 
@@ -28,6 +29,7 @@ def check_set(
         _pools(given, invalid),
         _runtimes(given),
         _engines(given),
+        check_folders(given),
         _queries(given),
         _graphs(given, invalid),
         _nesting(given),

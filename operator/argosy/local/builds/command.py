@@ -38,6 +38,7 @@ class BuilderCommand:
             f"--pvc-root={self.folder / 'claims'}",
             f"--secrets={self.folder / 'secrets'}",
             f"--secrets-root={self.folder / 'secrets'}",
+            "--allowed-folder=/",
             f"--timeout={self.timeout_s:g}",
         ]
 

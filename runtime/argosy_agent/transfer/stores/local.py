@@ -1,11 +1,13 @@
 """Folders that this machine can read: `file:` URIs, and volumes of `pvc:` URIs that are mounted here."""
 
 import os
-import shutil
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from argosy_agent.transfer.beneath import EVERYWHERE, opened, resolved
 from argosy_agent.transfer.errors import ChangedError, StorageError, reason
 from argosy_agent.transfer.localfiles import LocalFile, local_files, local_path
 
@@ -15,37 +17,63 @@ from .source import Source, StoredFile
 LINK_FROM = 16 * 2**20
 """Files of this many bytes and more are hard-linked where they can be: weights are replaced, not edited."""
 CHUNK = 8 * 2**20
+ALLOWED = "the pool's spec.storage.allowedFolders"
 
 
-def root_of(uri: str, pvc_root: Path) -> Path:
-    """The path that a `file:` or `pvc:` URI means here. Raises StorageError where its claim is not mounted."""
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where files of this machine are read: claims, each by its name below `claims`, and what lies beneath one of
+    `folders`, which alone a `file:` URI may name.
+    """
+
+    claims: Path
+    folders: tuple[Path, ...] = (EVERYWHERE,)
+
+
+def root_of(uri: str, places: Places) -> tuple[Path, Path]:
+    """Return the path that a `file:` or `pvc:` URI means here, and the folder that it may not leave.
+
+    Raises StorageError where its claim is not mounted, or where no `file:` may name it.
+    """
     parts = urlsplit(uri)
     if parts.scheme != "pvc":
-        return local_path(uri)
-    if not pvc_root.is_dir():
+        return _allowed(uri, places.folders)
+    claim = places.claims / parts.netloc
+    if not places.claims.is_dir():
         raise StorageError(
             f"{uri}: there are no claims outside a cluster (argosy up, argosy render): "
             "write where the files are on this machine, file:/…"
         )
-    if not (pvc_root / parts.netloc).is_dir():
+    if not claim.is_dir():
         raise StorageError(f"{uri}: the claim {parts.netloc} is not mounted here; is it in the pool's namespace?")
     path = Path(unquote(parts.path.lstrip("/")))
     if ".." in path.parts:
         raise StorageError(f"{uri} leaves its claim; correct spec.storageUri")
-    return pvc_root / parts.netloc / path
+    return claim / path, claim
 
 
-def found(uri: str, pvc_root: Path) -> list[LocalFile]:
-    """The files that `uri` means now. Raises StorageError where there are none."""
-    root = root_of(uri, pvc_root)
+def _allowed(uri: str, folders: tuple[Path, ...]) -> tuple[Path, Path]:
+    path = Path(os.path.abspath(local_path(uri)))
+    for folder in folders:
+        if path.is_relative_to(folder):
+            return path, folder
+    allowed = f"below {', '.join(map(str, folders))}" if folders else "nowhere"
+    raise StorageError(f"{uri}: {ALLOWED} lets file: be read {allowed}; add its folder there, or name another storage")
+
+
+def found(uri: str, places: Places) -> list[LocalFile]:
+    """The files that `uri` means now. Raises StorageError where there are none, or where some cannot be read."""
+    path, root = root_of(uri, places)
     try:
-        files = local_files(root)
+        files = local_files(path, root)
+    except StorageError as error:
+        raise StorageError(f"{uri}: {error}") from error
     except FileNotFoundError as error:
-        raise StorageError(f"{uri}: {reason(error)}; {MISSING}") from error
+        raise StorageError(f"{uri}: no such file or folder: {path}; {MISSING}") from error
     except OSError as error:
-        raise StorageError(f"{uri} cannot be read: {reason(error)} ({error.filename or root})") from error
+        raise StorageError(f"{uri} cannot be read: {reason(error)} ({error.filename or path})") from error
     if not files:
-        raise StorageError(f"{uri}: the folder {root} is empty; {MISSING}")
+        raise StorageError(f"{uri}: the folder {path} is empty; {MISSING}")
     return files
 
 
@@ -54,18 +82,19 @@ class LocalSource(Source):
 
     readers = 2
 
-    def __init__(self, uri: str, pvc_root: Path) -> None:
-        self._uri, self._pvc_root = uri, pvc_root
+    def __init__(self, uri: str, places: Places) -> None:
+        self._uri, self._places = uri, places
+        self._root = root_of(uri, places)[1]
 
     def files(self) -> list[StoredFile]:
         return [
             StoredFile(each.name, each.size, str(each.changed_ns), str(each.path))
-            for each in found(self._uri, self._pvc_root)
+            for each in found(self._uri, self._places)
         ]
 
     def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:
-        with open(file.place, "rb") as reader:
-            if str(os.fstat(reader.fileno()).st_mtime_ns) != file.mark:
+        with opened(Path(file.place), self._root) as descriptor, open(descriptor, "rb", closefd=False) as reader:
+            if str(os.fstat(descriptor).st_mtime_ns) != file.mark:
                 raise ChangedError(f"{file.place} changed while it was copied")
             reader.seek(start)
             left = (end or 0) - start
@@ -79,13 +108,17 @@ class LocalSource(Source):
         if (file.size or 0) < LINK_FROM:
             return False
         target.unlink(missing_ok=True)
-        try:
-            os.link(Path(file.place).resolve(), target)
-        except OSError:
-            target.touch()
-            return False
-        return True
+        with opened(Path(file.place), self._root) as descriptor, suppress(OSError):
+            os.link(resolved(Path(file.place), self._root), target)
+            if os.path.samestat(target.lstat(), os.fstat(descriptor)):
+                return True
+        target.unlink(missing_ok=True)
+        target.touch()
+        return False
 
     def check(self, file: StoredFile, path: Path) -> None:
-        if not os.path.samefile(file.place, path):
-            shutil.copystat(file.place, path)
+        with opened(Path(file.place), self._root) as descriptor:
+            status = os.fstat(descriptor)
+        if not os.path.samestat(status, path.stat()):
+            path.chmod(status.st_mode & 0o777)
+            os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))

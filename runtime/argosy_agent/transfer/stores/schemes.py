@@ -1,49 +1,48 @@
 """Which source reads which scheme. Clients of one scheme are imported only where it is used."""
 
 from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from argosy_agent.transfer.errors import StorageError
 
-from .local import LocalSource
+from .local import LocalSource, Places
 from .settings import Settings
 from .source import Source
 
-Opener = Callable[[str, Path, Settings], Source]
+Opener = Callable[[str, Places, Settings], Source]
 
 
-def source_of(uri: str, pvc_root: Path, settings: Settings) -> Source:
+def source_of(uri: str, places: Places, settings: Settings) -> Source:
     """The source that reads `uri`. Raises StorageError where none does."""
     opener = OPENERS.get(urlsplit(uri).scheme)
     if opener is None:
         raise StorageError(f"{uri}: no storage is called so; one of {', '.join(s for s in OPENERS if s)} is")
-    return opener(uri, pvc_root, settings)
+    return opener(uri, places, settings)
 
 
-def _local(uri: str, pvc_root: Path, settings: Settings) -> Source:
-    return LocalSource(uri, pvc_root)
+def _local(uri: str, places: Places, settings: Settings) -> Source:
+    return LocalSource(uri, places)
 
 
-def _objects(uri: str, pvc_root: Path, settings: Settings) -> Source:
+def _objects(uri: str, places: Places, settings: Settings) -> Source:
     from .objects import ObjectSource
 
     return ObjectSource(uri, settings)
 
 
-def _web(uri: str, pvc_root: Path, settings: Settings) -> Source:
+def _web(uri: str, places: Places, settings: Settings) -> Source:
     from .web import WebSource
 
     return WebSource(uri)
 
 
-def _hub(uri: str, pvc_root: Path, settings: Settings) -> Source:
+def _hub(uri: str, places: Places, settings: Settings) -> Source:
     from .hub import HubSource
 
     return HubSource(uri, settings)
 
 
-def _registry(uri: str, pvc_root: Path, settings: Settings) -> Source:
+def _registry(uri: str, places: Places, settings: Settings) -> Source:
     from .registry import RegistrySource
 
     return RegistrySource(uri, settings.folder)

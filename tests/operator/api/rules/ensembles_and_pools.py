@@ -34,6 +34,10 @@ POOL: list[Case] = [
     ({"minServers": 4}, "spec.maxServers", "is 3, less than minServers 4"),
     ({"memoryHeadroom": "0.2"}, "spec.memoryHeadroom", "no percentage"),
     ({"storage.engineCache": {}}, "spec.storage.engineCache.storageUri", "is required"),
+    *(
+        ({"storage.allowedFolders": [path]}, "spec.storage.allowedFolders[0]", "is not a folder's path")
+        for path in ("mnt", "/mnt/..", "/mnt/../secrets", "", "/mnt/")
+    ),
     ({"monitoring.prometheus.url": "prometheus:9090"}, "spec.monitoring.prometheus.url", "begins with http://"),
     ({"suspend": "yes"}, "spec.suspend", "expected true or false"),
     ({"nodeselector": {}}, "spec.nodeselector", "did you mean 'nodeSelector'?"),

@@ -12,6 +12,14 @@ TENSORS: list[Case] = [
     ({"inputs.0.name": ""}, "spec.inputs[0].name", "1 or more characters"),
     ({"inputs.0.format": "FORMAT_NHWC"}, "spec.inputs[0].format", "needs 3 dims"),
     ({"inputs.0.labelFilename": "x"}, "spec.inputs[0].labelFilename", "unknown field"),
+    *(
+        ({"outputs.0.labelFilename": path}, "spec.outputs[0].labelFilename", "is not a path beneath the folder")
+        for path in ("/secrets/storage/key", "../secrets", "a/../../b", "..", ".", "a//b", "a/")
+    ),
+    *(
+        ({"config": {"default_model_filename": path}}, "spec.config.default_model_filename", "the model's own folder")
+        for path in ("/models/cache/x", "../2/model.onnx")
+    ),
     ({"outputs.0.reshape": {"shape": [2, 191]}}, "spec.outputs[0].reshape.shape", "as many elements"),
     ({"outputs.0.reshape": {"shape": [384, -1]}}, "spec.outputs[0].reshape.shape", "same number of -1"),
     ({"outputs.0.isShapeTensor": True, "engine": ...}, "spec.outputs[0].isShapeTensor", "only TensorRT"),

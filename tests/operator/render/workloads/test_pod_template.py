@@ -135,6 +135,12 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
         ),
     ),
     (
+        "storage.allowed_folders",
+        {"storage": {"allowedFolders": ["/mnt/a", "/mnt/b"]}},
+        lambda t: [each for each in agent(t)["args"] if "folder=" in each][1:],
+        ["--allowed-folder=/mnt/a", "--allowed-folder=/mnt/b"],
+    ),
+    (
         "storage.service_account_name",
         {"storage": {"serviceAccountName": "a"}},
         lambda t: t["spec"]["serviceAccountName"],
@@ -226,6 +232,23 @@ def test_the_agent_takes_its_flags_and_finds_what_is_mounted() -> None:
     assert {given.folder, maps.credentials} <= paths
     (port,) = (each["containerPort"] for each in server(template())["ports"] if each["name"] == "http")
     assert given.server == f"http://127.0.0.1:{port}"
+
+
+def test_an_agent_may_read_no_file_but_what_the_pool_names() -> None:
+    assert (
+        agent_flags.parse([each.replace("$(POD_UID)", "u") for each in agent(template())["args"]]).allowed_folders == ()
+    )
+
+
+def test_an_agent_may_read_the_folder_of_the_pools_own_engines() -> None:
+    spec = {"storage": {"engineCache": {"storageUri": "file:/engines"}}}
+    assert "--allowed-folder=/engines" in agent(template(spec))["args"]
+
+
+def test_pools_with_other_credentials_share_no_copies() -> None:
+    spec = {"storage": {"secretName": "s", "serviceAccountName": "a"}}
+    assert "--storage-identity=secret/s,serviceaccount/a" in agent(template(spec))["args"]
+    assert not any("--storage-identity" in each for each in agent(template())["args"])
 
 
 def repository(**uris: str) -> RenderedRepository:

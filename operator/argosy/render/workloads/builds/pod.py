@@ -82,6 +82,7 @@ def _arguments(pool: ServingPool, build: PlannedBuild) -> list[str]:
         "--pod=$(POD_UID)",
         f"--pvc-root={volumes.CLAIMS}",
         f"--secrets-root={volumes.NAMED_SECRETS}",
+        *(f"--allowed-folder={folder}" for folder in pool.spec.storage.allowed_folders),
     ]
 
 

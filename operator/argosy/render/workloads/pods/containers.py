@@ -5,6 +5,7 @@ from typing import Any
 from argosy.api.pool.podtemplate import AGENT, SERVER
 from argosy.api.pool.serverflags import setting_flags
 from argosy.api.servingpool import RuntimeName, ServingPool
+from argosy.api.values.storage import file_path
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name, state_name
 from argosy.render.workloads.pods import volumes
@@ -122,11 +123,28 @@ def _agent_arguments(pool: ServingPool, plan: ServerPlan) -> list[str]:
         "--pod=$(POD_UID)",
         f"--pvc-root={volumes.CLAIMS}",
         f"--secrets-root={volumes.NAMED_SECRETS}",
+        *(f"--allowed-folder={folder}" for folder in _readable_folders(pool)),
         *DRAIN_FLAGS,
     ]
     if cache.size_limit is not None:
         arguments.append(f"--cache-size={cache.size_limit}")
+    if identity := _storage_identity(pool):
+        arguments.append(f"--storage-identity={identity}")
     return arguments
+
+
+def _readable_folders(pool: ServingPool) -> list[str]:
+    """What the agent may read of its Pod: what models may name, and the folder of the pool's own engines."""
+    storage = pool.spec.storage
+    engines = file_path(storage.engine_cache.storage_uri) if storage.engine_cache is not None else ""
+    return list(dict.fromkeys([*storage.allowed_folders, *filter(None, [engines])]))
+
+
+def _storage_identity(pool: ServingPool) -> str:
+    """What tells the pool's credentials from another pool's of its namespace, with which it may share a cache."""
+    storage = pool.spec.storage
+    named = {"secret": storage.secret_name, "serviceaccount": storage.service_account_name}
+    return ",".join(f"{kind}/{name}" for kind, name in named.items() if name)
 
 
 def _server_environment(*, on_cpu: bool) -> list[dict[str, Any]]:

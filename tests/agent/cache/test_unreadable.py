@@ -1,0 +1,84 @@
+"""What cannot be read of a folder is named: a model is never served with files missing."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from argosy_agent.cache.storage import Storage
+from argosy_agent.transfer.errors import StorageError
+
+
+def dangling(folder: Path) -> None:
+    """A link to nothing."""
+    (folder / "odd").symlink_to("nowhere")
+
+
+def circle(folder: Path) -> None:
+    """A link to itself."""
+    (folder / "odd").symlink_to("odd")
+
+
+def loop(folder: Path) -> None:
+    """A link to the folder that it lies in."""
+    (folder / "odd").symlink_to(".")
+
+
+def fifo(folder: Path) -> None:
+    """A pipe with a name."""
+    os.mkfifo(folder / "odd")
+
+
+def deep_loop(folder: Path) -> None:
+    """A link further down that leads back up."""
+    (folder / "a").mkdir()
+    (folder / "a" / "odd").symlink_to("..")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (dangling, r"odd is a link to nowhere, where nothing is"),
+        (circle, r"odd is a link that leads nowhere: Too many levels"),
+        (loop, r"odd is a link to a folder that it lies in"),
+        (deep_loop, r"a/odd is a link to a folder that it lies in"),
+        (fifo, r"odd is a FIFO"),
+    ],
+)
+def test_what_is_no_file_and_no_folder_is_named(tmp_path: Path, make: Callable[[Path], None], said: str) -> None:
+    folder = tmp_path / "m"
+    folder.mkdir()
+    (folder / "model.onnx").write_text("model")
+    make(folder)
+    with pytest.raises(StorageError, match=rf"^{re.escape(folder.as_uri())}: .*/m/{said}"):
+        Storage(tmp_path / "cache").fetch(folder.as_uri())
+
+
+def test_an_unreadable_subfolder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Permissions hold nothing from root, which tests may run as: the listing itself is refused."""
+    folder = tmp_path / "m"
+    (folder / "locked").mkdir(parents=True)
+    (folder / "model.onnx").write_text("model")
+    listing = os.listdir
+
+    def refusing(path: str | os.PathLike[str]) -> list[str]:
+        if os.fspath(path) == str(folder / "locked"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return listing(path)
+
+    monkeypatch.setattr(os, "listdir", refusing)
+    with pytest.raises(StorageError, match=rf"cannot be read: Permission denied \({folder}/locked\)"):
+        Storage(tmp_path / "cache").fetch(folder.as_uri())
+
+
+def test_hidden_folders_and_what_editors_leave_are_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "HEAD").write_text("x")
+    (folder / ".#model.py").symlink_to("somebody@host.1234")
+    (folder / "._model.py").write_text("macOS")
+    (folder / "model.py").write_text("model")
+    copy = Storage(tmp_path / "cache").fetch(folder.as_uri())
+    assert [path.name for path in copy.iterdir()] == ["model.py"]
