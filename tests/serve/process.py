@@ -1,4 +1,4 @@
-"""`argosy serve` as a user starts it: a process in a session of its own, so that what it leaves behind is seen."""
+"""`argosy serve` as a user starts it: with a mark in its environment, so that what it leaves behind is seen."""
 
 import json
 import os
@@ -12,12 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psutil
 
 PATIENCE_S = 30.0
 _STARTED = re.compile(r"Started (HTTPService|GRPCInferenceService|Metrics Service) at 127\.0\.0\.1:(\d+)")
 LOOPBACK = ("--http-address=127.0.0.1", "--grpc-address=127.0.0.1", "--metrics-address=127.0.0.1")
+_WORKER = "argosy_runtime.execution.process.worker"
+_MARK = "ARGOSY_TEST_SERVER"
 ANY_PORT = {"--http-port": 0, "--grpc-port": 0, "--metrics-port": 0}
 
 
@@ -27,6 +30,7 @@ class Serving:
 
     process: subprocess.Popen[bytes] = field(repr=False)
     log: Path
+    mark: str
     ports: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -78,21 +82,23 @@ class Serving:
         return body.decode()
 
     def workers(self) -> list[psutil.Process]:
-        """The processes below the server's own."""
-        return psutil.Process(self.process.pid).children(recursive=True)
+        """The models' processes."""
+        below = psutil.Process(self.process.pid).children(recursive=True)
+        return [each for each in below if _WORKER in each.cmdline()]
 
     def left(self) -> list[str]:
-        """What still runs of its session, the server included."""
+        """What still runs of it: the server, and all that it or a model of it has started."""
         return [_describe(each) for each in psutil.process_iter() if self._is_ours(each)]
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:
-            return os.getsid(process.pid) == self.process.pid and process.status() != psutil.STATUS_ZOMBIE
-        except (ProcessLookupError, psutil.NoSuchProcess):
+            # A process keeps the environment that it was started with, in whatever session it is.
+            return process.environ().get(_MARK) == self.mark and process.status() != psutil.STATUS_ZOMBIE
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
             return False
 
     def end(self) -> None:
-        """Clean up after a test: kill whatever is left of the session."""
+        """Clean up after a test: kill whatever is left of it."""
         self.process.kill()
         self.process.wait()
         for each in psutil.process_iter():
@@ -113,10 +119,15 @@ def start(repository: Path, log: Path, *flags: str, **ports: int) -> Serving:
     chosen = [f"{flag}={port}" for flag, port in {**ANY_PORT, **given}.items()]
     command = [sys.executable, "-m", "argosy.cli", "serve", f"--model-repository={repository}"]
     with log.open("wb") as sink:
+        mark = uuid4().hex
         process = subprocess.Popen(
-            [*command, *LOOPBACK, *chosen, *flags], stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
+            [*command, *LOOPBACK, *chosen, *flags],
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, _MARK: mark},
+            start_new_session=True,
         )
-    return Serving(process, log)
+    return Serving(process, log, mark)
 
 
 def wait_until(condition: Callable[[], bool], log: Path | None = None) -> None:

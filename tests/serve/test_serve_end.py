@@ -94,6 +94,22 @@ def test_a_killed_server_takes_its_workers_along(serve: Start, add_model: AddMod
     assert not any(worker.is_running() and worker.status() != psutil.STATUS_ZOMBIE for worker in workers)
 
 
+FAMILY = (
+    "import multiprocessing, subprocess; subprocess.Popen(['sleep', '10000']); "
+    "multiprocessing.get_context('fork').Process(target=time.sleep, args=(10000,)).start()"
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_a_model_has_started_ends_with_the_server(serve: Start, add_model: AddModel, number: int) -> None:
+    add_model("parent", initialize=FAMILY, execute=PID)
+    server = serve().wait_until_ready()
+    assert len(psutil.Process(server.infer("parent", 0)[1]).children()) == 2
+    server.process.send_signal(number)
+    assert server.process.wait(PATIENCE_S) in (0, -signal.SIGKILL)
+    wait_until(lambda: server.left() == [], server.log)
+
+
 def _cut(server: Serving) -> bool:
     try:
         server.infer("busy", 20_000)

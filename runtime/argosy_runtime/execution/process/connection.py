@@ -13,8 +13,11 @@ from argosy_runtime.tensors import Data
 
 from .arena import Arena, make_memory
 from .frames import RELEASE, Frame, FrameCutter, FrameError, FrameWriter, read_release, release_frame
+from .groups import GROUPS, kill
 
 _JOIN_BELOW: Final = 1 << 16
+# So long what the process has written is waited for when it is gone: what it started may have the socket too.
+_LAST_WORDS_SECONDS: Final = 1.0
 # So long the process may have to wait until it is told of shared memory that it can use again, if nothing else is said.
 _TELL_SECONDS: Final = 0.05
 
@@ -36,7 +39,10 @@ class Peer(Protocol):
 
 
 class WorkerConnection(asyncio.BufferedProtocol):
-    """A worker process and the socket to it. `out_of_memory`: the kernel ended it, for want of memory."""
+    """A worker process and the socket to it. `out_of_memory`: the kernel ended it, for want of memory.
+
+    The end of the process is the end of all that it started, and then of the socket, whatever else has that open.
+    """
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer
@@ -48,6 +54,9 @@ class WorkerConnection(asyncio.BufferedProtocol):
         self._broken = False
         self._arena: Arena | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._watch: asyncio.Task[int] | None = None
+        self._hanging_up: asyncio.TimerHandle | None = None
+        self._is_lost = False
 
     async def start(self) -> None:
         """Start the process; it waits for messages. Raises OSError."""
@@ -59,6 +68,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
                     self._arena = Arena(memory, server=True)
                     self._cutter = FrameCutter(writable=False, incoming=self._arena.incoming)
                 self._process = await _spawn(theirs, memory)
+                self._watch = asyncio.get_running_loop().create_task(self._watched(self._process))
         except BaseException:
             ours.close()
             raise
@@ -70,6 +80,19 @@ class WorkerConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.BufferedProtocol."""
         self._transport = cast(asyncio.WriteTransport, transport)
+
+    async def _watched(self, process: asyncio.subprocess.Process) -> int:
+        """The process's exit code, when it is gone with all of its group."""
+        try:
+            return await process.wait()
+        finally:
+            GROUPS.end(process.pid)
+            if not self._is_lost:
+                self._hanging_up = asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._hang_up)
+
+    def _hang_up(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """See asyncio.BufferedProtocol."""
@@ -104,8 +127,10 @@ class WorkerConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See asyncio.BufferedProtocol."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._is_lost = True
+        for timer in (self._timer, self._hanging_up):
+            if timer is not None:
+                timer.cancel()
         self._peer.lost()
 
     def pause_writing(self) -> None:
@@ -134,13 +159,13 @@ class WorkerConnection(asyncio.BufferedProtocol):
 
     async def end(self, grace: float) -> str:
         """Wait for the process to go, kill it after `grace` seconds; how it ended, in words."""
-        if self._process is None:
+        if self._watch is None:
             return "never started"
         try:
-            code = await asyncio.wait_for(self._process.wait(), grace)
+            code = await asyncio.wait_for(asyncio.shield(self._watch), grace)
         except TimeoutError:
             self.kill()
-            code = await self._process.wait()
+            code = await asyncio.shield(self._watch)
         if self._transport is not None:
             self._transport.close()
         if code < 0:
@@ -153,7 +178,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
         """End it now."""
         if self._process is not None and self._process.returncode is None:
             self._ended_by_us = True
-            self._process.kill()
+            kill(self._process.pid)
 
 
 def _memory() -> int:
@@ -166,7 +191,7 @@ def _memory() -> int:
 
 async def _spawn(theirs: socket.socket, memory: int) -> asyncio.subprocess.Process:
     descriptors = [theirs.fileno(), memory] if memory >= 0 else [theirs.fileno()]
-    return await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "argosy_runtime.execution.process.worker",
@@ -174,7 +199,15 @@ async def _spawn(theirs: socket.socket, memory: int) -> asyncio.subprocess.Proce
         pass_fds=descriptors,
         env=_environment(),
         stdin=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
     )
+    try:
+        GROUPS.add(process.pid)
+    except OSError:
+        process.kill()
+        await process.wait()
+        raise
+    return process
 
 
 def _environment() -> dict[str, str]:

@@ -98,6 +98,7 @@ class Worker:
             pass
         if self._model is not None:
             self._model.close()
+        _end_children()
 
     def _do(self, work: WorkerRun | ToProcess) -> bool:
         """Whether more is to follow. Nothing of a batch is kept while the next one is waited for."""
@@ -171,6 +172,13 @@ class Worker:
             self._outbox.control(Completed(error=ErrorBody.of(internal(text))))
         else:
             self._outbox.control(Completed(config.SerializeToString()))
+
+
+def _end_children() -> None:
+    """What a model has started by multiprocessing and left, which Python would wait for."""
+    if (multiprocessing := sys.modules.get("multiprocessing")) is not None:
+        for child in multiprocessing.active_children():
+            child.kill()
 
 
 def _change(run: WorkerRun, kind: int, index: int) -> None:

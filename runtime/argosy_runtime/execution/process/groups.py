@@ -1,0 +1,96 @@
+"""The process groups of this server's models: each model's process leads one, in a session of its own.
+
+What a model starts belongs to its group, unless it takes pains not to. The group is killed when the model's process is
+gone, and by the guard when this one is.
+"""
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from .guard import LEADER
+
+_GUARD: Final = Path(__file__).with_name("guard.py")
+
+
+class Groups:
+    """The groups that there are, and the guard that knows of them. Methods may be called on any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._leaders: set[int] = set()
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def add(self, leader: int) -> None:
+        """A model's process has started. Raises OSError where there can be no guard."""
+        with self._lock:
+            self._leaders.add(leader)
+            self._tell(leader)
+
+    def end(self, leader: int) -> None:
+        """Kill what is left of a group, whose leader has ended."""
+        with self._lock:
+            if leader not in self._leaders:
+                return
+            kill(leader)
+            self._leaders.discard(leader)
+            with suppress(OSError):
+                self._tell(-leader)
+
+    def close(self) -> None:
+        """End the guard, and with it all groups that are left."""
+        with self._lock:
+            guard, self._guard = self._guard, None
+        if guard is not None:
+            _end(guard)
+
+    def _tell(self, number: int) -> None:
+        if self._guard is not None:
+            with suppress(BrokenPipeError):
+                _write(self._guard, number)
+                return
+            _end(self._guard)
+        self._guard = _started()
+        for leader in self._leaders:
+            _write(self._guard, leader)
+
+
+def kill(leader: int) -> None:
+    """Kill a group, where there is one."""
+    # PermissionError is what macOS says of a group in which only zombies are left.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def _started() -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", str(_GUARD)],
+        bufsize=0,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _write(guard: "subprocess.Popen[bytes]", number: int) -> None:
+    assert guard.stdin is not None
+    guard.stdin.write(LEADER.pack(number))
+
+
+def _end(guard: "subprocess.Popen[bytes]") -> None:
+    assert guard.stdin is not None
+    guard.stdin.close()
+    guard.wait()
+
+
+GROUPS: Final = Groups()
+"""Those of this process."""
+
+atexit.register(GROUPS.close)
