@@ -1,6 +1,8 @@
 """Buckets: a real S3 server (moto), one that cuts and refuses, and ones that speak Google's and Azure's XML."""
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,10 +10,12 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from tests.agent.sites import QUICK
 from tests.peers.s3 import S3
 
 from argosy_agent.cache.storage import Storage
-from argosy_agent.transfer.errors import StorageError
+from argosy_agent.transfer.errors import DigestMismatchError, StorageError
+from argosy_agent.transfer.stores import settings
 
 BODY = bytes(range(256)) * 40
 
@@ -238,6 +242,57 @@ def test_a_models_own_secret_stands_alone(
     assert listing(storage.fetch("s3://models/m", secret="team")) == {"config": b"{}", "sub/weights": BODY}
     assert all("Credential=mine/" in each and "/eu-west-3/" in each for each in authorizations(site))
     assert not any("of the pool" in headers.values() for headers in site.headers)
+
+
+def rotated(folder: Path, **values: str) -> None:
+    """The Secret with other keys, as the kubelet changes it: the hidden folder is replaced as a whole."""
+    for link in folder.iterdir():
+        if link.is_symlink():
+            link.unlink()
+    (folder / "..data").rename(folder / "..former")
+    secret(folder, **values)
+    shutil.rmtree(folder / "..former")
+
+
+def test_a_secret_that_is_rotated_is_used_from_the_next_fetch_on(
+    site: Any, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    google(site, monkeypatch)  # the same XML as S3's
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(settings, "_OF_PROCESS", settings.Variables(os.environ))
+    now = ["old"]
+    refused = 403, {}, b"<Error><Code>InvalidAccessKeyId</Code><Message>it is gone</Message></Error>"
+    site.guard = lambda path, headers: None if f"Credential={now[0]}/" in headers["Authorization"] else refused
+    values = {"AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "eu-west-3", "AWS_ENDPOINT_URL": site.url}
+    folder = tmp_path / "secrets"
+    secret(folder, AWS_ACCESS_KEY_ID="old", AWS_SESSION_TOKEN="passing", **values)
+    storage = Storage(cache, secrets=folder, retry=QUICK)
+    assert listing(storage.fetch("s3://models/m")) == {"config": b"{}", "sub/weights": BODY}
+    now[0] = "new"
+    with pytest.raises(StorageError, match="InvalidAccessKeyId"):
+        storage.fetch("s3://models/m", "sha256:" + "0" * 64)
+    rotated(folder, AWS_ACCESS_KEY_ID="new", **values)
+    site.headers.clear()
+    with pytest.raises(DigestMismatchError):
+        storage.fetch("s3://models/m", "sha256:" + "0" * 64)
+    assert not any("passing" in headers.values() for headers in site.headers)
+    rotated(folder)
+    storage._settings("")
+    assert "AWS_ACCESS_KEY_ID" not in os.environ
+
+
+def test_what_a_process_was_started_with_stands_before_the_secret(tmp_path: Path) -> None:
+    environment = {"AWS_REGION": "of the container"}
+    variables = settings.Variables(environment)
+    secret(tmp_path / "s", AWS_REGION="of the secret", HF_TOKEN="first\n", **{"key.json": "{}"})
+    variables.bring(tmp_path / "s")
+    assert environment == {"AWS_REGION": "of the container", "HF_TOKEN": "first"}
+    rotated(tmp_path / "s", HF_TOKEN="second")
+    variables.bring(tmp_path / "s")
+    assert environment == {"AWS_REGION": "of the container", "HF_TOKEN": "second"}
+    variables.bring(tmp_path / "nowhere")
+    assert environment == {"AWS_REGION": "of the container"}
 
 
 def test_azure_and_google_by_a_models_own_secret(

@@ -1,11 +1,46 @@
 """Where a source's credentials and endpoints come from: this process's environment, or one Secret alone."""
 
 import os
-from collections.abc import Mapping
+import re
+import threading
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from argosy_agent.transfer.errors import StorageError
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""A key of a Secret that can be a variable; others are files alone."""
+
+
+class Variables:
+    """The pool's Secret as variables of this process, where the clients of storage look for them.
+
+    The kubelet changes the files of a Secret that is rotated, and never a variable of a container. Thread-safe.
+    """
+
+    def __init__(self, environment: MutableMapping[str, str]) -> None:
+        self._environment = environment
+        self._brought: set[str] = set()
+        self._lock = threading.Lock()
+
+    def bring(self, folder: Path) -> None:
+        """Have the keys in `folder` as variables, as they are now. What the process was started with stays."""
+        with self._lock:
+            found = {
+                name: text
+                for name, text in _keys(folder).items()
+                if VARIABLE.fullmatch(name) and (name in self._brought or name not in self._environment)
+            }
+            for name in self._brought - found.keys():
+                self._environment.pop(name, None)
+            for name, text in found.items():
+                if self._environment.get(name) != text:
+                    self._environment[name] = text
+            self._brought = set(found)
+
+
+_OF_PROCESS = Variables(os.environ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +56,14 @@ class Settings:
 
     @classmethod
     def of_process(cls, folder: Path) -> "Settings":
-        """The environment, with the pool's Secret at `folder`."""
+        """The environment, with the pool's Secret at `folder` as it is now."""
+        _OF_PROCESS.bring(folder)
         return cls(folder, os.environ)
 
     @classmethod
     def of_secret(cls, folder: Path) -> "Settings":
         """The keys of a Secret that is mounted at `folder`. Raises StorageError where it has none."""
-        files = [path for path in folder.iterdir() if not path.name.startswith("..")] if folder.is_dir() else []
-        found = {path.name: text for path in files if path.is_file() and (text := _text(path)) is not None}
+        found = _keys(folder)
         if not found:
             name = folder.name
             raise StorageError(f"the Secret {name} of spec.storage.secretName is not there, or is empty: create it")
@@ -42,6 +77,14 @@ class Settings:
         """The path that the first of these gives; of a Secret alone it is one of its own keys, by its last part."""
         path = self.first(*names)
         return str(self.folder / Path(path).name) if path and self.alone else path
+
+
+def _keys(folder: Path) -> dict[str, str]:
+    """The keys of a Secret that is mounted at `folder`: all of one moment, as the kubelet changes them together."""
+    data = folder / "..data"
+    now = data.resolve() if data.exists() else folder
+    files = [path for path in now.iterdir() if not path.name.startswith("..")] if now.is_dir() else []
+    return {path.name: text for path in files if path.is_file() and (text := _text(path)) is not None}
 
 
 def _text(path: Path) -> str | None:

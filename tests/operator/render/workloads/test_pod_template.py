@@ -127,9 +127,9 @@ SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
     (
         "storage.secret_name",
         {"storage": {"secretName": "s"}},
-        lambda t: (agent(t)["envFrom"], volume(t, "storage-secret"), agent(t)["volumeMounts"][-1]["mountPath"]),
+        lambda t: ("envFrom" in agent(t), volume(t, "storage-secret"), agent(t)["volumeMounts"][-1]["mountPath"]),
         (
-            [{"secretRef": {"name": "s"}}],
+            False,
             {"name": "storage-secret", "secret": {"secretName": "s"}},
             "/secrets/storage",
         ),

@@ -97,7 +97,7 @@ def agent_container(
     pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, images: Images
 ) -> dict[str, Any]:
     """The container for one server of the plan."""
-    container: dict[str, Any] = {
+    return {
         "name": AGENT,
         "image": images.agent,
         "imagePullPolicy": images.pull_policy,
@@ -108,8 +108,6 @@ def agent_container(
         "volumeMounts": agent_mounts(pool, repository),
         "securityContext": container_security(),
     }
-    secret = pool.spec.storage.secret_name
-    return {**container, "envFrom": [{"secretRef": {"name": secret}}]} if secret else container
 
 
 def _agent_arguments(pool: ServingPool, plan: ServerPlan) -> list[str]:
@@ -153,7 +151,7 @@ def _server_environment(*, on_cpu: bool) -> list[dict[str, Any]]:
 
 
 def _agent_environment() -> list[dict[str, Any]]:
-    """The agent's variables; the storage's come from its Secret as a whole."""
+    """The agent's variables. The storage's are files of its Secret, which alone change when it is rotated."""
     return [dict(HOME), dict(POD_UID)]
 
 
