@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from argosy_agent.cache.storage import Storage
-from argosy_agent.contract.documents import state_text
+from argosy_agent.contract.documents import AgentState, state_text
 from argosy_agent.exchange.ports import DesiredSource, StateSink
 from argosy_agent.exchange.publisher import Publisher, in_kind
 from argosy_agent.folder.repository import RepositoryFolder
@@ -42,7 +43,7 @@ async def run(flags: Flags) -> None:
     )
     wake, stop = asyncio.Event(), asyncio.Event()
     agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.quiet)
-    publisher = Publisher(sink, time.monotonic, state_text, in_kind)
+    publisher = Publisher(sink, time.monotonic, _text, in_kind)
     sidecar = Sidecar(agent, storage, publisher, flags.folder, flags.pod, wake)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -53,6 +54,10 @@ async def run(flags: Flags) -> None:
         storage.stop()
         await agent.stop()
         await control.close()
+
+
+def _text(state: AgentState) -> str:
+    return state_text(replace(state, written_at=int(time.time())))
 
 
 def exchange(flags: Flags) -> tuple[DesiredSource, StateSink]:

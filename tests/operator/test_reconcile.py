@@ -72,7 +72,10 @@ class Shell:
             for name, model in self.loaded.items()
             for version in model.versions
         ]
-        report = ServerReport("pool-0", True, tuple(models), "http://localhost:8000")
+        routes = frozenset(each.model for each in models)
+        report = ServerReport(
+            "pool-0", True, tuple(models), "http://localhost:8000", takes_requests=True, routes=routes
+        )
         have = RenderedRepository("pool-0", tuple(self.loaded.values()))
         repositories = (have,) if self.loaded else ()
         pool = replace(self.snapshot.pool("default/pool"), reports=(report,), repositories=repositories)

@@ -18,7 +18,14 @@ from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NODES = (gpu_node("a", 2),)
-READY = ServerReport("p-0", True, (LoadedModel("m", 1, LoadState.READY),), "http://10.0.0.1:8000")
+READY = ServerReport(
+    "p-0",
+    True,
+    (LoadedModel("m", 1, LoadState.READY),),
+    "http://10.0.0.1:8000",
+    takes_requests=True,
+    routes=frozenset({"m"}),
+)
 
 
 def said(status: Status, kind: ConditionType = ConditionType.READY) -> tuple[str, str, str]:

@@ -19,6 +19,7 @@ class ConditionType(StrEnum):
     ENGINE_READY = "EngineReady"
     ACCURACY_VERIFIED = "AccuracyVerified"
     LOADED = "Loaded"
+    AVAILABLE = "Available"
     SCALING = "Scaling"
 
 
@@ -97,6 +98,10 @@ class Reason(StrEnum):
     DOWNLOAD_FAILED = "DownloadFailed"
     DIGEST_MISMATCH = "DigestMismatch"
     CRASH_LOOP = "CrashLoop"
+    # Available
+    AVAILABLE = "Available"
+    NOT_REACHABLE = "NotReachable"
+    REPORT_EXPIRED = "ReportExpired"
     # Scaling
     STEADY = "Steady"
     SCALED_UP = "ScaledUp"

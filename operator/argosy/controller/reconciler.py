@@ -25,6 +25,7 @@ from argosy.controller.rendering.builds import BuildRenderer
 from argosy.controller.rendering.revisions import FormNames, revisions
 from argosy.controller.rendering.routing import routed
 from argosy.controller.rendering.upgrades import held_back
+from argosy.controller.report_ages import ReportAges
 from argosy.controller.reservations import Reservations
 from argosy.controller.resources.store import Declared, Store
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
@@ -60,6 +61,8 @@ class Memory:
 
     valid: Mapping[str, Resource] | None = None
     refusals: tuple[Refusal, ...] = ()
+    ages: ReportAges = field(default_factory=ReportAges)
+    routed: frozenset[tuple[PodView, Routes]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,7 @@ class Reconciler:
             nodes, servers, claimed = self._reservations.of(key)
             decided = self._scaling.before(key, declared.members)
             around = Around(nodes, servers, claimed, conflicts, moved, decided)
+            memory.ages = memory.ages.after(view.reports, self._clock())
             outcome = await asyncio.to_thread(self._decide, key, declared, view, memory, around)
             memory.valid = outcome.valid
             self._scaling.after(key, outcome)
@@ -168,11 +172,13 @@ class Reconciler:
         applied = await self._writer.apply(key, rendered.objects, rendered.owners, rendered.keep)
         if applied.failure is None:
             self._tell(self._reservations.applied(key, _unchanged(key, rendered, applied.refusals)))
-        again = _refused(applied.refusals) != _refused(memory.refusals)
-        memory.refusals = applied.refusals
+        routes = _routes(steps, view, rendered.held, _ejections(declared, decided))
+        # The labels that this round writes make no event, and the next status is to tell of them.
+        again = not routes.keys() <= memory.routed or _refused(applied.refusals) != _refused(memory.refusals)
+        memory.refusals, memory.routed = applied.refusals, frozenset(routes)
         await _all(
             self._activator_routes(key, rendered.activating),
-            self._routes(key, steps, view, rendered.held, _ejections(declared, decided)),
+            (self._writer.route(pod, key.namespace, wanted, gate) for (pod, wanted), gate in routes.items()),
             self._writes(declared, outcome),
             failure=applied.failure,
         )
@@ -181,14 +187,14 @@ class Reconciler:
             self._reservations.forget(key)
             self._scaling.forget(key)
         soon = self._clock() + timedelta(seconds=HELD_AGAIN_S) if rendered.activating.again else None
-        wakes = (outcome.wake, rendered.wake, soon)
+        wakes = (outcome.wake, rendered.wake, soon, memory.ages.next_expiry(self._clock()))
         return self._clock() if again else _again(self._clock(), applied.refusals, moved, rendered.held, wakes)
 
     def _decide(self, key: PoolKey, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
         """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
         pool = PoolSnapshot(
             servers=around.servers,
-            reports=view.reports,
+            reports=memory.ages.marked(view.reports, self._clock()),
             repositories=view.repositories,
             served=view.served,
             drain_since=view.drain_since,
@@ -259,29 +265,6 @@ class Reconciler:
             if pod.routes != routes:
                 yield self._writer.route(pod, key.namespace, Routes(routes), False)
 
-    def _routes(
-        self,
-        key: PoolKey,
-        steps: Sequence[RenderedServer],
-        view: PoolView,
-        held: frozenset[str],
-        ejections: Mapping[str, Ejection],
-    ) -> Iterator[Coroutine[Any, Any, None]]:
-        """Let the Services reach what serves and what is not ejected, and nothing else.
-
-        A server that is to start anew with other GPUs, and is held back, goes on with what it has.
-        """
-        gpus = {server.name: server.gpus for server in view.current}
-        anew = {
-            step.plan.name for step in steps if step.plan.name in held and gpus.get(step.plan.name) != step.plan.gpus
-        }
-        settled = {report.name for report in view.reports if report.settled}
-        wanted = routed(steps, view.pods, anew, ejections)
-        for pod in view.pods:
-            if pod.name in wanted and _differs(pod, wanted[pod.name], pod.server in settled):
-                open_gate = pod.settled or pod.server in settled
-                yield self._writer.route(pod, key.namespace, wanted[pod.name], open_gate)
-
     def _writes(self, declared: Declared, outcome: Outcome) -> Iterator[Coroutine[Any, Any, None]]:
         """Write each status that changed, once."""
         return (self._write(each, outcome.statuses.get(each.identity)) for each in declared.every)
@@ -293,6 +276,25 @@ class Reconciler:
         if await self._writer.status(resource, status):
             self._store.wrote(resource.identity, status)
             await self._listener.changed(resource, before, status)
+
+
+def _routes(
+    steps: Sequence[RenderedServer], view: PoolView, held: frozenset[str], ejections: Mapping[str, Ejection]
+) -> dict[tuple[PodView, Routes], bool]:
+    """Return what is to be written to Pods, so that Services reach what serves and what is not ejected, and nothing
+    else; and whether the Pod's gate is to be open.
+
+    A server that is to start anew with other GPUs, and is held back, goes on with what it has.
+    """
+    gpus = {server.name: server.gpus for server in view.current}
+    anew = {step.plan.name for step in steps if step.plan.name in held and gpus.get(step.plan.name) != step.plan.gpus}
+    settled = {report.name for report in view.reports if report.settled}
+    wanted = routed(steps, view.pods, anew, ejections)
+    return {
+        (pod, wanted[pod.name]): pod.settled or pod.server in settled
+        for pod in view.pods
+        if pod.name in wanted and _differs(pod, wanted[pod.name], pod.server in settled)
+    }
 
 
 def holding(cache: Cache, key: PoolKey) -> Holding:

@@ -41,7 +41,9 @@ class AgentState:
     `pod`: the UID of its Pod. `live`: the server answers. `settled`: since this Pod began, every model that it should
     have was ready or had failed once; never taken back. `models`: every version it has or should have. `applied`:
     what the server last loaded. `desired`: the `fingerprint` of the repository text that is worked on, empty before
-    there is one. `problem`: why a newer text is not, or another fault that concerns no one model.
+    there is one. `problem`: why a newer text is not, or another fault that concerns no one model. `written_at`: when
+    this was written, in seconds of Unix time by the agent's clock, 0 where that is not said: each write says another
+    time, also where nothing else is new, so that a reader sees whether the agent lives.
     """
 
     pod: str = ""
@@ -51,6 +53,7 @@ class AgentState:
     applied: RenderedRepository = NOTHING
     desired: str = ""
     problem: str = ""
+    written_at: int = 0
 
 
 def fingerprint(text: str) -> str:
@@ -78,6 +81,7 @@ def state_text(state: AgentState) -> str:
             "settled": state.settled,
             "desired": state.desired,
             "problem": state.problem,
+            **({"writtenAt": state.written_at} if state.written_at else {}),
             "models": models,
             "applied": _of_repository(state.applied),
         }
@@ -95,6 +99,7 @@ def parse_state(text: str) -> AgentState:
         applied=_repository(fields.mapping("applied")),
         desired=fields.text("desired"),
         problem=fields.text("problem", ""),
+        written_at=fields.number("writtenAt", 0),
     )
 
 

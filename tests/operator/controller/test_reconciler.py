@@ -19,6 +19,7 @@ from argosy.cluster.client.errors import ForbiddenError, UnreachableError
 from argosy.controller import reconciler as module
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Reconciler
+from argosy.controller.report_ages import EXPIRY
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
@@ -324,3 +325,13 @@ def said(status: Status, kind: ConditionType) -> tuple[str, str]:
     found = status.condition(kind)
     assert found is not None
     return found.status.value, found.reason.value
+
+
+async def test_a_silent_agent_is_looked_at_when_its_report_expires_and_keeps_its_routes() -> None:
+    writes, now, view = FakeWriter(), NOW, serving("p-0")
+    spoken = replace(view, reports=(replace(view.reports[0], written_at=7),))
+    run = rounds(writes, cache=observed(p=spoken), clock=lambda: now)
+    assert await run.reconcile(KEY) == NOW + EXPIRY
+    now = NOW + EXPIRY
+    assert await run.reconcile(KEY) is None
+    assert writes.routes == {}

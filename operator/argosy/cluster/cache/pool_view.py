@@ -160,6 +160,7 @@ def _report(name: str, server: _Server) -> ServerReport:
         settled=said.settled,
         takes_requests=pod.ready,
         routes=pod.routes,
+        written_at=server.state.written_at if server.state else 0,
     )
 
 

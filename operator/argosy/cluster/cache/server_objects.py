@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -44,10 +44,14 @@ class Desired:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A server's state ConfigMap: what its agent says; None where it says nothing, or nothing that can be read."""
+    """A server's state ConfigMap: what its agent says; None where it says nothing, or nothing that can be read.
+
+    `written_at` is the agent's, and no news: it is told apart, so that a state that is written again makes no event.
+    """
 
     said: AgentState | None
     trouble: str = ""
+    written_at: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,7 @@ def _state(text: str) -> State:
     if not text:
         return State(None)
     try:
-        return State(parse_state(text))
+        said = parse_state(text)
+        return State(replace(said, written_at=0), written_at=said.written_at)
     except DocumentError as error:
         return State(None, f"what its agent says cannot be read: {error}")

@@ -7,6 +7,7 @@ from argosy.api import Condition, ConditionType, Ensemble, EnsembleStatus, Reaso
 from argosy.api.status import StepStatus
 from argosy.fleet.plan import ServerPlan
 from argosy.fleet.status.conditions import Finding, conditions
+from argosy.fleet.status.findings.availability import availability
 from argosy.fleet.status.findings.placed import first_places, place, placed_finding
 from argosy.fleet.status.findings.scaling import ScaledMember, scaling, scaling_status
 from argosy.fleet.status.findings.unsupported import unused_ensemble_settings
@@ -30,6 +31,7 @@ def ensemble_status(
         _valid(ensemble, progress.pool),
         placed_finding(progress, ensemble, places),
         loading.finding(),
+        availability(loading),
         scaling(scaled),
     ]
     return EnsembleStatus(

@@ -11,6 +11,7 @@ _NEEDED = (
     ConditionType.ACCURACY_VERIFIED,
     ConditionType.PLACED,
     ConditionType.LOADED,
+    ConditionType.AVAILABLE,
 )
 _STUCK = frozenset(
     {
@@ -52,8 +53,8 @@ def verdict(parts: Sequence[Finding], serving: str, rolling: str = "") -> tuple[
     """Ready, Reconciling, Stalled. `serving` is Ready's message; `rolling` says what is still being replaced,
     if anything.
 
-    Ready only if every needed part is so and nothing is rolling; Stalled if a part is not so for a reason
-    that waiting does not change.
+    Ready only if every needed part is so and nothing is rolling, unknown if nothing but an unknown part is missing;
+    Stalled if a part is not so for a reason that waiting does not change.
     """
     missing = [part for part in parts if part.type in _NEEDED and not part.so]
     rest = next((part for part in missing if part.reason in _AT_REST), None)
@@ -62,15 +63,18 @@ def verdict(parts: Sequence[Finding], serving: str, rolling: str = "") -> tuple[
     stuck = next((part for part in missing if part.reason in _STUCK), None)
     if stuck is not None:
         return _three(stuck.reason, stuck.message, stalled=True)
+    wrong = next((part for part in missing if part.so is not None), None)
+    if wrong is not None:
+        return _three(Reason.PROGRESSING, wrong.message, reconciling=True)
     if missing:
-        return _three(Reason.PROGRESSING, missing[0].message, reconciling=True)
+        return _three(missing[0].reason, missing[0].message, ready=None)
     if rolling:
         return _three(Reason.ROLLING_OUT, rolling, reconciling=True)
     return _three(Reason.SERVING, serving, ready=True)
 
 
 def _three(
-    reason: Reason, message: str, ready: bool = False, reconciling: bool = False, stalled: bool = False
+    reason: Reason, message: str, ready: bool | None = False, reconciling: bool = False, stalled: bool = False
 ) -> tuple[Finding, ...]:
     settled = "nothing is left to do"
     return (

@@ -9,6 +9,7 @@ from argosy.api.model.footprint import Footprint
 from argosy.api.status import FootprintStatus, PlacementStatus
 from argosy.fleet.demand.footprint import footprint_of
 from argosy.fleet.status.conditions import Finding, conditions
+from argosy.fleet.status.findings.availability import availability
 from argosy.fleet.status.findings.engines import engine_findings, engine_statuses, first_engines, with_engines
 from argosy.fleet.status.findings.loading import Loading
 from argosy.fleet.status.findings.placed import first_places, place, placed_finding, placement_on
@@ -69,6 +70,7 @@ def _findings(
         _placed(model, progress, places),
         *engine_findings(model, progress),
         loading.finding(),
+        availability(loading),
         scaling(scaled),
     ]
     # versions that ensembles hold to are no leftovers

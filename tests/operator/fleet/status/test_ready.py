@@ -1,5 +1,6 @@
 """Ready is what serves as it was asked for, and since when; what is not says why."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from tests.operator.fleet.status.situations import (
@@ -39,6 +40,7 @@ def test_a_model_that_is_loaded_everywhere_is_ready() -> None:
         "EngineReady": "True",
         "AccuracyVerified": "True",
         "Loaded": "True",
+        "Available": "True",
         "Scaling": "True",
     }
     assert status.ready
@@ -155,3 +157,31 @@ def test_a_model_in_a_crash_loop_is_stalled_whether_it_rests_or_has_started_agai
         assert said(status, "Stalled") == ("True", "CrashLoop")
         assert "p-0: crash loop: it ended 3 times" in condition_of(status, "Ready").message
         assert status.available_replicas == 0
+
+
+def test_what_no_request_reaches_is_not_ready() -> None:
+    there = report("p-0", loaded("m"))
+    cases = {
+        "its Pod is not Ready": replace(there, takes_requests=False),
+        "not labelled for it": replace(there, routes=frozenset()),
+    }
+    for why, unreached in cases.items():
+        status = of_model(statuses(situation([pool(), model()], [unreached]), NOON))
+        assert said(status, "Loaded") == ("True", "Loaded")
+        assert said(status, "Available") == ("False", "NotReachable")
+        assert said(status, "Ready") == ("False", "Progressing")
+        assert why in condition_of(status, "Ready").message
+        assert (status.available_replicas, status.versions[0].available_replicas) == (0, 0)
+
+
+def test_what_an_old_report_says_is_not_known() -> None:
+    silent = replace(report("p-0", loaded("m"), loaded("e")), expired=True)
+    found = statuses(situation([pool(), model(), ensemble("e", {"model": "m"})], [silent]), NOON)
+    for status in (of_model(found), of_ensemble(found)):
+        assert said(status, "Available") == ("Unknown", "ReportExpired")
+        assert said(status, "Ready") == ("Unknown", "ReportExpired")
+        assert said(status, "Stalled")[0] == "False"
+        assert "p-0" in condition_of(status, "Ready").message
+    moved = replace(silent, takes_requests=False)
+    status = of_model(statuses(situation([pool(), model()], [moved]), NOON))
+    assert said(status, "Ready")[0] == "False", "that a Pod is not Ready is known"

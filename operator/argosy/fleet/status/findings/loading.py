@@ -55,9 +55,14 @@ class Loading:
         )
 
     @property
-    def available(self) -> tuple[str, ...]:
+    def loaded(self) -> tuple[str, ...]:
         """The planned servers on which every declared version is ready, in its declared form."""
         return tuple(name for name in self.servers if all(self._has(name, version) for version in self.declared))
+
+    @property
+    def available(self) -> tuple[str, ...]:
+        """Those of them that requests for the model reach."""
+        return tuple(name for name in self.loaded if self._is_reached(name))
 
     @property
     def former(self) -> tuple[str, ...]:
@@ -100,7 +105,7 @@ class Loading:
 
     def finding(self) -> Finding:
         """The condition Loaded."""
-        kind, done, wanted = ConditionType.LOADED, len(self.available), len(self.servers)
+        kind, done, wanted = ConditionType.LOADED, len(self.loaded), len(self.servers)
         if not wanted:
             still = f"; it is still served by {listed(self.former, separator=', ')}" if self.former else ""
             return Finding(kind, False, Reason.PENDING, f"it has no place yet{still}")
@@ -114,8 +119,8 @@ class Loading:
         stuck = next((note.message for note in self.notes.values() if note.stuck), "")
         if stuck:
             return Finding(kind, False, Reason.NO_ROOM, f"{so_far}; {stuck}{self._meanwhile()}")
-        available = set(self.available)
-        waiting = listed(self._awaited(name) for name in self.servers if name not in available)
+        loaded = set(self.loaded)
+        waiting = listed(self._awaited(name) for name in self.servers if name not in loaded)
         reason = Reason.PARTIALLY_LOADED if done else Reason.LOADING
         return Finding(kind, False, reason, f"{so_far}; {waiting}{self._meanwhile()}")
 
@@ -141,6 +146,10 @@ class Loading:
 
     def _says(self, server: str, version: int) -> bool:
         return _is_ready(self.reported.get(server, ()), version)
+
+    def _is_reached(self, server: str) -> bool:
+        report = self.reports.get(server)
+        return report is not None and report.takes_requests and self.model in report.routes
 
     def _failures(self, versions: Collection[int]) -> dict[str, str]:
         return {
@@ -180,7 +189,7 @@ class Loading:
         old = sum(_is_ready(entries, number) for entries in self.reported.values())
         # a server that lacks another declared version is outdated as a whole, and has this one all the same
         have = self._has if len(self.declared) == 1 else self._says
-        ready = sum(have(name, number) for name in self.servers) if wanted else old
+        ready = sum(have(name, number) and self._is_reached(name) for name in self.servers) if wanted else old
         failures = self._failures({number}) if wanted else {}
         return VersionStatus(
             version=number,

@@ -1,0 +1,53 @@
+"""How old what each server's agent says is. Pure.
+
+An agent writes its state again every half minute, each time with another time of its own clock. Clocks of two machines
+are never compared: a report is as old as the time, by the operator's clock, since that number last changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from argosy.fleet.facts import ServerReport
+
+EXPIRY = timedelta(seconds=120)
+"""A report that is older says nothing of now: four writes in a row have not come."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The agent's time in a server's report, and when a round first saw it."""
+
+    written_at: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ReportAges:
+    """By server, what rounds of one pool saw of its reports."""
+
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+
+    def after(self, reports: Iterable[ServerReport], now: datetime) -> "ReportAges":
+        """Return the same with what a round at `now` saw; servers without a report, or whose agents do not say when
+        they wrote it, have no age.
+        """
+        found = {each.name: Seen(each.written_at, now) for each in reports if each.written_at}
+        return ReportAges({name: self._older(name, seen) for name, seen in found.items()})
+
+    def marked(self, reports: Iterable[ServerReport], now: datetime) -> tuple[ServerReport, ...]:
+        """Return the reports, those marked that have expired."""
+        return tuple(replace(each, expired=True) if self._has_expired(each.name, now) else each for each in reports)
+
+    def next_expiry(self, now: datetime) -> datetime | None:
+        """Return when the next report expires unless a newer one comes; None where none will."""
+        due = [seen.since + EXPIRY for name, seen in self.seen.items() if not self._has_expired(name, now)]
+        return min(due, default=None)
+
+    def _older(self, name: str, seen: Seen) -> Seen:
+        before = self.seen.get(name)
+        return before if before is not None and before.written_at == seen.written_at else seen
+
+    def _has_expired(self, name: str, now: datetime) -> bool:
+        seen = self.seen.get(name)
+        return seen is not None and now - seen.since >= EXPIRY
