@@ -11,6 +11,7 @@ from typing import Any
 
 import uvloop
 
+from .cpus import limit_threads
 from .dataplane import DataPlane
 from .errors import ServingError
 from .execution.devices import GpuDevice, visible_gpus
@@ -202,6 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(sys.argv[1:] if arguments is None else arguments)
     options.log.install(sys.stderr)
     _allow_many_clients()
+    limit_threads()
     for flag in options.without_effect:
         _log.warning("%s has no effect on this server", flag)
     return uvloop.run(run(options))

@@ -16,7 +16,7 @@ from argosy.cluster.client.errors import ApiError, ForbiddenError, NotFoundError
 from argosy.cluster.client.kinds import Key, Kind
 from argosy.controller.fake import FakeCache
 from argosy.controller.measuring.gatherer import Asked, Gatherer, open_source
-from argosy.controller.measuring.logins import AGAIN_S, Logins
+from argosy.controller.measuring.logins import AGAIN_S, FORGET_S, Logins
 from argosy.controller.measuring.measured import pool_targets
 from argosy.controller.metrics import Metrics
 from argosy.controller.resources.parsed_body import parsed_body
@@ -97,7 +97,7 @@ class Secrets:
         self.answers, self.asked = list(answers), 0
 
     async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
-        assert (kind.plural, key) == ("secrets", ("n", "login"))
+        assert (kind.plural, key[0], key[1].partition("-")[0]) == ("secrets", "n", "login")
         self.asked += 1
         answer = self.answers.pop(0)
         if isinstance(answer, ApiError):
@@ -141,6 +141,16 @@ async def test_while_the_api_server_is_away_the_login_stays() -> None:
     await logins.of("n", "login")
     now[0] = AGAIN_S
     assert (await logins.of("n", "login")).token == "one"
+
+
+async def test_logins_that_are_not_used_are_forgotten() -> None:
+    now = [0.0]
+    logins = Logins(Secrets(*[secret("one")] * 20), lambda: now[0])
+    for number in range(10):
+        await logins.of("n", f"login-{number}")
+    now[0] = FORGET_S + 1
+    await logins.of("n", "login-0")
+    assert len(logins) == 1
 
 
 class FakeSource:

@@ -1,5 +1,6 @@
 """What becomes of histories in a round: which ControllerRevisions are written, which stay, which go."""
 
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import Reconciler
+from argosy.controller.rendering.revisions import FormNames
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.fleet.history import Revision
@@ -145,3 +147,15 @@ async def test_the_history_of_what_is_gone_goes() -> None:
     await process.reconciler.reconcile(KEY)
     assert process.cluster.versions() == []
     assert len(process.cluster.stands) == 1
+
+
+def test_names_of_forms_live_as_long_as_the_forms() -> None:
+    names = FormNames()
+    forms = [parsed_body(model(f"m{number}", version=number + 1)).newest for number in range(10)]
+    told = [names.of(form) for form in forms]
+    assert [names.of(form) for form in forms] == told
+    assert len(set(told)) == len(names) == 10
+    del forms[1:]
+    gc.collect()
+    assert len(names) == 1
+    assert names.of(forms[0]) == told[0]

@@ -369,6 +369,25 @@ def test_two_names_for_one_position_are_refused() -> None:
         naming.positions("m", "input", ["X__1", "Y__1"], leaves)
 
 
+@pytest.mark.parametrize(("limit", "expected"), [(2, [2]), (None, [])])
+def test_without_a_number_the_limit_of_the_process_sizes_the_threads(
+    model_folder: Callable[[str], Any],
+    host: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    limit: int | None,
+    expected: list[int],
+) -> None:
+    sizes: list[int] = []
+    monkeypatch.setattr(threads, "_chosen", {})
+    monkeypatch.setattr(threads, "cpu_limit", lambda: limit)
+    monkeypatch.setattr(torch, "set_num_threads", sizes.append)
+    monkeypatch.setattr(torch, "set_num_interop_threads", lambda count: None)
+    folder = model_folder(config(["x", "y"], ["SUM"]))
+    torchscript(AddSub())(folder.version_dir)
+    backend.load(folder.spec(), host)
+    assert sizes == expected
+
+
 def test_the_first_model_sizes_the_threads(
     model_folder: Callable[[str], Any], host: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,8 @@ from argosy.signals.login import Login, login_of
 
 AGAIN_S = 60.0
 """How long a Secret is taken to be as it was read: nobody may watch Secrets for it."""
+FORGET_S = 600.0
+"""How long a login that is not used is remembered."""
 
 
 class Reader(Protocol):
@@ -25,18 +27,31 @@ class Logins:
     def __init__(self, reader: Reader, clock: Callable[[], float] = time.monotonic) -> None:
         self._reader, self._clock = reader, clock
         self._known: dict[Key, tuple[float, Login]] = {}
+        self._used: dict[Key, float] = {}
 
     async def of(self, namespace: str, name: str | None) -> Login:
         """What the Secret holds; without a name nothing is needed. What is wrong with it is the login's trouble."""
         if name is None:
             return Login()
         key, now = (namespace, name), self._clock()
+        self._used[key] = now
         read_at, login = self._known.get(key, (-AGAIN_S, Login()))
         if now - read_at >= AGAIN_S:
             login = await self._read(key, login)
             # What is wrong may be put right at any moment.
             self._known[key] = (-AGAIN_S if login.trouble else now, login)
+            self._forget(now - FORGET_S)
         return login
+
+    def _forget(self, before: float) -> None:
+        """Forget what was last used before then."""
+        for key in [key for key, used_at in self._used.items() if used_at < before]:
+            del self._used[key]
+            self._known.pop(key, None)
+
+    def __len__(self) -> int:
+        """How many logins are remembered."""
+        return len(self._known)
 
     async def _read(self, key: Key, before: Login) -> Login:
         named = "/".join(key)

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from weakref import ReferenceType, ref
 
 from argosy.api import Resource
 from argosy.api.values.identity import Identity
@@ -16,17 +18,27 @@ Known = Mapping[str, Sequence[Revision]]
 
 @dataclass(slots=True)
 class FormNames:
-    """The names of forms, of which each is told by its content once."""
+    """The names of forms, of which each is told by its content once, for as long as its spec lives."""
 
-    _names: dict[str, tuple[object, str]] = field(default_factory=dict)
+    _names: dict[str, tuple[ReferenceType[object], str]] = field(default_factory=dict)
 
     def of(self, form: Resource) -> str:
         """The name of this form's revision."""
-        spec, name = self._names.get(form.metadata.uid, (None, ""))
-        if spec is not form.spec:
+        uid = form.metadata.uid
+        spec, name = self._names.get(uid, (None, ""))
+        if spec is None or spec() is not form.spec:
             name = form_name(form)
-            self._names[form.metadata.uid] = form.spec, name
+            self._names[uid] = ref(form.spec, partial(self._forget, uid)), name
         return name
+
+    def _forget(self, uid: str, spec: ReferenceType[object]) -> None:
+        known = self._names.get(uid)
+        if known is not None and known[0] is spec:
+            del self._names[uid]
+
+    def __len__(self) -> int:
+        """How many names are known."""
+        return len(self._names)
 
 
 @dataclass(frozen=True, slots=True)

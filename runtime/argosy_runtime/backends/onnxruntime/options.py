@@ -8,6 +8,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import invalid
 
+from .threads import size_threads
+
 Provider = tuple[str, dict[str, str]]
 
 CUDA = "CUDAExecutionProvider"
@@ -41,8 +43,7 @@ def session_options(config: ModelConfig) -> ort.SessionOptions:
     level = config.optimization.graph.level
     options.graph_optimization_level = _LEVELS.get(level, ort.GraphOptimizationLevel.ORT_ENABLE_ALL)
     options.execution_mode = _execution_mode(parameters)
-    options.intra_op_num_threads = max(parameters.integer("intra_op_thread_count", 0), 0)
-    options.inter_op_num_threads = max(parameters.integer("inter_op_thread_count", 0), 0)
+    size_threads(options, parameters)
     options.enable_cpu_mem_arena = parameters.flag("enable_mem_arena", True)
     options.enable_mem_pattern = parameters.flag("enable_mem_pattern", True)
     for name, value in parameters.starting_with("session.").items():

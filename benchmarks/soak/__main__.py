@@ -1,0 +1,86 @@
+"""`python -m benchmarks.soak --minutes N`: loads, unloads, crashes, cancellations and streams at once, for so long.
+
+It starts a server of its own, and measures it twice at rest: after a fifth of the time, and at the end. What its
+processes hold more then is what it keeps for ever. The exit status is 1 where an answer is wrong or lost, or an error
+of a model that never fails.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+from tests.peers.argosy import argosy
+from tests.peers.server import Server
+
+from .clients import soak
+from .models import FRAIL, SOUND, STREAM, write_repository
+from .tally import Tally
+
+_WARM_UP = 0.2
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Soak a server, print what came of it, and return 1 where an answer was not as it should be."""
+    options = _parser().parse_args(argv)
+    tally = Tally()
+    with tempfile.TemporaryDirectory() as folder:
+        write_repository(Path(folder) / "models")
+        flags = ["--model-control-mode=explicit", *(f"--load-model={name}" for name in (*SOUND, FRAIL, STREAM))]
+        server = argosy(Path(folder) / "models", *flags, log=Path(folder) / "log")
+        try:
+            found = _run(server, tally, 60 * options.minutes, options.seed)
+        finally:
+            server.stop()
+    found |= asdict(tally)
+    if options.json:
+        print(json.dumps(found, indent=1))
+    else:
+        Console().print(_table(found))
+    return int(bool(tally.wrong_answers or tally.lost_answers or tally.failed_answers))
+
+
+def _run(server: Server, tally: Tally, seconds: float, seed: int) -> dict[str, float]:
+    """Return how much more memory (MiB) and files the server's processes hold at the end than after the warm-up."""
+    process = psutil.Process(server.process.pid)
+    asyncio.run(soak(tally, server.grpc, server.http, _WARM_UP * seconds, seed))
+    memory, files = _held(process)
+    asyncio.run(soak(tally, server.grpc, server.http, (1 - _WARM_UP) * seconds, seed + 1))
+    memory_after, files_after = _held(process)
+    return {
+        "minutes": seconds / 60,
+        "rss_growth_mb": round((memory_after - memory) / 2**20, 2),
+        "fd_growth": files_after - files,
+        "rss_mb": round(memory_after / 2**20, 1),
+    }
+
+
+def _held(process: psutil.Process) -> tuple[int, int]:
+    """Return the resident bytes and the open files of a process and its descendants together."""
+    tree = [process, *process.children(recursive=True)]
+    return sum(each.memory_info().rss for each in tree), sum(each.num_fds() for each in tree)
+
+
+def _table(found: dict[str, float]) -> Table:
+    table = Table("what", "value")
+    for name, value in found.items():
+        table.add_row(name, f"{value:g}")
+    return table
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

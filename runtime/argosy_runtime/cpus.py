@@ -1,0 +1,79 @@
+"""How many processors this process may use: its affinity, and the quota of its control group.
+
+Frameworks count the machine's processors. In a container with a quota of two on a machine of 64 they start 64 threads,
+which the kernel then holds up for most of each period.
+"""
+
+import math
+import os
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+_OPENMP = "OMP_NUM_THREADS"
+
+
+@cache
+def cpu_limit() -> int | None:
+    """Return how many threads can compute at once in this process; None where it may use the whole machine."""
+    usable = cpus_within(len(os.sched_getaffinity(0)), Path("/"))
+    return usable if usable < (os.cpu_count() or 1) else None
+
+
+def limit_threads() -> None:
+    """Have OpenMP and the BLAS libraries of this process and its children start no more threads than the limit.
+
+    A number that the environment has stays.
+    """
+    limit = cpu_limit()
+    if limit is not None:
+        os.environ.setdefault(_OPENMP, str(limit))
+
+
+def cpus_within(affinity: int, root: Path) -> int:
+    """Return the smaller of an affinity's processors and the quota, rounded up, that the files below `root` tell of."""
+    return max(1, min([affinity, *(math.ceil(quota) for quota in _quotas(root))]))
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """The quotas, in processors, of this process's control groups (of version 1 or 2) and those above."""
+    for controllers, group in _groups(root / "proc/self/cgroup"):
+        if not controllers:
+            for folder in _upwards(root / "sys/fs/cgroup", group):
+                yield from _quota(_words(folder / "cpu.max"))
+        elif "cpu" in controllers:
+            for folder in _upwards(root / "sys/fs/cgroup" / ",".join(controllers), group):
+                yield from _quota(_words(folder / "cpu.cfs_quota_us") + _words(folder / "cpu.cfs_period_us"))
+
+
+def _groups(file: Path) -> Iterator[tuple[list[str], str]]:
+    """Each hierarchy's controllers (none in version 2) and this process's group in it."""
+    try:
+        lines = file.read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, controllers, group = line.split(":", 2)
+        yield [name for name in controllers.split(",") if name], group
+
+
+def _upwards(mount: Path, group: str) -> Iterator[Path]:
+    """The group's folder and those above it. A container may see its own group as the root, by another path."""
+    folder = mount / group.strip("/")
+    while folder != mount:
+        yield folder
+        folder = folder.parent
+    yield mount
+
+
+def _words(file: Path) -> list[str]:
+    try:
+        return file.read_text().split()
+    except OSError:
+        return []
+
+
+def _quota(words: list[str]) -> Iterator[float]:
+    """The processors of a quota and a period, in microseconds; nothing where there is no quota (max, or -1)."""
+    if len(words) == 2 and words[0].isdecimal() and words[1].isdecimal() and int(words[1]):
+        yield int(words[0]) / int(words[1])
