@@ -89,6 +89,22 @@ def test_one_comes_and_another_goes_while_the_rest_serves() -> None:
     assert status(cluster).ready
 
 
+def test_after_a_rollback_the_declared_version_answers_whatever_is_retained() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    for version in (1, 2):
+        kept = model(version, memory=10, versionPolicy={"latest": {"numVersions": 2}})
+        cluster.settle([pool(), kept])
+    assert loaded(cluster).keys() == {1, 2}
+    back = [pool(), model(1, memory=10, versionPolicy={"latest": {"numVersions": 2}})]
+    for _ in range(30):
+        cluster.tick(back)
+        assert cluster.routed() == {"m": {"p-0"}}
+        assert not status(cluster).ready or status(cluster).active_version == 1
+    cluster.settle(back)
+    assert loaded(cluster).keys() == {1}
+    assert (status(cluster).ready, status(cluster).active_version) == (True, 1)
+
+
 def test_an_ensemble_may_hold_to_any_of_them() -> None:
     cluster = Cluster((gpu_node("a"),))
     step = {"model": "m", "version": 1, "inputs": {"X": "T0"}, "outputs": {"Y": "T1"}}

@@ -135,7 +135,8 @@ class InferenceModelSpec(ApiModel):
     )
     version_policy: VersionPolicy | None = Field(
         default=None,
-        description="Which versions are served. Default: the latest one; during a rollout also the one before.",
+        description="Which versions are served. Default: the latest one; during a rollout also the one before. None "
+        "above the declared ones is retained, for it would answer the requests that name none.",
     )
     inputs: tuple[InputTensor, ...] = Field(
         default=(),

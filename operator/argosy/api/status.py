@@ -37,7 +37,10 @@ class VersionStatus(StatusPart):
     version: Int = Field(ge=1, description="The version.")
     state: AnyVersionState = Field(description="Where it is between its files and its traffic.")
     traffic_percent: Int = Field(
-        default=0, ge=0, le=100, description="Its share of the requests that name no version, in percent."
+        default=0,
+        ge=0,
+        le=100,
+        description="On how many of the servers that requests reach it answers those that name no version, in percent.",
     )
     replicas: Int = Field(default=0, ge=0, description="Servers that are to hold it.")
     available_replicas: Int = Field(default=0, ge=0, description="Servers on which it is loaded.")

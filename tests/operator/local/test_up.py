@@ -259,3 +259,24 @@ def test_a_state_folder_among_the_manifests_wakes_nobody(workspace: Any, up: Sta
     run = up(f"--state={workspace.manifests / '.argosy'}", "--once")
     assert run.process.wait(60) == 0, run.output
     assert not (workspace.state / "servers").exists()
+
+
+def test_after_a_rollback_the_declared_version_answers_whatever_was_retained(
+    workspace: Any, up: Start, documents: Documents
+) -> None:
+    def declared(version: int, source: str) -> str:
+        return f"{documents('one', version, source).rstrip()}\n  versionPolicy: {{latest: {{numVersions: 2}}}}\n"
+
+    workspace.write_model("double", 2.0)
+    workspace.write_model("triple", 3.0)
+    workspace.write(declared(1, "double"))
+    run = up()
+    run.until_ready("one")
+    workspace.write(declared(2, "triple"))
+    _until(run, lambda: run.infer("one", 1.0) == 3.0)
+    run.until_ready("one")
+    assert httpx.get(f"{run.url}/v2/models/one/versions/1/ready").status_code == 200, "it is retained"
+    workspace.write(declared(1, "double"))
+    _until(run, lambda: run.infer("one", 1.0) == 2.0)
+    run.until_ready("one")
+    assert run.infer("one", 1.0) == 2.0

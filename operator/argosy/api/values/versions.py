@@ -63,8 +63,12 @@ class VersionPolicy(ApiModel):
 
 
 def retained(declared: Collection[int], policy: VersionPolicy | None, known: Collection[int]) -> set[int]:
-    """The versions that the policy serves when all is settled: those `declared`, and of the others in `known` some."""
-    others = sorted(set(known) - set(declared), reverse=True)
+    """The versions that the policy serves when all is settled: those `declared`, and of the others in `known` some.
+
+    None is above the highest declared one: servers answer requests that name no version by the highest that they have.
+    """
+    most = max(declared, default=0)
+    others = sorted((each for each in set(known) - set(declared) if each < most), reverse=True)
     if policy is None:
         return set(declared)
     if policy.specific is not None:

@@ -73,8 +73,7 @@ def _findings(
         availability(loading),
         scaling(scaled),
     ]
-    # versions that ensembles hold to are no leftovers
-    rolling = "" if model.spec.version_policy else loading.rolling(progress.pinned.get(model.name, ()))
+    rolling = loading.rolling(progress.pinned.get(model.name, ()), model.spec.version_policy is not None)
     return [*verdict(parts, loading.serving(), rolling), *parts]
 
 

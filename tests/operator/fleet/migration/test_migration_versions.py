@@ -74,6 +74,12 @@ def test_the_policy_says_what_stays(policy: dict[str, Any], expected: set[int]) 
     assert versions(pool_state([declared], [PLAN], [held(1, 2, 3)])) == expected
 
 
+@pytest.mark.parametrize("policy", [{"latest": {"numVersions": 3}}, {"specific": {"versions": [1, 2, 3]}}, {"all": {}}])
+def test_a_version_above_the_declared_one_is_never_retained(policy: dict[str, Any]) -> None:
+    declared = model("m", version=2, versionPolicy=policy)
+    assert versions(pool_state([declared], [PLAN], [held(1, 2, 3)])) == {1, 2}
+
+
 def test_a_version_that_an_ensemble_runs_or_names_stays() -> None:
     new, e = model("m", version=2), ensemble("e", "m")
     before = running(PLAN, [model("m"), e])

@@ -105,6 +105,23 @@ def test_versions_that_a_policy_or_an_ensemble_keeps_are_no_leftovers() -> None:
     assert [(s.model, s.version, s.state) for s in of_ensemble(found).steps] == [("m", 1, VersionState.SERVING)]
 
 
+def test_a_model_is_never_ready_while_a_higher_version_answers_in_its_place() -> None:
+    back = model(version=1, versionPolicy={"latest": {"numVersions": 2}})
+    both = [report("p-0", loaded("m", 1), loaded("m", 2))]
+    status = of_model(statuses(situation([pool(), back], both), NOON))
+    assert status.active_version == 2
+    assert said(status, "Ready") == ("False", "RollingOut")
+    settled = of_model(statuses(situation([pool(), back], [report("p-0", loaded("m", 1))]), NOON))
+    assert (settled.ready, settled.active_version) == (True, 1)
+
+
+def test_a_version_has_the_traffic_of_servers_that_requests_reach() -> None:
+    unreached = replace(report("p-1", loaded("m", 2)), takes_requests=False)
+    resources = [pool(), model(version=2, minReplicas=2)]
+    status = of_model(statuses(situation(resources, [report("p-0", loaded("m", 1)), unreached]), NOON))
+    assert {each.version: each.traffic_percent for each in status.versions} == {1: 100, 2: 0}
+
+
 def test_a_time_changes_only_when_the_status_flips() -> None:
     resources = [pool(), model()]
     first = statuses(situation(resources, [report("p-0", loaded("m", state=LOADING))]), NOON)

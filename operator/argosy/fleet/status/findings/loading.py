@@ -93,9 +93,15 @@ class Loading:
         """The servers that have it, those that it leaves last."""
         return (self.reports[name] for name in (*self.available, *self.former) if name in self.reports)
 
-    def rolling(self, kept: Collection[int] = ()) -> str:
-        """In words, the other versions, not in `kept`, that a planned server has not unloaded yet; empty if none."""
-        leftovers = sorted(self._present() - self.declared - set(kept))
+    def rolling(self, kept: Collection[int] = (), retains: bool = False) -> str:
+        """In words, the other versions that a server has not unloaded yet; empty if none.
+
+        Those in `kept` may stay, and all where the model `retains` versions, unless they are above the declared ones:
+        such a version would answer the requests that name none.
+        """
+        most = max(self.declared, default=0)
+        stay = {each for each in self._present() if each < most and (retains or each in kept)}
+        leftovers = sorted(self._present() - self.declared - stay)
         return f"version {', '.join(map(str, leftovers))} is still being unloaded" if leftovers else ""
 
     def serving(self) -> str:
@@ -125,14 +131,14 @@ class Loading:
         return Finding(kind, False, reason, f"{so_far}; {waiting}{self._meanwhile()}")
 
     def versions(self) -> tuple[VersionStatus, ...]:
-        """Every version that is wanted or still there, with its share of the servers' traffic."""
-        shares = _traffic(self.reported)
+        """Every version that is wanted or still there, with its share of the servers that it answers on."""
+        shares = self._traffic()
         return tuple(self._version(number, shares) for number in sorted(self._present() | self.declared, reverse=True))
 
     @property
     def active_version(self) -> int | None:
-        """The version that most requests reach; of two alike the newer."""
-        shares = _traffic(self.reported)
+        """The version that answers requests which name none on most servers; of two alike the newer."""
+        shares = self._traffic()
         return max(shares, key=lambda version: (shares[version], version), default=None)
 
     @property
@@ -146,6 +152,22 @@ class Loading:
 
     def _says(self, server: str, version: int) -> bool:
         return _is_ready(self.reported.get(server, ()), version)
+
+    def _traffic(self) -> dict[int, int]:
+        """Percent per version of the servers that requests reach: one that names no version is answered by the highest
+        that is ready.
+        """
+        serving = [
+            [each.version for each in entries if each.state is LoadState.READY]
+            for server, entries in self.reported.items()
+            if self._is_reached(server)
+        ]
+        highest = sorted(max(versions) for versions in serving if versions)
+        if not highest:
+            return {}
+        shares = {version: 100 * highest.count(version) // len(highest) for version in highest}
+        shares[highest[-1]] += 100 - sum(shares.values())
+        return shares
 
     def _is_reached(self, server: str) -> bool:
         report = self.reports.get(server)
@@ -234,16 +256,3 @@ def _is_ready(entries: Sequence[LoadedModel], version: int) -> bool:
 def _has_failed(entry: LoadedModel) -> bool:
     crashes = entry.failure is FailureKind.CRASH
     return bool(entry.reason) and (crashes or entry.state is LoadState.UNAVAILABLE)
-
-
-def _traffic(reported: Mapping[str, Sequence[LoadedModel]]) -> dict[int, int]:
-    """Percent per version: a server answers a request that names no version with the highest one that is
-    ready.
-    """
-    serving = [[m.version for m in entries if m.state is LoadState.READY] for entries in reported.values()]
-    highest = sorted(max(versions) for versions in serving if versions)
-    if not highest:
-        return {}
-    shares = {version: 100 * highest.count(version) // len(highest) for version in highest}
-    shares[highest[-1]] += 100 - sum(shares.values())
-    return shares
