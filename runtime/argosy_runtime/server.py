@@ -142,14 +142,15 @@ async def run(options: ServerOptions) -> int:
     loop = asyncio.get_running_loop()
     for name in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(name, lambda: (hurrying if stopping.is_set() else stopping).set())
+    _freeze_code()
     server = Server(options)
     starting = loop.create_task(server.start())
     code = 0
     try:
         if await _done_before(stopping, starting):
+            gc.collect()
             code = _report(options, starting.result())
             if code == 0:
-                _settle()
                 await stopping.wait()
                 _log.info("draining")
                 await _done_before(hurrying, loop.create_task(server.drain()))
@@ -173,8 +174,11 @@ async def _done_before(event: asyncio.Event, work: "asyncio.Task[Any]") -> bool:
     return done
 
 
-def _settle() -> None:
-    """What is loaded stays: the collector need not look at it again, and only seldom at what comes and goes."""
+def _freeze_code() -> None:
+    """What is imported stays: the collector need not look at it again, and only seldom at what comes and goes.
+
+    Before any model is loaded: what is frozen is never collected, and models are unloaded.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)

@@ -34,12 +34,25 @@ class Answers(Protocol):
         """What came of any other call, or why an inference was refused."""
 
 
+class _Nobody:
+    """Takes the answers to calls of a model that is gone."""
+
+    def respond(self, call: int, response: InferResponse) -> None:
+        """See `Answers`."""
+
+    def reply(self, call: int, value: Value, error: ServingError | None) -> None:
+        """See `Answers`."""
+
+
+_NOBODY: Final = _Nobody()
+
+
 class OpenCalls:
     """The calls of one instance that are not over, by number. On the event loop only."""
 
     def __init__(self, calls: ServerCalls, answers: Answers) -> None:
         self._calls = calls
-        self._answers = answers
+        self._answers: Answers = answers
         self._inferences: dict[int, _Inference] = {}
         self._others: set[asyncio.Task[None]] = set()
         self._blocked = False
@@ -101,6 +114,7 @@ class OpenCalls:
         self._inferences.clear()
         for task in self._others:
             task.cancel()
+        self._answers = _NOBODY  # whoever was answered leads back here
 
     def _submission(self, call: int) -> Submission | None:
         inference = self._inferences.get(call)

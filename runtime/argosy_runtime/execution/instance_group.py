@@ -36,6 +36,25 @@ class GroupListener(Protocol):
         """None is left, and an attempt to bring one back has failed, or none would live long."""
 
 
+class _Nobody:
+    """Stands for the listener of a group that has stopped."""
+
+    def instance_added(self, number: int) -> None:
+        """See `GroupListener`, as for all below."""
+
+    def instance_died(self, number: int) -> None:
+        """It has been told before."""
+
+    def instance_retired(self, number: int) -> None:
+        """Nothing is left to retire."""
+
+    def instances_lost(self) -> None:
+        """Nothing is left to lose."""
+
+
+_NOBODY = _Nobody()
+
+
 class Place:
     """A place in the group: its maker, and the instance that stands there. Its number is 0 until it is ready.
 
@@ -63,7 +82,7 @@ class InstanceGroup:
 
     def __init__(self, makers: Sequence[NewInstance], listener: GroupListener, clock: Clock) -> None:
         self._places = [Place(make) for make in makers]
-        self._listener = listener
+        self._listener: GroupListener = listener
         self._clock = clock
         self._warm_up: WarmUp | None = None
         self._ready: dict[int, Instance] = {}
@@ -138,6 +157,14 @@ class InstanceGroup:
                 idle.set_result(None)
         await asyncio.gather(*self._revivals, return_exceptions=True)
         await asyncio.gather(*[instance.stop(grace) for instance in self._ready.values()], *self._leaving)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """What is released leads back here, and this to its listener: without the circles all of it goes at once."""
+        self._ready.clear()
+        for place in self._places:
+            place.instance = None
+        self._listener = _NOBODY
 
     async def load(self, makers: Sequence[NewInstance]) -> list[Place]:
         """Load and warm up further instances, all at once, which take no batch yet: `exchange` or `discard` them.
@@ -165,6 +192,8 @@ class InstanceGroup:
         self._coming = [place for place in self._coming if place not in places]
         stops = [place.instance.stop(_STOP_SECONDS) for place in places if place.instance is not None]
         await asyncio.gather(*stops)
+        for place in places:
+            place.instance = None
 
     def exchange(self, added: Sequence[Place], removed: Sequence[Place]) -> list[asyncio.Task[None]]:
         """From now on batches go to these too, and no more to those, which finish what they run and are released.

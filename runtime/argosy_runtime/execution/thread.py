@@ -83,6 +83,10 @@ class ThreadRun:
         return index in self._paused and index not in self._cancelled
 
 
+def _nowhere(*_: object) -> None:
+    """Take what a model says that is gone."""
+
+
 class ThreadLine:
     """`host.CallLine` to the event loop of this process."""
 
@@ -116,6 +120,10 @@ class ThreadLine:
     def lost(self, error: ServingError) -> None:
         """See `CallLine`."""
         self._post(self._lost, error)
+
+    def close(self) -> None:
+        """Nothing goes to the server any more: without the way to it, which leads back here, all of it goes at once."""
+        self._post = self._lost = _nowhere
 
     def changed(self) -> None:
         """An answer has come."""
@@ -286,6 +294,7 @@ class ThreadInstance(Instance):
             await asyncio.wait_for(self._ended.wait(), grace)
         self._fail_all(unavailable(f"model instance '{self.name}' was unloaded"))
         self._calls.close()
+        self._line.close()
 
 
 def load_timeout_message(spec: InstanceSpec, seconds: float) -> str:

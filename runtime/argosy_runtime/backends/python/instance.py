@@ -1,8 +1,9 @@
 """One loaded Python model: `initialize`, `execute` in all its forms, `is_ready`, `finalize`."""
 
 import asyncio
+import gc
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -38,7 +39,7 @@ class PythonInstance:
         self._outputs = tuple([output.name for output in spec.config.output])
         self._version = str(spec.version)
         self._wanted_sets: dict[tuple[str, ...], frozenset[str]] = {}
-        self._open_channel = self._channel
+        self._open_channel: Callable[[ReceivedRequest], ResponseChannel] = self._channel
         self._loop: EventLoop | None = None
         alone = isolation(spec.config) is Isolation.PROCESS
         self._context = context.ModelContext(host, spec.version_dir, alone=alone)
@@ -106,9 +107,12 @@ class PythonInstance:
             self._host.log("info", describe(error))
         finally:
             self._model = None
+            self._open_channel = _closed  # the other leads back here
             reaper.flush()
             context.closed(self._context)
             self._loaded.unload()
+            if not self._context.alone:
+                gc.collect()  # a module and its functions are a circle, and what they have may be large
 
     def _channel(self, request: ReceivedRequest) -> ResponseChannel:
         """The way back of a request whose model answers by a sender, or not at all."""
@@ -229,6 +233,10 @@ def arguments(spec: InstanceSpec) -> dict[str, str]:
         "model_version": str(spec.version),
         "model_name": spec.config.name,
     }
+
+
+def _closed(request: ReceivedRequest) -> ResponseChannel:
+    raise internal(f"model '{request.message.model_name}' is unloaded")
 
 
 def _check_response(request: ReceivedRequest, response: Any) -> None:

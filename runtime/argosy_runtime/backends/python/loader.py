@@ -48,8 +48,8 @@ class LoadedModel:
         package.__path__ = [str(path.parent)]
         sys.modules[self._package] = package
         try:
-            self.module = _import_file(f"{self._package}.model", path)
-            self.model_class = self._find_class(path)
+            self.module: ModuleType | None = _import_file(f"{self._package}.model", path)
+            self.model_class: Any = self._find_class(path)
         except BaseException:
             self.unload()
             raise
@@ -61,7 +61,8 @@ class LoadedModel:
         return found
 
     def unload(self) -> None:
-        """Forget the module and what it imported from its own folder."""
+        """Forget the module, its class, and what it imported from its own folder."""
+        self.module = self.model_class = None
         for name in [name for name in sys.modules if name == self._package or name.startswith(self._package + ".")]:
             del sys.modules[name]
 

@@ -56,6 +56,11 @@ class OutgoingTensors:
             self._memory[begin : begin + len(data)] = data
         return begin
 
+    def close(self) -> None:
+        """Nothing more is written; the memory is let go of."""
+        self._memory = memoryview(b"")
+        self._allocator = Allocator(0)
+
     def give_back(self, begin: int) -> bool:
         """The other side has let go of what lies there; whether anything does."""
         with self._lock:
@@ -78,6 +83,10 @@ class IncomingTensors:
         piece.begin, piece.gone = begin, self._gone
         self._lent += 1
         return piece.data
+
+    def close(self) -> None:
+        """Nothing more is lent; the memory is let go of."""
+        self._memory = memoryview(b"")
 
     @property
     def any_lent(self) -> bool:
@@ -105,6 +114,11 @@ class Arena:
         mine, other = (memory[:half], memory[half:]) if server else (memory[half:], memory[:half])
         self.outgoing = OutgoingTensors(mine)
         self.incoming = IncomingTensors(other)
+
+    def close(self) -> None:
+        """Let go of the memory, which goes with the last tensor that lies in it."""
+        self.outgoing.close()
+        self.incoming.close()
 
 
 def make_memory(size: int = ARENA_SIZE) -> int:

@@ -38,6 +38,25 @@ class Peer(Protocol):
         """The process reads slower than it is written to; it does no longer, where not `full`."""
 
 
+class _Nobody:
+    """Stands for the peer of a connection that is lost."""
+
+    def received(self, frame: Frame) -> None:
+        """See `Peer`, as for all below."""
+
+    def broken(self, error: FrameError) -> None:
+        """Nothing more is read."""
+
+    def lost(self) -> None:
+        """It has been told."""
+
+    def blocked(self, full: bool) -> None:
+        """Nothing more is written."""
+
+
+_NOBODY: Final = _Nobody()
+
+
 class WorkerConnection(asyncio.BufferedProtocol):
     """A worker process and the socket to it. `out_of_memory`: the kernel ended it, for want of memory.
 
@@ -45,7 +64,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
     """
 
     def __init__(self, peer: Peer) -> None:
-        self._peer = peer
+        self._peer: Peer = peer
         self._cutter = FrameCutter(writable=False)
         self._transport: asyncio.WriteTransport | None = None
         self._process: asyncio.subprocess.Process | None = None
@@ -118,7 +137,8 @@ class WorkerConnection(asyncio.BufferedProtocol):
     def _tell_gone(self) -> None:
         """The process may wait for shared memory, and nothing else may go to it."""
         self._timer = None
-        assert self._arena is not None
+        if self._arena is None:
+            return
         incoming = self._arena.incoming
         if incoming.any_gone:
             self.send([])
@@ -131,7 +151,12 @@ class WorkerConnection(asyncio.BufferedProtocol):
         for timer in (self._timer, self._hanging_up):
             if timer is not None:
                 timer.cancel()
-        self._peer.lost()
+        # Explicitly, and without the circle of peers: memory and its descriptor must not wait for the collector.
+        if self._arena is not None:
+            self._arena.close()
+            self._arena = None
+        peer, self._peer = self._peer, _NOBODY
+        peer.lost()
 
     def pause_writing(self) -> None:
         """See asyncio.BufferedProtocol."""
