@@ -12,13 +12,13 @@ from .frontends.http.wire.timeouts import Timeouts
 from .frontends.restrictions import Api, Restriction, Restrictions
 from .http2 import KeepAliveRules
 from .quiet import QuietPeriod, seconds
+from .repository.backend_settings import BackendSetting
 from .repository.options import ControlMode, RepositoryOptions
 from .telemetry.log_settings import DEFAULT_FORMAT, FORMATS, LogSettings
 
 # tritonserver's flags that may stand on a command line and change nothing here; each is told when the server starts.
 WITHOUT_EFFECT = frozenset(
     (
-        "backend-config",
         "backend-directory",
         "buffer-manager-thread-count",
         "cache-config",
@@ -96,6 +96,7 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
             load_timeout=given.model_load_timeout_secs,
             unload_grace=given.exit_timeout_secs,
             parallel_loads=given.model_load_thread_count,
+            backend_settings=tuple(given.backend_config),
         ),
         server_id=given.id,
         http_address=given.http_address,
@@ -123,7 +124,7 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         header_forward_pattern=given.http_header_forward_pattern,
         http_restricted=merged(given.http_restricted_api),
         grpc_restricted=merged(given.grpc_restricted_protocol),
-        without_effect=without_effect,
+        without_effect=(*without_effect, *without_effect_on_backends(given.backend_config)),
         log=LogSettings(
             log_info=given.log_info,
             log_warning=given.log_warning,
@@ -175,6 +176,8 @@ def _add_repository_flags(parser: argparse.ArgumentParser) -> None:
         dest="disable_auto_complete_config",
         help="the older name of the same",
     )
+    form = "<backend>,<setting>=<value>"
+    add("--backend-config", action="append", default=[], type=backend_setting, metavar=form)
     add("--model-config-name", default="", help="use configs/<name>.pbtxt where it exists")
     add("--model-load-thread-count", type=int, default=4, help="how many models load at once")
     add("--model-load-timeout-secs", type=float, default=600.0, help="how long one instance may take to load")
@@ -219,6 +222,20 @@ def sort_out(rest: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
         else:
             takes_next = False
     return tuple(known), unknown
+
+
+def backend_setting(text: str) -> BackendSetting:
+    """`<backend>,<setting>=<value>`, or `<setting>=<value>` for all backends."""
+    try:
+        return BackendSetting.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def without_effect_on_backends(settings: Sequence[BackendSetting]) -> list[str]:
+    """The flags of the settings that change nothing here."""
+    idle = [setting for setting in settings if not setting.acts]
+    return [f"--backend-config={setting.backend and setting.backend + ','}{setting.name}" for setting in idle]
 
 
 def http_restriction(text: str) -> Restrictions:

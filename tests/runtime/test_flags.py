@@ -73,9 +73,19 @@ def test_flags_that_change_nothing_are_taken_and_told():
     assert parse([*BASE, "--backend-directory", "/opt/backends"]).without_effect == ("--backend-directory",)
 
 
+def test_settings_of_backends_are_read_and_those_that_change_nothing_told():
+    given = ["onnxruntime,default-max-batch-size=16", "default-max-batch-size=0", "tensorflow,version=2", "x=y"]
+    options = parse([*BASE, *[f"--backend-config={each}" for each in given]])
+    assert [setting.acts for setting in options.repository.backend_settings] == [True, True, False, False]
+    assert options.without_effect == ("--backend-config=tensorflow,version", "--backend-config=x")
+    assert parse([*BASE, "--backend-config", "x=y"]).without_effect == ("--backend-config=x",)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        ([*BASE, "--backend-config=onnxruntime"], "'onnxruntime' is not of the form <backend>,<setting>=<value>"),
+        ([*BASE, "--backend-config=default-max-batch-size=x"], "default-max-batch-size must be a whole number"),
         ([], "--model-repository"),
         ([*BASE, "--no-such-flag"], "unrecognized arguments: --no-such-flag"),
         ([*BASE, "--exit-on-error=maybe"], "'maybe' is not a boolean"),

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from .backend_settings import BackendSetting
+
 
 class ControlMode(StrEnum):
     """Who decides which models are loaded: the folder at start, the folder at any time, or the clients."""
@@ -26,3 +28,4 @@ class RepositoryOptions:
     load_timeout: float = 600.0
     unload_grace: float = 30.0
     parallel_loads: int = 4
+    backend_settings: tuple[BackendSetting, ...] = ()

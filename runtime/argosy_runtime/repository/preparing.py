@@ -19,6 +19,7 @@ from argosy_runtime.modelconfig.rules import check_placement
 from argosy_runtime.modelconfig.versions import require
 
 from . import unsupported
+from .backend_settings import with_settings, without_settings
 from .folders.layout import ModelFolder, inside
 from .options import RepositoryOptions
 
@@ -131,6 +132,11 @@ class Preparer:
         path = folder.version_path(version)
         if not self._options.autocomplete or not await asyncio.to_thread(_needs_completion, path, config):
             return config
+        given = with_settings(config, self._options.backend_settings)
+        return without_settings(await self._completed(folder, given, version), config)
+
+    async def _completed(self, folder: ModelFolder, config: ModelConfig, version: int) -> ModelConfig:
+        path = folder.version_path(version)
         spec = InstanceSpec(config, version, folder.path, path, f"{config.name} (autocomplete)", "KIND_CPU", 0)
         timeout = load_timeout(config, self._options)
         if isolation(config) is Isolation.THREAD:

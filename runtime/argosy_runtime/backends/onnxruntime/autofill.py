@@ -4,12 +4,14 @@ from collections.abc import Mapping
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import invalid
 from argosy_runtime.modelconfig import config_type
 
 from .signature import Signature, TensorInfo
 
 DEFAULT_MAX_BATCH_SIZE = 4
+BATCH_SETTING = "default-max-batch-size"
 
 
 def completed(config: ModelConfig, signature: Signature) -> ModelConfig:
@@ -36,7 +38,8 @@ def _fill_batching(config: ModelConfig, signature: Signature) -> None:
                 "while non-zero max_batch_size is specified"
             )
         return
-    config.max_batch_size = config.max_batch_size or DEFAULT_MAX_BATCH_SIZE
+    default = Parameters(config).integer(BATCH_SETTING, DEFAULT_MAX_BATCH_SIZE, minimum=0)
+    config.max_batch_size = config.max_batch_size or default
     if config.max_batch_size > 1 and not config.HasField("sequence_batching"):
         config.dynamic_batching.SetInParent()
 
