@@ -66,7 +66,6 @@ class DataPlane:
         self._machine = machine
         self._seen: dict[str, ModelFolder] = {}
         self._server_id = server_id
-        self._custom = CustomMetrics()
         self._index = describing.Index()
         calls = ModelCalls(self)
         self.registry = Registry(
@@ -80,6 +79,7 @@ class DataPlane:
         self._draining = False
         self._started = False
         self._startup_failures: dict[str, ServingError] = {}
+        self._custom = CustomMetrics([family.name for family in (*self._model_families([]), *self._own_families())])
 
     async def start(self) -> dict[str, ServingError]:
         """Load what the control mode asks for; the failures by model."""
@@ -238,8 +238,11 @@ class DataPlane:
         return [*triton_families(series), *argosy_families(series, monotonic_ns())]
 
     def _other_families(self) -> list[Family]:
+        return [*self._own_families(), *self._custom.families()]
+
+    def _own_families(self) -> list[Family]:
         machine = self._machine.families() if self._machine is not None else []
-        return [*device_families(DEVICE_COPIES), *machine, *self._custom.families()]
+        return [*device_families(DEVICE_COPIES), *machine]
 
     @property
     def custom_metrics(self) -> CustomMetrics:

@@ -54,13 +54,13 @@ class ModelCalls:
             )
         return self._server.submit(request, deliver)
 
-    async def do(self, what: ServerCall) -> bool | float | None:
+    async def do(self, what: ServerCall, owner: int) -> bool | float | None:
         """As a client's request to load, unload, ask or log. Raises ServingError."""
         match what:
             case Log(level, message):
                 _log.log(_LEVELS.get(level, logging.INFO), "%s", message)
             case ActOnMetric(family, labels, action, value):
-                return self._server.custom_metrics.act(family, labels, action, value)
+                return self._server.custom_metrics.act(owner, family, labels, action, value)
             case IsModelReady(name, version):
                 return self._is_ready(name, version)
             case LoadModel(name, config, files):
@@ -68,6 +68,10 @@ class ModelCalls:
             case UnloadModel(name, unload_dependents):
                 await self._server.unload(name, unload_dependents)
         return None
+
+    def forget(self, owner: int) -> None:
+        """The metrics of an instance that is gone."""
+        self._server.custom_metrics.forget(owner)
 
     def _is_ready(self, name: str, version: str) -> bool:
         try:

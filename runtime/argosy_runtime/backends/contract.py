@@ -9,17 +9,23 @@ It is imported only when a model needs it, so heavy frameworks cost nothing to t
 here is called on the instance's own thread (or in its own process), never on the event loop.
 """
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
+from math import isnan
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
+
+_FAMILY_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
 
 class Isolation(StrEnum):
@@ -74,12 +80,35 @@ class Responder(Protocol):
 
 @dataclass(frozen=True)
 class MetricFamilySpec:
-    """A custom metric family: kind is counter, gauge or histogram; buckets only for histograms."""
+    """A custom metric family: kind is counter, gauge or histogram; buckets only for histograms.
+
+    Raises ValueError for a name that Prometheus does not take, and for buckets that do not grow.
+    """
 
     name: str
     description: str
     kind: str
     buckets: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not _FAMILY_NAME.fullmatch(self.name):
+            raise ValueError(f"'{self.name}' cannot be a metric family's name: it must match {_FAMILY_NAME.pattern}")
+        if self.kind not in ("counter", "gauge", "histogram"):
+            raise ValueError(f"metric family '{self.name}' cannot be a {self.kind}")
+        if not all(low < high for low, high in pairwise(self.buckets)) or any(map(isnan, self.buckets)):
+            raise ValueError(f"the buckets of metric family '{self.name}' must grow: {list(self.buckets)}")
+
+
+def check_labels(family: MetricFamilySpec, labels: Mapping[str, str]) -> None:
+    """Raise ValueError for labels that Prometheus does not take."""
+    for name in labels:
+        if not _LABEL_NAME.fullmatch(name) or name.startswith("__"):
+            raise ValueError(
+                f"'{name}' cannot be a label of metric family '{family.name}': it must match "
+                f"{_LABEL_NAME.pattern} and not begin with __"
+            )
+        if name == "le" and family.kind == "histogram":
+            raise ValueError(f"label 'le' of metric family '{family.name}' is the histogram's own")
 
 
 class LoadModel(msgspec.Struct, frozen=True, tag=True):
@@ -219,4 +248,5 @@ __all__ = [
     "ServerCall",
     "ServingError",
     "UnloadModel",
+    "check_labels",
 ]

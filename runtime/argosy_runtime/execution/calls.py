@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import count
 from typing import Final, Protocol
 
 from argosy_runtime.backends.contract import ServerCall
@@ -13,6 +14,8 @@ MOST_OPEN: Final = 4096
 
 Value = bool | float | None
 
+_owners: Final = count(1)
+
 
 class ServerCalls(Protocol):
     """What the data plane does for models."""
@@ -20,8 +23,11 @@ class ServerCalls(Protocol):
     def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> Submission:
         """Run another model. Raises ServingError where it may not be asked."""
 
-    async def do(self, what: ServerCall) -> Value:
-        """Anything else. Raises ServingError."""
+    async def do(self, what: ServerCall, owner: int) -> Value:
+        """Anything else, for one instance. Raises ServingError."""
+
+    def forget(self, owner: int) -> None:
+        """An instance is gone, with all that is its own."""
 
 
 class Answers(Protocol):
@@ -53,6 +59,7 @@ class OpenCalls:
     def __init__(self, calls: ServerCalls, answers: Answers) -> None:
         self._calls = calls
         self._answers: Answers = answers
+        self._owner = next(_owners)
         self._inferences: dict[int, _Inference] = {}
         self._others: set[asyncio.Task[None]] = set()
         self._blocked = False
@@ -75,6 +82,8 @@ class OpenCalls:
 
     def do(self, call: int, what: ServerCall, answered: bool = True) -> None:
         """Start anything else."""
+        if self._answers is _NOBODY:
+            return
         task = asyncio.get_running_loop().create_task(self._do(call, what, answered))
         self._others.add(task)
         task.add_done_callback(self._others.discard)
@@ -114,6 +123,7 @@ class OpenCalls:
         self._inferences.clear()
         for task in self._others:
             task.cancel()
+        self._calls.forget(self._owner)
         self._answers = _NOBODY  # whoever was answered leads back here
 
     def _submission(self, call: int) -> Submission | None:
@@ -131,7 +141,7 @@ class OpenCalls:
     async def _do(self, call: int, what: ServerCall, answered: bool) -> None:
         value, refusal = None, None
         try:
-            value = await self._calls.do(what)
+            value = await self._calls.do(what, self._owner)
         except Exception as error:
             refusal = _refusal(error)
         if answered:

@@ -173,6 +173,7 @@ class ThreadInstance(Instance):
             if not loaded.done():
                 self._give_up()
         if error is not None:
+            self._calls.close()
             raise error
 
     @property

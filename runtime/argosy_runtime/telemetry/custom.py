@@ -1,73 +1,161 @@
-"""Metrics that models define for themselves (`pb_utils.MetricFamily`)."""
+"""Metrics that models define for themselves (`pb_utils.MetricFamily`), and who has which.
+
+A metric is shown while an instance of a model has it. What a counter or a histogram has counted is remembered beyond
+that: its owner may be loaded anew, and a count must not go back while the server lives.
+"""
 
 from bisect import bisect_left
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
-from argosy_runtime.backends.contract import MetricFamilySpec
+from argosy_runtime.backends.contract import MetricFamilySpec, check_labels
 from argosy_runtime.errors import ServingError, invalid, not_found
 
 from .exposition import Family, bound_texts
 
 Labels = tuple[tuple[str, str], ...]
 
+# So many metrics without an owner are remembered, the latest.
+REMEMBERED: Final = 4096
+
 
 @dataclass(slots=True)
 class _Metric:
-    """One labelled metric; `counts` per bucket, the last for +Inf."""
+    """One labelled metric. `counts` per bucket, the last for +Inf; `owners`: how many times each has it."""
 
+    buckets: tuple[float, ...]
     value: float = 0.0
     counts: list[int] = field(default_factory=list)
+    owners: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Family:
+    """One family. `metrics` by labels."""
+
+    spec: MetricFamilySpec
+    metrics: dict[Labels, _Metric] = field(default_factory=dict)
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether any of its metrics is shown."""
+        return any(metric.owners for metric in self.metrics.values())
 
 
 class CustomMetrics:
-    """Families by name; each acted upon from any model through its host."""
+    """Families by name; each acted upon from any model through its host. `reserved`: the server's own families."""
 
-    def __init__(self) -> None:
-        self._families: dict[str, tuple[MetricFamilySpec, dict[Labels, _Metric]]] = {}
+    def __init__(self, reserved: Collection[str] = ()) -> None:
+        self._reserved = frozenset(reserved)
+        self._families: dict[str, _Family] = {}
+        self._remembered: dict[tuple[str, Labels], None] = {}
 
-    def act(self, family: MetricFamilySpec, labels: dict[str, str], action: str, value: float) -> float:
-        """Do `action` (create, increment, set, observe, value, remove) and return the metric's value."""
-        spec, metrics = self._families.setdefault(family.name, (family, {}))
-        if spec.kind != family.kind:
-            raise invalid(f"metric family '{family.name}' is already registered as a {spec.kind}")
+    def act(self, owner: int, family: MetricFamilySpec, labels: Mapping[str, str], action: str, value: float) -> float:
+        """Do `action` (create, increment, set, observe, value, remove) for an instance; the metric's value then.
+
+        Raises ServingError.
+        """
         key = tuple(sorted(labels.items()))
-        if action == "create":
-            metrics.setdefault(key, _Metric(counts=[0] * (len(family.buckets) + 1)))
-        elif action == "remove":
-            metrics.pop(key, None)
+        if action == "remove":
+            self._remove(owner, family.name, key)
             return 0.0
-        metric = metrics.get(key)
-        if metric is None:
-            raise not_found(f"metric family '{family.name}' has no metric with labels {labels}")
-        self._change(spec, metric, action, value)
+        if action == "create":
+            return self._create(owner, family, labels, key).value
+        known = self._families.get(family.name)
+        metric = known.metrics.get(key) if known is not None else None
+        if known is None or metric is None or owner not in metric.owners:
+            raise not_found(f"metric family '{family.name}' has no metric with labels {dict(labels)}")
+        self._change(known.spec, metric, action, value)
         return metric.value
+
+    def forget(self, owner: int) -> None:
+        """An instance is no more: its metrics are shown no longer, unless another has them too."""
+        for name, family in list(self._families.items()):
+            for key, metric in list(family.metrics.items()):
+                if metric.owners.pop(owner, 0) and not metric.owners:
+                    self._let_go(name, key)
+
+    def _create(self, owner: int, family: MetricFamilySpec, labels: Mapping[str, str], key: Labels) -> _Metric:
+        if family.name in self._reserved:
+            raise invalid(f"metric family '{family.name}' is one of the server's own")
+        try:
+            check_labels(family, labels)
+        except ValueError as error:
+            raise invalid(str(error)) from None
+        known = self._families.get(family.name)
+        if known is None or (known.spec.kind != family.kind and not known.is_owned):
+            known = self._families[family.name] = _Family(family)
+        if known.spec.kind != family.kind:
+            raise invalid(f"metric family '{family.name}' is already registered as a {known.spec.kind}")
+        metric = known.metrics.get(key)
+        if metric is None or (metric.buckets != family.buckets and not metric.owners):
+            metric = known.metrics[key] = _Metric(family.buckets, counts=[0] * (len(family.buckets) + 1))
+        metric.owners[owner] = metric.owners.get(owner, 0) + 1
+        self._remembered.pop((family.name, key), None)
+        return metric
+
+    def _remove(self, owner: int, name: str, key: Labels) -> None:
+        family = self._families.get(name)
+        metric = family.metrics.get(key) if family is not None else None
+        if metric is None or owner not in metric.owners:
+            return
+        metric.owners[owner] -= 1
+        if not metric.owners[owner]:
+            del metric.owners[owner]
+        if not metric.owners:
+            self._let_go(name, key)
+
+    def _let_go(self, name: str, key: Labels) -> None:
+        """A metric has lost its last owner: a gauge is forgotten, other values only where they are many."""
+        family = self._families[name]
+        if family.spec.kind == "gauge":
+            self._drop(name, key)
+            return
+        self._remembered[name, key] = None
+        while len(self._remembered) > REMEMBERED:
+            oldest = next(iter(self._remembered))
+            del self._remembered[oldest]
+            self._drop(*oldest)
+
+    def _drop(self, name: str, key: Labels) -> None:
+        family = self._families.get(name)
+        if family is None or key not in family.metrics or family.metrics[key].owners:
+            return
+        del family.metrics[key]
+        if not family.metrics:
+            del self._families[name]
 
     def _change(self, spec: MetricFamilySpec, metric: _Metric, action: str, value: float) -> None:
         if action == "observe" and spec.kind == "histogram":
             metric.value += value
-            metric.counts[bisect_left(spec.buckets, value)] += 1
+            metric.counts[bisect_left(metric.buckets, value)] += 1
         elif action == "increment" and spec.kind != "histogram":
-            if spec.kind == "counter" and value < 0:
+            if spec.kind == "counter" and not value >= 0:
                 raise invalid("counter metrics can only be incremented monotonically by non-negative values")
             metric.value += value
         elif action == "set" and spec.kind == "gauge":
             metric.value = value
-        elif action not in ("create", "value"):
+        elif action != "value":
             raise _unsupported(spec, action)
 
     def families(self) -> list[Family]:
-        """All of them, to be written out."""
-        return [self._family(spec, metrics) for spec, metrics in self._families.values()]
+        """All that have an owner, to be written out."""
+        return [_written(family) for family in self._families.values() if family.is_owned]
 
-    def _family(self, spec: MetricFamilySpec, metrics: dict[Labels, _Metric]) -> Family:
-        family = Family(spec.name, spec.description, spec.kind)
-        for key, metric in metrics.items():
-            labels = dict(key)
-            if spec.kind != "histogram":
-                family.add(labels, metric.value)
-            else:
-                family.add_buckets(labels, bound_texts(spec.buckets), metric.counts, metric.value)
-        return family
+
+def _written(family: _Family) -> Family:
+    spec = family.spec
+    written = Family(spec.name, spec.description, spec.kind)
+    for key, metric in family.metrics.items():
+        if not metric.owners:
+            continue
+        labels = dict(key)
+        if spec.kind != "histogram":
+            written.add(labels, metric.value)
+        else:
+            written.add_buckets(labels, bound_texts(metric.buckets), metric.counts, metric.value)
+    return written
 
 
 def _unsupported(spec: MetricFamilySpec, action: str) -> ServingError:

@@ -22,9 +22,12 @@ class Asked:
             deliver(InferResponse(outputs=[], final=False))
         return self
 
-    async def do(self, what: ServerCall) -> Value:
+    async def do(self, what: ServerCall, owner: int) -> Value:
         """See `ServerCalls`."""
         raise NotImplementedError
+
+    def forget(self, owner: int) -> None:
+        """See `ServerCalls`."""
 
     def cancel(self) -> None:
         """See `Submission`."""

@@ -18,9 +18,13 @@ class InstanceCalls:
         """See `ServerCalls`."""
         return self._calls.infer(request, decoupled, deliver)
 
-    async def do(self, what: ServerCall) -> Value:
+    async def do(self, what: ServerCall, owner: int) -> Value:
         """See `ServerCalls`."""
         if isinstance(what, EngineState):
             self._engines.told(self._instance, what)
             return None
-        return await self._calls.do(what)
+        return await self._calls.do(what, owner)
+
+    def forget(self, owner: int) -> None:
+        """See `ServerCalls`."""
+        self._calls.forget(owner)

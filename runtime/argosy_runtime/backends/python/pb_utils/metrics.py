@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
-from argosy_runtime.backends.contract import ActOnMetric, Host, MetricFamilySpec
+from argosy_runtime.backends.contract import ActOnMetric, Host, MetricFamilySpec, check_labels
 from argosy_runtime.errors import ServingError
 
-from . import context
+from . import arguments, context
 from .errors import TritonModelException
 from .reaper import reaper
 
@@ -63,6 +63,11 @@ def _removal(host: Host, family: MetricFamilySpec, labels: dict[str, str]) -> Ca
     return remove
 
 
+def _word(value: object) -> str:
+    """A label's name or value: bytes are text, all else as Python writes it."""
+    return arguments.text("a label", value) if isinstance(value, bytes) else str(value)
+
+
 class MetricFamily:
     """Metrics of one name and kind that differ in their labels."""
 
@@ -71,9 +76,10 @@ class MetricFamily:
     HISTOGRAM = MetricKind.HISTOGRAM
 
     def __init__(self, name: str, description: str, kind: MetricKind) -> None:
-        self._name = name
-        self._description = description
+        self._name = arguments.text("name", name)
+        self._description = arguments.text("description", description)
         self._kind = MetricKind(kind)
+        self._spec(())
         self._host = context.current().host
 
     def Metric(  # noqa: N802 - Triton's name for it
@@ -85,8 +91,19 @@ class MetricFamily:
         """
         if labels is not None and not isinstance(labels, Mapping):
             raise TritonModelException("Failed to create metric. Labels must be a dictionary.")
-        spec = MetricFamilySpec(self._name, self._description, self._kind.value, self._bounds(buckets))
-        return Metric(self._host, spec, {str(key): str(value) for key, value in (labels or {}).items()})
+        spec = self._spec(self._bounds(buckets))
+        named = {_word(key): _word(value) for key, value in (labels or {}).items()}
+        try:
+            check_labels(spec, named)
+        except ValueError as error:
+            raise TritonModelException(f"Failed to create metric. {error}") from None
+        return Metric(self._host, spec, named)
+
+    def _spec(self, buckets: tuple[float, ...]) -> MetricFamilySpec:
+        try:
+            return MetricFamilySpec(self._name, self._description, self._kind.value, buckets)
+        except ValueError as error:
+            raise TritonModelException(f"Failed to create metric. {error}") from None
 
     def _bounds(self, buckets: Any) -> tuple[float, ...]:
         if buckets is None:
