@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from argosy.api.model.scaling.scale import fewest_of, replicas_in_order
+from argosy.api.pool.builds import Builds
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import ARGUMENTS_CEL, Arguments, RateLimit, ResponseCache, check_arguments
 from argosy.api.status import ServingPoolStatus
@@ -240,6 +241,7 @@ class ServingPoolSpec(ApiModel):
     )
     cache: ResponseCache | None = Field(default=None, description="The cache of answers of each server. Default: none.")
     storage: Storage = Field(default_factory=Storage, description="Where models and engines are kept.")
+    builds: Builds = Field(default_factory=Builds, description="What builds of engines may use.")
     packing: Packing = Field(default_factory=Packing, description="How models are put on the servers.")
     monitoring: Monitoring = Field(default_factory=Monitoring, description="Where measurements come from.")
     suspend: Flag = Field(
@@ -248,6 +250,15 @@ class ServingPoolSpec(ApiModel):
     revision_history_limit: RevisionHistoryLimit = 10
 
     rules: ClassVar[tuple[Rule, ...]] = (replicas_in_order("min_servers", "max_servers"),)
+
+    @property
+    def build_secret(self) -> str | None:
+        """The Secret with the credentials of builds."""
+        return self.builds.secret_name or self.storage.secret_name
+
+    def allows_build_in(self, image: str) -> bool:
+        """Whether a model's engine may be built in this image, which is not the release's."""
+        return image == self.runtime.image or self.builds.allows(image)
 
     @property
     def fewest_servers(self) -> int:

@@ -7,7 +7,7 @@ from argosy.fleet.builds.observed import ObservedBuild
 from argosy_agent.contract.builds import BuildFailure
 
 _AGAIN = "then delete the build's report to try again"
-_SECRET = "the Secret of the pool's spec.storage.secretName"
+_SECRET = "the builds' Secret (the pool's spec.builds.secretName, else spec.storage.secretName)"
 WAYS_OUT: Final[Mapping[BuildFailure, str]] = {
     BuildFailure.INVALID_OPTIONS: "Correct spec.engine.options",
     BuildFailure.MODEL_UNAVAILABLE: f"Check spec.storageUri and {_SECRET}, {_AGAIN}",

@@ -21,6 +21,7 @@ from argosy.fleet.nodes.reservations import devices
 CPU_BUILDS = 2
 """Builds on CPUs that a pool has at once."""
 _SUSPENDED = "the pool is suspended; set its spec.suspend to false"
+_NOT_ALLOWED = "the pool does not allow builds in this image; add it to its spec.builds.allowedImages"
 _Asked = tuple[InferenceModel, AskedEngine]
 
 
@@ -66,11 +67,15 @@ class _Scheduler:
             asked.setdefault(each[1].name, []).append(each)
         found = {name: _planned(owners) for name, owners in asked.items()}
         if engines.facts.pool.spec.suspend:
-            return tuple(_stopped(found[name]) for name in sorted(found))
+            return tuple(_stopped(found[name], _SUSPENDED) for name in sorted(found))
+        refused = {name: _stopped(each, _NOT_ALLOWED) for name, each in found.items() if not _is_allowed(each, engines)}
+        found |= refused
         running = {
             name: each for name, each in found.items() if each.start and self._stands(each, asked[name], engines)
         }
-        waiting = [name for name, each in found.items() if not each.is_over and name not in running]
+        waiting = [
+            name for name, each in found.items() if not each.is_over and name not in running.keys() | refused.keys()
+        ]
         turns = _turns(engines.asked, running)
         cpu_slots = CPU_BUILDS - sum(not each.gpus for each in running.values())
         for name in sorted(waiting, key=lambda name: turns[name]):
@@ -137,9 +142,16 @@ def _planned(asked: Sequence[_Asked]) -> PlannedBuild:
     )
 
 
-def _stopped(build: PlannedBuild) -> PlannedBuild:
-    """The same in a suspended pool."""
-    return build if build.is_over else replace(build, start=False, node="", gpus=(), waits=_SUSPENDED)
+def _stopped(build: PlannedBuild, why: str) -> PlannedBuild:
+    """The same, which is not to run."""
+    return build if build.is_over else replace(build, start=False, node="", gpus=(), waits=why)
+
+
+def _is_allowed(build: PlannedBuild, engines: PoolEngines) -> bool:
+    """Whether its image is the release's, or one that the pool allows: an invalid model never gets here, its Job must
+    not either.
+    """
+    return build.image == engines.facts.image or engines.facts.pool.spec.allows_build_in(build.image)
 
 
 def _turns(asked: Iterable[_Asked], running: Mapping[str, PlannedBuild]) -> dict[str, tuple[int, str, str]]:

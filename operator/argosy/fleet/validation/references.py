@@ -29,6 +29,7 @@ def check_set(
         _pools(given, invalid),
         _runtimes(given),
         _engines(given),
+        _build_images(given),
         check_folders(given),
         _queries(given),
         _graphs(given, invalid),
@@ -130,6 +131,20 @@ def _engines(resources: list[Resource]) -> Found:
                 "spec.storage.engineCache.storageUri, such as s3://bucket/engines, or leave spec.engine out"
             )
             yield model, Fault(message, ("spec", "engine"), Reason.ENGINE_NOT_BUILT)
+
+
+def _build_images(resources: list[Resource]) -> Found:
+    """A build has the credentials of its pool: what runs there is the pool's to say, not a model's."""
+    pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
+    for model in resources:
+        if isinstance(model, InferenceModel) and model.spec.engine is not None and model.pool_key in pools:
+            image, pool = model.spec.engine.image, pools[model.pool_key]
+            if image is not None and not pool.spec.allows_build_in(image):
+                message = (
+                    f"pool {pool.name!r} does not allow builds in {image!r}: leave the field out for the release's "
+                    "image, or have the image added to the pool's spec.builds.allowedImages"
+                )
+                yield model, Fault(message, ("spec", "engine", "image"))
 
 
 def _queries(resources: list[Resource]) -> Found:

@@ -13,6 +13,7 @@ from tests.operator.render.workloads.cases import IMAGES, as_text
 from tests.operator.render.workloads.restricted import broken
 from tests.operator.render.workloads.test_accepted import differences
 
+from argosy.api.pool.builds import Builds
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.render.names import LONGEST, build_name, report_name
 from argosy.render.workloads import (
@@ -21,6 +22,7 @@ from argosy.render.workloads import (
     POOL_LABEL,
     Cluster,
     Images,
+    build_rights,
     job_hash,
     object_identity,
     parse_build_place,
@@ -101,6 +103,33 @@ def test_a_build_is_under_the_pools_template_as_servers_are() -> None:
     assert "authority" in {each["name"] for each in container["volumeMounts"]}
     assert {each["name"] for each in container["volumeMounts"]} == {each["name"] for each in spec["volumes"]}
     assert "hostPID" not in spec
+
+
+def secrets_of(template: dict[str, Any]) -> tuple[set[str], set[str], str]:
+    """The Secrets of a Pod as files and as variables, and its service account."""
+    spec = template["spec"]
+    mounted = {each["secret"]["secretName"] for each in spec["volumes"] if "secret" in each}
+    variables = {each["secretRef"]["name"] for each in spec["containers"][0].get("envFrom", ())}
+    return mounted, variables, spec["serviceAccountName"]
+
+
+@pytest.mark.parametrize(
+    ("builds", "secret", "account"),
+    [
+        ({}, "models", "reader"),
+        ({"secret_name": "engines", "service_account_name": "writer"}, "engines", "writer"),
+        ({"secret_name": "engines"}, "engines", "reader"),
+    ],
+)
+def test_builds_have_credentials_of_their_own(builds: dict[str, str], secret: str, account: str) -> None:
+    plain, build = pool(), replace(read_build_case("gpu").builds[0])
+    storage = plain.spec.storage.model_copy(update={"secret_name": "models", "service_account_name": "reader"})
+    update = {"storage": storage, "builds": Builds(**builds)}
+    mine = plain.model_copy(update={"spec": plain.spec.model_copy(update=update)})
+    mounted, variables, found = secrets_of(build_pod(mine, build, IMAGES, Cluster()))
+    assert (mounted & {"models", "engines"}, variables, found) == ({secret}, {secret}, account)
+    (binding,) = (each for each in build_rights(mine, build) if each["kind"] == "RoleBinding")
+    assert [each["name"] for each in binding["subjects"]] == [account]
 
 
 def test_a_mount_that_would_hide_the_builds_own_is_left_out() -> None:

@@ -298,3 +298,9 @@ def test_a_models_secret_is_mounted_for_the_agent_alone_and_may_be_missing() -> 
     mounts = {each["name"]: [mount["mountPath"] for mount in each["volumeMounts"]] for each in spec["containers"]}
     assert mounts["agent"].count("/secrets/named/team.a") == 1
     assert "/secrets/named/team.a" not in mounts["server"]
+
+
+def test_a_server_has_nothing_of_the_builds_credentials() -> None:
+    found = template({"builds": {"secretName": "engines", "serviceAccountName": "writer"}})
+    assert "engines" not in str(found)
+    assert found["spec"]["serviceAccountName"] != "writer"

@@ -26,7 +26,11 @@ def build_configmaps(pool: ServingPool, build: PlannedBuild) -> tuple[Kubernetes
 
 def build_account_name(pool: ServingPool, build: PlannedBuild) -> str:
     """The service account of a build's Pods: the pool's setting, or one of its own."""
-    return pool.spec.storage.service_account_name or build_name(pool.name, build.name)
+    return _named_account(pool) or build_name(pool.name, build.name)
+
+
+def _named_account(pool: ServingPool) -> str | None:
+    return pool.spec.builds.service_account_name or pool.spec.storage.service_account_name
 
 
 def build_rights(pool: ServingPool, build: PlannedBuild) -> tuple[KubernetesObject, ...]:
@@ -43,7 +47,7 @@ def build_rights(pool: ServingPool, build: PlannedBuild) -> tuple[KubernetesObje
 
 
 def _own_account(pool: ServingPool, name: str, labels: dict[str, str]) -> tuple[dict[str, Any], ...]:
-    if pool.spec.storage.service_account_name:
+    if _named_account(pool):
         return ()
     account = owned("v1", "ServiceAccount", name, pool, labels)
     return ({**account, "automountServiceAccountToken": False},)

@@ -10,6 +10,7 @@ from argosy.api.pool.podtemplate import AGENT, SERVER
 from argosy.api.servingpool import ServingPool
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.render.names import build_name, report_name, secret_volume_name, volume_name
+from argosy.render.workloads.builds.objects import build_account_name
 from argosy.render.workloads.metadata import build_pod_labels
 from argosy.render.workloads.pods import volumes
 from argosy.render.workloads.pods.containers import GPU_RESOURCE, HOME, NO_GPUS, POD_UID, container_security
@@ -36,7 +37,7 @@ def build_pod(pool: ServingPool, build: PlannedBuild, images: Images, cluster: C
     """The template of a build's Pods."""
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
-        "serviceAccountName": pool.spec.storage.service_account_name or build_name(pool.name, build.name),
+        "serviceAccountName": build_account_name(pool, build),
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": _GRACE_S,
@@ -70,7 +71,7 @@ def _container(pool: ServingPool, build: PlannedBuild, images: Images) -> dict[s
         "volumeMounts": _mounts(pool, build),
         "securityContext": container_security(),
     }
-    secret = pool.spec.storage.secret_name
+    secret = pool.spec.build_secret
     return {**container, "envFrom": [{"secretRef": {"name": secret}}]} if secret else container
 
 
@@ -100,7 +101,7 @@ def _volumes(pool: ServingPool, build: PlannedBuild) -> list[dict[str, Any]]:
         {"name": _WORKSPACE, "emptyDir": {}},
         {"name": _TMP, "emptyDir": {}},
         volumes.token_volume(),
-        *volumes.storage_secret_volumes(pool),
+        *volumes.storage_secret_volumes(pool.spec.build_secret),
         *(volumes.secret_volume(secret_volume_name(each), each) for each in _secrets(build.request)),
         *(volumes.claim_volume(volume_name(claim), claim, read_only=not kept) for claim, kept in _claims(build)),
     ]
@@ -114,7 +115,7 @@ def _mounts(pool: ServingPool, build: PlannedBuild) -> list[dict[str, Any]]:
         volumes.mount(_WORKSPACE, WORKSPACE),
         volumes.mount(_TMP, volumes.TEMPORARY),
         volumes.token_mount(),
-        *volumes.storage_secret_mounts(pool),
+        *volumes.storage_secret_mounts(pool.spec.build_secret),
         *(volumes.mount(name, path, read_only=reads) for name, path, reads in (*named, *claimed)),
     ]
 

@@ -69,7 +69,7 @@ def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
     found = [_models(pool), {"name": _SERVER_TMP, "emptyDir": {}}, {"name": _AGENT_TMP, "emptyDir": {}}, token_volume()]
     if storage.model_cache.claim_name:
         found.append(claim_volume(_CACHE, storage.model_cache.claim_name))
-    found += storage_secret_volumes(pool)
+    found += storage_secret_volumes(storage.secret_name)
     found += [secret_volume(secret_volume_name(each), each) for each in secrets(repository)]
     return found + [claim_volume(volume_name(each), each, read_only=True) for each in claims(repository)]
 
@@ -93,7 +93,7 @@ def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Moun
     ]
     if pool.spec.storage.model_cache.claim_name:
         mounts.append(mount(_CACHE, CLAIMED_CACHE))
-    mounts += storage_secret_mounts(pool)
+    mounts += storage_secret_mounts(pool.spec.storage.secret_name)
     named = [(secret_volume_name(each), secret_path(each)) for each in secrets(repository)]
     claimed = [(volume_name(each), claim_path(each)) for each in claims(repository)]
     return mounts + [mount(name, path, read_only=True) for name, path in (*named, *claimed)]
@@ -107,15 +107,14 @@ def _models(pool: ServingPool) -> Volume:
     return {"name": _MODELS, "emptyDir": empty}
 
 
-def storage_secret_volumes(pool: ServingPool) -> list[Volume]:
-    """The pool's Secret of the storage, where it names one."""
-    name = pool.spec.storage.secret_name
+def storage_secret_volumes(name: str | None) -> list[Volume]:
+    """The Secret of the storage, where one is named: the servers', or the builds'."""
     return [{"name": _SECRET, "secret": {"secretName": name}}] if name else []
 
 
-def storage_secret_mounts(pool: ServingPool) -> list[Mount]:
+def storage_secret_mounts(name: str | None) -> list[Mount]:
     """Where that Secret's files are."""
-    return [mount(_SECRET, STORAGE_SECRET, read_only=True)] if pool.spec.storage.secret_name else []
+    return [mount(_SECRET, STORAGE_SECRET, read_only=True)] if name else []
 
 
 def claim_volume(name: str, claim: str, *, read_only: bool = False) -> Volume:
