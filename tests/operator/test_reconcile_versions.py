@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.operator.fleet.declared import GIB, ensemble, gpu_node, pool, resource
 from tests.operator.fleet.simulated_cluster import Cluster
 
@@ -125,3 +126,42 @@ def test_a_version_that_ends_with_every_request_replaces_none() -> None:
     cluster.settle([pool(), model(2)])
     assert loaded(cluster).keys() == {2}
     assert status(cluster).ready
+
+
+RECREATE = {"rollout": {"strategy": "Recreate"}}
+
+
+@pytest.mark.parametrize("memory", [10, 60])
+def test_recreate_unloads_the_old_version_before_the_new_one_is_loaded(memory: int) -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model(1, memory=memory, **RECREATE)])
+    new = [pool(), model(2, memory=memory, **RECREATE)]
+    seen = set()
+    for _ in range(60):
+        cluster.tick(new)
+        (server,) = cluster.servers.values()
+        seen.add(frozenset(server.loaded["m"].versions) if "m" in server.loaded else frozenset())
+    cluster.settle(new)
+    assert seen == {frozenset({1}), frozenset(), frozenset({2})}
+    assert status(cluster).ready
+
+
+def test_recreate_changes_one_replica_after_the_other() -> None:
+    cluster = Cluster((gpu_node("a", 1), gpu_node("b", 1)))
+    old, new = ([pool(), model(each, memory=60, minReplicas=2, **RECREATE)] for each in (1, 2))
+    cluster.settle(old)
+    for _ in range(100):
+        cluster.tick(new)
+        assert cluster.routed().get("m"), "one replica serves all the while"
+        assert all(len(each.loaded["m"].versions) == 1 for each in cluster.servers.values() if "m" in each.loaded)
+    cluster.settle(new)
+    assert [set(each.loaded["m"].versions) for each in cluster.servers.values()] == [{2}, {2}]
+
+
+def test_recreate_takes_its_ensembles_along() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model(1, memory=10, **RECREATE), ensemble("e", "m")])
+    cluster.settle([pool(), model(2, memory=10, **RECREATE), ensemble("e", "m")])
+    (server,) = cluster.servers.values()
+    assert server.loaded["e"].steps == {"m": 2}
+    assert cluster.routed() == {"m": {"p-0"}, "e": {"p-0"}}

@@ -280,3 +280,23 @@ def test_after_a_rollback_the_declared_version_answers_whatever_was_retained(
     _until(run, lambda: run.infer("one", 1.0) == 2.0)
     run.until_ready("one")
     assert run.infer("one", 1.0) == 2.0
+
+
+def test_recreate_unloads_the_old_version_before_the_new_one_is_loaded(
+    workspace: Any, up: Start, documents: Documents
+) -> None:
+    def declared(version: int, source: str) -> str:
+        return f"{documents('one', version, source).rstrip()}\n  rollout: {{strategy: Recreate}}\n"
+
+    workspace.write_model("double", 2.0)
+    workspace.write_model("triple", 3.0)
+    workspace.write(declared(1, "double"))
+    run = up()
+    run.until_ready("one")
+    workspace.write(declared(2, "triple"))
+    folder = workspace.state / "servers" / "laptop-0" / "repository" / "one"
+    _until(run, lambda: not folder.exists())
+    _until(run, lambda: httpx.get(f"{run.url}/v2/models/one/versions/2/ready").status_code == 200)
+    assert run.infer("one", 1.0) == 3.0
+    assert not (folder / "1").exists()
+    run.until_ready("one")

@@ -10,6 +10,7 @@ from argosy.fleet.migration.memory.budget import MemoryBudget
 from argosy.fleet.migration.memory.changes import ServerChanges
 from argosy.fleet.migration.memory.occupancy import Occupant, memory_of, node_gpus
 from argosy.fleet.migration.observed import Binding
+from argosy.fleet.migration.recreation import asks_to_recreate
 from argosy.fleet.migration.state import Migration, Note, PoolState
 from argosy.fleet.migration.surge import Surges, surges
 from argosy.fleet.plan import ServerPlan
@@ -32,7 +33,7 @@ def migrate(
     blockers = blockers_of(state, surplus, budgets)
     found = Migration(
         notes={binding: Note(why, stuck=True) for binding, why in changes.stuck.items()},
-        declared_only={server: each.declared_only for server, each in budgets.items() if each.declared_only},
+        declared_only={server: names for server, each in budgets.items() if (names := _declared_only(state, each))},
     )
     break_deadlocks(state, drains, blockers, changes, found.notes)
     schedule(state, drains, before, now, period, found)
@@ -64,6 +65,12 @@ def budgets_of(state: PoolState, surplus: Mapping[str, Sequence[Occupant]]) -> d
             budget.admit()
             found[server.name] = budget
     return found
+
+
+def _declared_only(state: PoolState, budget: MemoryBudget) -> set[str]:
+    """What is loaded without versions that served before: for want of memory, or as its strategy says."""
+    coming = {each.placement.model for each in budget.changes.changes if each.before is None}
+    return budget.declared_only | {name for name in coming if asks_to_recreate(state.members, name)}
 
 
 def _defer(state: PoolState, changes: Surges, blockers: Blockers, found: Migration) -> None:

@@ -1,8 +1,9 @@
 """A new form of a model loads beside the old one if the GPU's memory, headroom included, holds both: a surge.
 
-Where it does not, it is recreated: it takes the old one's place, on one server after the other, while the others go on
-serving. A model that serves nowhere else keeps its old form: what serves is not taken down for what may not load. Where
-it is others that leave or change, it is deferred until they have.
+Where it does not, or where the model is declared so (`recreation`), it is recreated: it takes the old one's place, on
+one server after the other, while the others go on serving. A model that serves nowhere else, and is not declared so,
+keeps its old form: what serves is not taken down for what may not load. Where it is others that leave or change, it is
+deferred until they have.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,7 @@ from argosy.fleet.amounts import gib
 from argosy.fleet.migration.blockers import Blockers
 from argosy.fleet.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
 from argosy.fleet.migration.observed import Binding, Observed
+from argosy.fleet.migration.recreation import awaited, replaces
 from argosy.fleet.migration.state import PoolState
 from argosy.fleet.plan import ServerPlan
 
@@ -35,11 +37,12 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
     """
     first = set(begun)
     found = Surges()
+    _recreate(state, budgets, first, found)
     tight = {
         (server, name): each
         for server, budget in budgets.items()
         for name, each in budget.blocked.items()
-        if each.change.before is not None
+        if each.change.before is not None and (server, name) not in found.recreated | found.deferred.keys()
     }
     for binding in sorted(tight, key=lambda each: (each not in first, each)):
         server, name = binding
@@ -51,6 +54,23 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
         else:
             found.deferred[binding] = frozenset((server, each) for each in blocked.blockers)
     return found
+
+
+def _recreate(state: PoolState, budgets: Mapping[str, MemoryBudget], first: set[Binding], found: Surges) -> None:
+    """Unload first what is declared so, where others leave it the room that it needs once its old form is gone."""
+    replaced = [
+        (server, change.placement.model)
+        for server, budget in budgets.items()
+        for change in budget.changes.changes
+        if replaces(state, server, change) and budget.fits_alone(change.placement.model)
+    ]
+    for binding in sorted(replaced, key=lambda each: (each not in first, state.observed.reachable(*each), each)):
+        server, name = binding
+        waits = awaited(state, binding, found.recreated)
+        if waits:
+            found.deferred[binding] = waits
+        else:
+            found.recreated |= {(server, each) for each in with_users(name, state.observed, server)}
 
 
 def with_users(model: str, observed: Observed, server: str) -> set[str]:
@@ -78,7 +98,8 @@ def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage) -> str:
     return (
         f"{what}: it needs {gib(short.need)} on GPU {short.gpu} of node {server.node}, where {gib(short.free)} are "
         "free beside all that is loaded. Raise minReplicas to 2 until it has changed, so that one replica changes "
-        "while the other serves; or lower footprint.gpuMemory"
+        "while the other serves; or set rollout.strategy to Recreate, which unloads the old one first; or lower "
+        "footprint.gpuMemory"
     )
 
 

@@ -38,7 +38,8 @@ def test_the_only_replica_keeps_its_form_and_says_why() -> None:
         ("p-0", "m"): (
             "version 2 does not fit beside version 1, which goes on serving: it needs 50 GiB on GPU 0 of node a, where "
             "30 GiB are free beside all that is loaded. Raise minReplicas to 2 until it has changed, so that one "
-            "replica changes while the other serves; or lower footprint.gpuMemory"
+            "replica changes while the other serves; or set rollout.strategy to Recreate, which unloads the old one "
+            "first; or lower footprint.gpuMemory"
         )
     }
 

@@ -59,6 +59,11 @@ class MemoryBudget:
             if blocked is None or (change.before is not None and blocked.shortage is None):
                 self._take(change)
 
+    def fits_alone(self, model: str) -> bool:
+        """Return whether a change finds memory, be it only once its own former form is gone."""
+        blocked = self.blocked.get(model)
+        return blocked is None or blocked.fits_alone
+
     def _without_former(self, change: Change) -> Change:
         """The change; what served on a former Pod is no part of it where it finds no memory beside the planned."""
         name, gpus = change.placement.model, change.coming.gpus

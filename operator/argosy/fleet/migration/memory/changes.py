@@ -67,13 +67,13 @@ class ServerChanges:
             if more:
                 priority = _priority(server.name, placement, name in there, observed)
                 versions = frozenset(loaded.versions) if loaded else frozenset()
-                in_place = loaded is not None and not _fresh(loaded, form)
+                in_place = loaded is not None and not fresh_versions(loaded, form)
                 changes.append(Change(placement, coming, priority, there.get(name), versions, in_place))
         return cls(there, tuple(changes))
 
 
-def _fresh(loaded: Form, form: Form) -> dict[int, VersionSource]:
-    """The versions that a server loads anew to come from one form to another."""
+def fresh_versions(loaded: Form, form: Form) -> dict[int, VersionSource]:
+    """Return the versions that a server loads anew to come from one form to another."""
     known = loaded.versions if form.stays_loaded(loaded) else {}
     return {
         version: source
@@ -84,13 +84,13 @@ def _fresh(loaded: Form, form: Form) -> dict[int, VersionSource]:
 
 def _staying(loaded: Form, form: Form) -> dict[int, VersionSource]:
     """The versions that stay loaded, as they are declared by now."""
-    fresh = _fresh(loaded, form)
+    fresh = fresh_versions(loaded, form)
     return {version: form.versions[version] for version in loaded.versions if version in form.versions.keys() - fresh}
 
 
 def _coming(loaded: Form, form: Form, placement: Placement, members: Members) -> tuple[Occupant, bool]:
     """What is to be loaded beside what is there, and whether that is anything: new versions, further instances."""
-    name, fresh = loaded.name, _fresh(loaded, form)
+    name, fresh = loaded.name, fresh_versions(loaded, form)
     more = form.instances - loaded.instances if loaded.instances else 0
     grown = 0
     if more > 0:

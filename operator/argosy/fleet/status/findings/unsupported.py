@@ -6,19 +6,20 @@ What has effect on one runtime and none on the other is judged by the pool's.
 from collections.abc import Callable, Mapping
 
 from argosy.api import Ensemble, InferenceModel, ServingPool
+from argosy.api.model.rollout import Rollout
 from argosy.api.servingpool import RuntimeName
 
 _ROLLOUT = "a new version takes all traffic once it is loaded, without shadow, steps, analysis or pause"
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
     "spec.sequence": (
         lambda model, pool: model.spec.sequence is not None and _is_bundled(pool),
-        "the bundled server does no sequence batching; requests are scheduled one by one",
+        "the bundled server does no sequence batching; requests of a sequence go to any instance, in any order",
     ),
     "spec.rateLimiter": (
         lambda model, pool: model.spec.rate_limited and (_is_bundled(pool) or pool.spec.rate_limit is None),
         "instances run whenever they are free: only NVIDIA's server limits them, and with the pool's spec.rateLimit",
     ),
-    "spec.rollout": (lambda model, _: model.spec.rollout is not None, _ROLLOUT),
+    "spec.rollout": (lambda model, _: _asks_for_steps(model.spec.rollout), _ROLLOUT),
 }
 _ENSEMBLE: Mapping[str, tuple[Callable[[Ensemble, ServingPool], bool], str]] = {
     "spec.maxInflightRequests": (
@@ -56,6 +57,11 @@ def unused_ensemble_settings(ensemble: Ensemble, pool: ServingPool) -> str:
 def unused_pool_settings(pool: ServingPool) -> str:
     """What of the pool's spec has no effect, in words; empty if all has."""
     return "; ".join(f"{field}: {says}" for field, (given, says) in _POOL.items() if given(pool))
+
+
+def _asks_for_steps(rollout: Rollout | None) -> bool:
+    """Return whether more than a strategy is asked for."""
+    return rollout is not None and bool(rollout.model_fields_set - {"strategy"})
 
 
 def _is_bundled(pool: ServingPool) -> bool:
