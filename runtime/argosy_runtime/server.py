@@ -100,7 +100,10 @@ class Server:
     async def _poll_forever(self) -> None:
         while True:
             await asyncio.sleep(self._options.repository.poll_seconds)
-            await self.dataplane.poll()
+            try:
+                await self.dataplane.poll()
+            except Exception:
+                _log.exception("cannot look into the model repository; it is looked at again")
 
     async def drain(self) -> None:
         """Not ready any more, go on answering until quiet has come. See `quiet`."""

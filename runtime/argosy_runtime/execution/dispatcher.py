@@ -55,9 +55,12 @@ class Dispatcher:
         self._owed = 0
         self._drained: asyncio.Future[None] | None = None
 
-    async def start(self, warm_up: Sequence[Sequence[InferRequest]] = ()) -> None:
-        """Load every instance and have it run the batches of `warm_up`; raises ServingError where one cannot."""
-        await self._group.start(WarmUp(warm_up, self._statistics, self._clock))
+    async def start(self, warm_up: Sequence[Sequence[InferRequest]] = (), warm_up_timeout: float = 600.0) -> None:
+        """Load every instance and have it run the batches of `warm_up`; raises ServingError where one cannot.
+
+        Warming one up may take `warm_up_timeout` seconds.
+        """
+        await self._group.start(WarmUp(warm_up, self._statistics, self._clock, warm_up_timeout))
 
     @property
     def group(self) -> InstanceGroup:

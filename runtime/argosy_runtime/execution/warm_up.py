@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from argosy_runtime.backends.contract import ExecutionTimes
-from argosy_runtime.errors import ServingError
+from argosy_runtime.errors import ServingError, unavailable
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.scheduling.queued_request import QueuedRequest
 from argosy_runtime.telemetry.statistics import ModelStatistics
@@ -14,21 +15,42 @@ from .instance import Instance
 
 
 class WarmUp:
-    """The batches that each new instance of a model version runs."""
+    """The batches that each new instance of a model version runs, within `timeout` seconds together."""
 
-    def __init__(self, batches: Sequence[Sequence[InferRequest]], statistics: ModelStatistics, clock: Clock) -> None:
+    def __init__(
+        self,
+        batches: Sequence[Sequence[InferRequest]],
+        statistics: ModelStatistics,
+        clock: Clock,
+        timeout: float = 600.0,
+    ) -> None:
         self._batches = batches
         self._statistics = statistics
         self._clock = clock
+        self._timeout = timeout
 
     async def run(self, instance: Instance) -> None:
-        """Run them one after the other. Raises the first ServingError that one of them is answered with."""
+        """Run them one after the other. Raises the first ServingError that one of them is answered with.
+
+        UNAVAILABLE where they are not over in time.
+        """
+        end = self._clock.now() + round(self._timeout * 1e9)
         for batch in self._batches:
             listener = _WarmUpBatch(batch, self._statistics, self._clock)
+            timer = self._clock.call_at(end, partial(listener.give_up, self._too_long(instance.name)))
             instance.run(batch, listener)
-            error = await listener.over
+            try:
+                error = await listener.over
+            finally:
+                timer.cancel()
             if error is not None:
                 raise error
+
+    def _too_long(self, name: str) -> ServingError:
+        return unavailable(
+            f"model instance '{name}' is still warming up after {self._timeout:g} s; if it needs longer, raise "
+            "--model-load-timeout-secs or the parameter LOAD_TIMEOUT_SECONDS of its config"
+        )
 
 
 class _WarmUpBatch:
@@ -68,6 +90,11 @@ class _WarmUpBatch:
         self._statistics.executed(self._batch, times, self._clock.now())
         self._running = False
         self._tell()
+
+    def give_up(self, error: ServingError) -> None:
+        """It takes too long: what still comes of it is of no interest."""
+        if not self.over.done():
+            self.over.set_result(error)
 
     def _tell(self) -> None:
         if not (self._running or self._unanswered or self.over.done()):

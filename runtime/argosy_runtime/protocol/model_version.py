@@ -1,22 +1,25 @@
 """Model versions as requests name them."""
 
 from argosy_runtime.errors import invalid
+from argosy_runtime.modelconfig.shapes import INT64_MAX
 
 
 def canonical(version: str) -> str:
     """A version without leading zeros; "" stays, and leaves the choice to the version policy.
 
-    Raises INVALID_ARG where it is no number, or a negative one.
+    Raises INVALID_ARG where it is no 64-bit number, or a negative one.
     """
     if not version:
         return ""
     try:
         number = int(version)
-    except ValueError:
+    except ValueError:  # no number, or one of thousands of digits
+        number = INT64_MAX + 1
+    if number > INT64_MAX:
         raise invalid(
             f"failed to get model version from specified version string '{version}' (details: stol), version "
             "should be an integral value > 0"
-        ) from None
+        )
     if number < 0:
         raise invalid(f"invalid model version specified '{version}' , version should be an integral value > 0")
     return str(number)

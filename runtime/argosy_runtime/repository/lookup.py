@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from argosy_runtime.errors import ServingError, invalid, not_found, unavailable
+from argosy_runtime.errors import invalid, not_found, unavailable
+from argosy_runtime.modelconfig.shapes import INT64_MAX
 
 from .records import UNLOADED, ModelRecord, VersionRecord
 from .serving.served import ServedVersion
@@ -37,16 +38,15 @@ def _latest(record: ModelRecord) -> ServedVersion:
 
 def _number(version: str) -> int:
     try:
-        return int(version)
-    except ValueError:
-        raise _not_a_number(version) from None
-
-
-def _not_a_number(version: str) -> ServingError:
-    return invalid(
-        f"failed to get model version from specified version string '{version}' "
-        "(details: not a number), version should be an integral value > 0"
-    )
+        number = int(version)
+    except ValueError:  # no number, or one of thousands of digits
+        number = INT64_MAX + 1
+    if number > INT64_MAX:
+        raise invalid(
+            f"failed to get model version from specified version string '{version}' "
+            "(details: not a 64-bit number), version should be an integral value > 0"
+        )
+    return number
 
 
 def _why_not(held: VersionRecord) -> str:

@@ -12,6 +12,8 @@ from argosy_runtime.execution.warm_up import WarmUp
 from argosy_runtime.messages import InferResponse
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
+WARM_UP_S = 5
+
 
 class Listener:
     """What a group told."""
@@ -44,7 +46,7 @@ class Bench:
         self.listener = Listener()
         self.factory = Factory()
         self.group = InstanceGroup([self.factory] * instances, self.listener, self.clock)
-        batches = WarmUp([[ask("warm")]] * warm_up, ModelStatistics(), self.clock)
+        batches = WarmUp([[ask("warm")]] * warm_up, ModelStatistics(), self.clock, WARM_UP_S)
         self.starting = asyncio.create_task(self.group.start(batches))
 
     @property
@@ -121,6 +123,20 @@ async def test_one_that_comes_back_is_warm_before_it_is_among_the_living():
         bench.made[1].finish()
     await settle()
     assert bench.listener.told == ["1 added", "1 died", "2 added"]
+
+
+async def test_one_that_does_not_get_warm_in_time_fails_its_load():
+    bench = Bench(warm_up=2)
+    await settle()
+    bench.made[0].load()
+    await bench.clock.pass_time(WARM_UP_S * SECOND // 2)
+    bench.made[0].finish()
+    await bench.clock.pass_time(WARM_UP_S * SECOND // 2)
+    with pytest.raises(
+        ServingError, match=r"'m_0' is still warming up after 5 s; if it needs longer, raise --model-lo"
+    ):
+        await bench.starting
+    assert bench.made[0].stopped
 
 
 async def test_one_that_dies_idle_before_it_is_warm_fails_its_load():

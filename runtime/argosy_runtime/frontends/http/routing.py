@@ -70,7 +70,7 @@ def _find(node: _Node[Endpoint], segments: list[str], at: int) -> tuple[Endpoint
         if found is not None:
             return found
     if node.capture_digits is not None and segment.isascii() and segment.isdigit():
-        captured, value = node.capture_digits, str(int(segment))
+        captured, value = node.capture_digits, segment.lstrip("0") or "0"
     elif node.capture is not None and segment:
         captured, value = node.capture, segment
     else:

@@ -23,6 +23,7 @@ INITIAL_STATE_FOLDER = "initial_state"
 DUPLICATE = "model appears in two or more repositories"
 
 _NO_VERSIONS = frozenset({CONFIGS_FOLDER, WARMUP_FOLDER, INITIAL_STATE_FOLDER})
+_MOST_DIGITS = len(str(2**63))
 _IGNORED_NAMES = frozenset({"__pycache__", "4913"})
 _IGNORED_ENDINGS = ("~", ".swp", ".swx", ".swo", ".tmp", ".pyc")
 
@@ -161,7 +162,7 @@ def _versions(path: Path) -> tuple[int, ...]:
 def is_version(name: str) -> bool:
     """Whether a folder's name is a version's: digits of a 64-bit number, without leading zeros."""
     plain = name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0"))
-    return plain and int(name) < 2**63
+    return plain and len(name) <= _MOST_DIGITS and int(name) < 2**63
 
 
 def _listing(path: Path) -> tuple[str, ...]:

@@ -121,8 +121,8 @@ class ServedModel:
         self.labels = prepared.labels
         self.folder = prepared.folder.path
         self._most = prepared.config.max_batch_size
-        timeout = load_timeout(self.config, options)
-        self._maker = CopyMaker(prepared.folder, version, gpus, calls, self.statistics.engines, timeout)
+        self._timeout = load_timeout(self.config, options)
+        self._maker = CopyMaker(prepared.folder, version, gpus, calls, self.statistics.engines, self._timeout)
         self._admission = Admission(self.config)
         self._output_shapes = OutputShapes(self.config)
         self._holds = Holds()
@@ -145,7 +145,7 @@ class ServedModel:
         """Load every instance and warm it up; however that ends without success, nothing of it is left."""
         begun = monotonic()
         warm_up = await asyncio.to_thread(warmup.batches, self.config, self.folder, self._admission)
-        await self._dispatcher.start(warm_up)
+        await self._dispatcher.start(warm_up, self._timeout)
         self.statistics.load_seconds = monotonic() - begun
 
     async def change(self, prepared: Prepared) -> "PreparedChange":

@@ -14,6 +14,11 @@ def test_version_reaches_the_plane_without_zeros(client: httpx.Client, running: 
     assert running.plane.requests[0].model_version == "7"
 
 
+def test_a_version_of_thousands_of_digits_is_passed_on(client: httpx.Client, running: Running) -> None:
+    assert client.post(f"/v2/models/echo/versions/00{'9' * 5000}/infer", json=ECHO).status_code == 200
+    assert running.plane.requests[0].model_version == "9" * 5000
+
+
 def test_percent_encoded_names_are_decoded(client: httpx.Client) -> None:
     reply = client.get("/v2/models/my%20model%2Fx")
     assert reply.json() == {"error": "Request for unknown model: 'my model/x' is not found"}
