@@ -100,7 +100,14 @@ def built_by(request: BuildRequest, workspace: Path) -> BuildReport:
     workspace.mkdir(parents=True)
     asked, report = workspace / "request.json", workspace / "report.json"
     asked.write_text(request_text(request))
-    command = [sys.executable, "-m", "argosy_runtime.builder", "--log=warning", f"--request={asked}"]
+    command = [
+        sys.executable,
+        "-m",
+        "argosy_runtime.builder",
+        "--log=warning",
+        "--allowed-folder=/",
+        f"--request={asked}",
+    ]
     subprocess.run([*command, f"--workspace={workspace}", f"--report-file={report}"], check=False)
     found = parse_report(report.read_text())
     if found.state is not BuildState.READY:

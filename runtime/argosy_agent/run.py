@@ -40,6 +40,7 @@ async def run(flags: Flags) -> None:
         folders=flags.allowed_folders,
         named_secrets=flags.secrets_root,
         identity=flags.storage_identity,
+        lasting=True,
     )
     wake, stop = asyncio.Event(), asyncio.Event()
     agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.quiet)

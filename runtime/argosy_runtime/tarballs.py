@@ -3,9 +3,15 @@
 Python has its filter "data" for that from 3.11.4 on, and Debian 12 ships 3.11.2.
 """
 
+import gzip
+import lzma
 import os
 import tarfile
+import zlib
 from pathlib import Path
+
+BROKEN_TAR = (tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, ValueError)
+"""What unpacking raises where an archive is cut off, damaged or none, beside OSError."""
 
 _PERMISSIONS = 0o755
 

@@ -3,7 +3,8 @@
 import hashlib
 import shutil
 import threading
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +12,14 @@ from urllib.parse import urlsplit
 
 from argosy_agent.transfer.archives import BROKEN, unpack
 from argosy_agent.transfer.beneath import EVERYWHERE
+from argosy_agent.transfer.budget import Budget
 from argosy_agent.transfer.download import Download
 from argosy_agent.transfer.errors import (
     ChangedError,
     DigestMismatchError,
     StorageError,
     StorageStoppedError,
+    TooLargeError,
     TransientError,
     UnusableError,
     is_full,
@@ -33,6 +36,7 @@ from argosy_agent.transfer.stores.source import Source
 from .copies import Cache
 from .owners import Owner
 from .partials import Partial, Partials
+from .refusals import Refusals
 
 PVC_ROOT, SECRETS, NAMED_SECRETS = Path("/pvc"), Path("/secrets/storage"), Path("/secrets/named")
 WAIT_S = 0.2
@@ -45,7 +49,8 @@ class Storage:
     where claims are mounted, by name; a `file:` URI may name what lies beneath one of `folders`; `secrets` holds the
     files of the pool's storage Secret, `named_secrets` those of models' own, by name; `identity` tells the pool's
     credentials from those of other pools that share the cache; `part` is how many bytes are read at once in place of
-    what suits each kind of storage.
+    what suits each kind of storage; `lasting`: what came in vain is left alone for a while by later processes, too, by
+    the time `now` gives, in seconds since 1970.
     """
 
     def __init__(
@@ -60,11 +65,14 @@ class Storage:
         identity: str = "",
         retry: Retry = Retry(),  # noqa: B008  # frozen
         part: int | None = None,
+        lasting: bool = False,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._folder, self._retry, self._part = cache, retry, part
         self._places = Places(pvc_root, tuple(folders))
         self._secrets, self._named_secrets, self._identity = secrets, named_secrets, identity
         cache.mkdir(parents=True, exist_ok=True)
+        self._lasting, self._now, self._refusals = lasting, now, Refusals(cache)
         self._stopped = threading.Event()
         self._locks: dict[str, threading.Lock] = {}
         owner = Owner.mine()
@@ -72,6 +80,7 @@ class Storage:
         self._cache = Cache(cache, size_limit, owner, self._partials)
         with suppress(OSError):
             self._partials.sweep()
+            self._refusals.sweep(now())
             for left in cache.glob(".gone-*"):
                 shutil.rmtree(left, ignore_errors=True)
 
@@ -103,7 +112,7 @@ class Storage:
         key = self.key(uri, digest, secret)
         try:
             with self._alone(key):
-                return self._cache.take(key) or self._fetch(_Wish(key, uri, digest, secret), progress)
+                return self._cache.take(key) or self._fetch_anew(_Wish(key, uri, digest, secret), progress)
         except OSError as error:
             if is_full(error):
                 self._cache.free()
@@ -133,12 +142,25 @@ class Storage:
         finally:
             lock.release()
 
+    def _fetch_anew(self, wish: "_Wish", progress: Progress) -> Path:
+        """Fetch it, unless it came in vain a short while ago."""
+        if not self._lasting:
+            return self._fetch(wish, progress)
+        self._refusals.check(wish.key, self._now())
+        try:
+            copy = self._fetch(wish, progress)
+        except (UnusableError, TooLargeError) as error:
+            self._refusals.note(wish.key, error, self._now())
+            raise
+        self._refusals.forget(wish.key)
+        return copy
+
     def _fetch(self, wish: "_Wish", progress: Progress) -> Path:
         target = self._folder / wish.key
         with self._cache.fetching(wish.key), self._partials.claim(wish.key, self._wait) as partial:
             if partial is not None:
                 try:
-                    self._fill(partial, wish, Flow(progress, self._stopped, self._retry))
+                    self._fill(partial, wish, Flow(progress, self._stopped, self._retry, self._budget(wish)))
                     partial.publish(target)
                 except OSError as error:
                     if is_full(error):
@@ -151,9 +173,9 @@ class Storage:
             flow.persist(lambda: self._bring(source, partial, wish, flow))
             partial.seal()
             try:
-                source.assemble(partial.files)
+                source.assemble(partial.files, self._budget(wish))
                 _verify(partial.files, source, wish)
-                unpack(partial.files)
+                unpack(partial.files, self._budget(wish))
             except BROKEN as error:
                 raise UnusableError(f"{shown(wish.uri)} cannot be unpacked: {reason(error)}") from error
         size = sum(path.stat().st_size for path in partial.files.rglob("*") if path.is_file())
@@ -161,10 +183,20 @@ class Storage:
         if self.key(wish.uri, wish.digest, wish.secret) != wish.key:
             raise StorageError(f"{wish.uri} changed while it was copied; it is taken again when it stands still")
 
+    def _budget(self, wish: "_Wish") -> Budget:
+        """Room in the cache for bytes that nobody has counted before. It is a TooLargeError where they find none."""
+
+        def ask(size: int, here: int) -> None:
+            try:
+                self._cache.make_room(wish.key, size, here, shown(wish.uri))
+            except StorageError as error:
+                raise TooLargeError(str(error)) from error
+
+        return Budget(ask)
+
     def _settings(self, secret: str) -> Settings:
-        if secret:
-            return Settings.of_secret(self._named_secrets / secret)
-        return Settings.of_process(self._secrets)
+        pools = Settings.of_process(self._secrets)  # which authorities are trusted is said there for all
+        return Settings.of_secret(self._named_secrets / secret) if secret else pools
 
     def _bring(self, source: Source, partial: Partial, wish: "_Wish", flow: Flow) -> None:
         """One listing, and its files. Raises TransientError where they change meanwhile."""

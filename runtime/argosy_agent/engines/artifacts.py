@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from argosy_agent.contract.fields import DocumentError
-from argosy_agent.transfer.archives import SUFFIXES
+from argosy_agent.transfer.archives import is_archive
 from argosy_agent.transfer.errors import StorageError, TransientError, UnusableError, reason, shown
 from argosy_agent.transfer.flow import Flow, Progress
 from argosy_agent.transfer.localfiles import LocalFile, digest_of_hexes, local_files
@@ -218,7 +218,7 @@ def _to_publish(folder: Path) -> list[LocalFile]:
         raise StorageError(f"{folder} cannot be read: {reason(error)} ({error.filename or folder})") from error
     if not folder.is_dir() or not files:
         raise StorageError(f"{folder} holds no files that could be published")
-    if len(files) == 1 and files[0].name.endswith(SUFFIXES):
+    if len(files) == 1 and is_archive(files[0].name):
         raise StorageError(f"{folder} holds an archive alone, {files[0].name}, which would be unpacked when fetched")
     for file in files:
         if not file.name.isprintable():

@@ -15,7 +15,13 @@ from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import FailureKind, RenderedModel, RenderedRepository, VersionSource, in_load_order
 from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.folder.target import Target
-from argosy_agent.transfer.errors import DigestMismatchError, StorageError, StorageStoppedError, UnusableError
+from argosy_agent.transfer.errors import (
+    DigestMismatchError,
+    StorageError,
+    StorageStoppedError,
+    TooLargeError,
+    UnusableError,
+)
 from argosy_runtime.quiet import AT_ONCE, QuietPeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
@@ -174,7 +180,7 @@ class Agent:
             pass  # something else is wanted by now
         except (StorageError, ControlError, OSError) as error:
             alone = isinstance(error, UnreachableError) and not isinstance(error, SlowError)
-            costly = isinstance(error, UnusableError)
+            costly = isinstance(error, UnusableError | TooLargeError)
             self.ledger.failed(target, str(error), _kind(error), self._clock(), alone=alone, costly=costly)
         except Exception as error:  # a fault of ours: like any other it is told, and tried again after a pause
             LOG.exception("model %s", target.model.name)

@@ -1,33 +1,89 @@
 """A copy that is one archive becomes what the archive holds."""
 
-import gzip
 import os
+import secrets
+import shutil
 import tarfile
 import zipfile
-import zlib
 from pathlib import Path
 
-from argosy_runtime.tarballs import extract_all
+from argosy_runtime.tarballs import BROKEN_TAR, extract
 
-SUFFIXES = (".tar", ".tar.gz", ".tgz", ".zip")
-BROKEN = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError, ValueError)
-"""What unpacking raises where an archive is not whole, or would write outside its folder."""
+from .budget import Budget
+from .localfiles import is_leftover
+
+ZIP = ".zip"
+SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz", ZIP)
+OTHER_SUFFIXES = (".7z", ".rar", ".gz", ".bz2", ".xz", ".zst", ".tzst", ".lz4", ".lzma", ".z")
+"""Those of archives and packed files that are not unpacked."""
+BROKEN = (*BROKEN_TAR, zipfile.BadZipFile, RuntimeError)
+"""What unpacking raises where an archive is not whole, has a password, or would write outside its folder."""
+_MODEL_FOLDERS = (".onnx", ".savedmodel", ".mlpackage")
+"""Suffixes of folders that are a model's file to its backend."""
 
 
-def unpack(folder: Path) -> None:
-    """Put what an archive holds in its place, where it is all there is. Raises OSError and what is in BROKEN."""
-    files = list(folder.iterdir())
-    if len(files) != 1 or not files[0].name.endswith(SUFFIXES) or not files[0].is_file():
+def is_archive(name: str) -> bool:
+    """Return whether a file of this name is unpacked, or refused, where it comes alone."""
+    return name.lower().endswith((*SUFFIXES, *OTHER_SUFFIXES))
+
+
+def unpack(folder: Path, budget: Budget) -> None:
+    """Put what an archive holds in its place, where it is all there is.
+
+    A single folder at its top is the model, so its contents are; what macOS leaves beside files is dropped.
+    Raises OSError, what is in BROKEN, and StorageError where there is no room for it.
+    """
+    files = [path for path in folder.iterdir() if not is_leftover(path.name)]
+    if len(files) != 1 or not is_archive(files[0].name) or not files[0].is_file():
         return
+    if not files[0].name.lower().endswith(SUFFIXES):
+        raise ValueError(
+            f"{files[0].name} is packed in another way than {', '.join(SUFFIXES)}: pack it as one of these"
+        )
     archive = files[0].rename(folder / ".archive")  # it may hold a file of its own name
-    if files[0].name.endswith(".zip"):
-        with zipfile.ZipFile(archive) as zipped:
-            zipped.extractall(folder)
-    else:
-        with tarfile.open(archive) as tarred:
-            extract_all(tarred, folder)
+    _extract(archive, files[0].name.lower().endswith(ZIP), folder, budget)
     archive.unlink()
+    _remove_leftovers(folder)
+    _raise_lone_folder(folder)
     flush(folder)
+
+
+def _extract(archive: Path, is_zip: bool, folder: Path, budget: Budget) -> None:
+    try:
+        if is_zip:
+            with zipfile.ZipFile(archive) as zipped:
+                for entry in zipped.infolist():
+                    budget.take_file(entry.file_size)
+                    zipped.extract(entry, folder)
+        else:
+            with tarfile.open(archive) as tarred:
+                for member in tarred:
+                    budget.take_file(member.size)
+                    extract(tarred, member, folder)
+    except OSError as error:
+        if error.errno is None:  # a decompressor's, of damaged data
+            raise ValueError(str(error)) from error
+        raise
+
+
+def _remove_leftovers(folder: Path) -> None:
+    for path in [path for path in folder.rglob("*") if is_leftover(path.name)]:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _raise_lone_folder(folder: Path) -> None:
+    """Put the contents of the only folder in its place, unless the folder is the model's file itself."""
+    entries = list(folder.iterdir())
+    if len(entries) != 1 or entries[0].is_symlink() or not entries[0].is_dir():
+        return
+    if not entries[0].name.endswith(_MODEL_FOLDERS):
+        top = entries[0].rename(folder / f".top-{secrets.token_hex(4)}")  # it may hold an entry of its own name
+        for path in list(top.iterdir()):
+            path.rename(folder / path.name)
+        top.rmdir()
 
 
 def flush(folder: Path) -> None:

@@ -3,6 +3,7 @@
 StorageError
 ├── UnusableError         the files came whole and are of no use: the same would come again
 │   └── DigestMismatchError   they are not those that were declared
+├── TooLargeError         there is no room for what comes or is unpacked; another try would fetch it all again
 ├── FullError             the place to write to takes no more
 ├── StorageStoppedError   `Storage.stop` was called
 ├── UnauthorizedError     the server wants other credentials, or newer ones
@@ -26,6 +27,10 @@ class UnusableError(StorageError):
 
 class DigestMismatchError(UnusableError):
     """The files are not those that were declared; the message names both digests."""
+
+
+class TooLargeError(StorageError):
+    """More came, or was unpacked, than there is room for; the message names the limit. Another try fetches it anew."""
 
 
 class FullError(StorageError):

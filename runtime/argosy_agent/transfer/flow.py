@@ -7,6 +7,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
+from .budget import Budget
 from .errors import StorageError, StorageStoppedError, TransientError
 
 Result = TypeVar("Result")
@@ -29,10 +30,16 @@ class Retry:
 
 
 class Flow:
-    """Counts bytes for `progress`, and ends every part when one fails or all is stopped. Thread-safe."""
+    """Counts bytes for `progress`, and ends every part when one fails or all is stopped. Thread-safe.
 
-    def __init__(self, progress: Progress, stopped: threading.Event, retry: Retry) -> None:
+    `budget` has room for bytes of which nobody knows how many there will be.
+    """
+
+    def __init__(
+        self, progress: Progress, stopped: threading.Event, retry: Retry, budget: Budget | None = None
+    ) -> None:
         self._progress, self._stopped, self._retry = progress, stopped, retry
+        self._budget = budget or Budget()
         self._lock = threading.Lock()
         self._failed = threading.Event()
         self._done = self._total = 0
@@ -45,6 +52,8 @@ class Flow:
     def arrived(self, count: int) -> None:
         """`count` more bytes are here; fewer than none where some have to be read again."""
         self.check()
+        if not self._total:
+            self._budget.take(count)
         with self._lock:
             self._done += count
             self._progress(self._done, self._total)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Protocol
 
 from argosy_agent.contract.builds import BuildFailure, DataSource
-from argosy_agent.transfer.errors import FULL, StorageError, UnusableError, shown
+from argosy_agent.transfer.errors import FULL, StorageError, TooLargeError, UnusableError, shown
 from argosy_agent.transfer.flow import Progress as Bytes
 
 from .contract import BuildError, Progress
@@ -68,6 +68,6 @@ def _explained(kind: Kind, error: StorageError) -> BuildError:
     message = f"{kind.field}: {str(error).replace(MODEL.field, kind.field)}"
     if isinstance(error, UnusableError):
         return BuildError(kind.invalid, message)
-    if getattr(error.__cause__, "errno", None) in FULL:
+    if isinstance(error, TooLargeError) or getattr(error.__cause__, "errno", None) in FULL:
         return BuildError(BuildFailure.DISK_FULL, f"{message}; give the build a larger disk")
     return BuildError(kind.unavailable, message, passes=True)

@@ -83,12 +83,14 @@ def test_an_archive_becomes_what_it_holds(tmp_path: Path, storage: Storage, kind
     archive = tmp_path / f"m.{kind}"
     if kind == "zip":
         with zipfile.ZipFile(archive, "w") as zipped:
+            zipped.write(tmp_path / "m" / "model", "model")
             zipped.write(tmp_path / "m" / "sub" / "data", "sub/data")
     else:
         with tarfile.open(archive, "w:gz") as tarred:
+            tarred.add(tmp_path / "m" / "model", "model")
             tarred.add(tmp_path / "m" / "sub", "sub")
     copy = storage.fetch(archive.as_uri())
-    assert [str(p.relative_to(copy)) for p in sorted(copy.rglob("*"))] == ["sub", "sub/data"]
+    assert [str(p.relative_to(copy)) for p in sorted(copy.rglob("*"))] == ["model", "sub", "sub/data"]
 
 
 def test_an_archive_may_not_leave_its_folder(tmp_path: Path, storage: Storage) -> None:

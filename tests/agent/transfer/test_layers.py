@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from argosy_agent.transfer.budget import Budget
 from argosy_agent.transfer.errors import StorageError
 from argosy_agent.transfer.stores.layers import lay
 
@@ -112,7 +113,7 @@ def test_layers(tmp_path: Path, case: str) -> None:
     for entries in layers:
         layer = tmp_path / "layer"
         layer.write_bytes(packed(*entries))
-        lay(layer, root)
+        lay(layer, root, Budget())
     found = {path for path in root.rglob("*") if path.is_file()} | set(root.glob("*/*"))
     assert {p.relative_to(root).as_posix(): p.read_text() for p in found if p.is_file()} == expected
 
@@ -132,5 +133,5 @@ def test_nothing_outside_is_touched(tmp_path: Path, name: str) -> None:
     with pytest.raises((tarfile.TarError, StorageError)):  # noqa: PT012
         for body in layers:
             layer.write_bytes(body)
-            lay(layer, root)
+            lay(layer, root, Budget())
     assert (tmp_path / "outside").read_text() == "mine"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.peers.s3 import S3
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.transfer.errors import DigestMismatchError, StorageError
+from argosy_agent.transfer.flow import Retry
 from argosy_agent.transfer.stores import settings
 
 BODY = bytes(range(256)) * 40
@@ -323,3 +325,19 @@ def test_a_secret_that_is_not_there_is_said(cache: Path, tmp_path: Path) -> None
             StorageError, match=f"the Secret {name} of spec.storage.secretName is not there, or is empty"
         ):
             storage.fetch("s3://models/m", secret=name)
+
+
+@pytest.mark.parametrize("key", ["m/sub//notes", "m/./notes", "m/sub/../x"])
+def test_a_key_that_is_no_path_is_quoted_and_final(bucket: S3, cache: Path, key: str) -> None:
+    """Were it tried again, the wait of an hour would never end."""
+    put(bucket, m__model=BODY)
+    bucket.put("models", key, b"odd")
+    storage = Storage(cache, retry=Retry(tries=9, first_s=3600, most_s=3600))
+    with pytest.raises(StorageError, match=rf"the key '{re.escape(key)}' has //, /\./ or /\.\./ in it"):
+        storage.fetch("s3://models/m")
+
+
+@pytest.mark.parametrize("uri", ["s3://models/add//1", "s3://models/add/./1", "s3://models/a/../1"])
+def test_a_uri_that_is_no_path_is_final(bucket: S3, storage: Storage, uri: str) -> None:
+    with pytest.raises(StorageError, match=r"has //, /\./ or /\.\./ in it, and cannot be a file's path"):
+        storage.fetch(uri)

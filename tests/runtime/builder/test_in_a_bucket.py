@@ -75,7 +75,13 @@ def build(bucket: S3, manifests: Path, tmp_path: Path) -> Callable[[str], BuildR
         (request,) = requests(model, pool, "amd64", "image:1").values()  # type: ignore[arg-type]
         (tmp_path / "request.json").write_text(request_text(request))
         report = tmp_path / f"{workspace}.json"
-        command = [sys.executable, "-m", "argosy_runtime.builder", f"--request={tmp_path / 'request.json'}"]
+        command = [
+            sys.executable,
+            "-m",
+            "argosy_runtime.builder",
+            f"--request={tmp_path / 'request.json'}",
+            "--allowed-folder=/",
+        ]
         given = [f"--workspace={tmp_path / workspace}", f"--report-file={report}"]
         subprocess.run([*command, *given], env=os.environ, check=False, timeout=120, capture_output=True)
         return parse_report(report.read_text())

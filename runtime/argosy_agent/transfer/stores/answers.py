@@ -1,6 +1,7 @@
 """What a server's answer means, and what to do about it."""
 
 import http
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,6 +22,12 @@ RIGHTS = {
     "http": "write credentials as https://user:password@host/…, or let the server serve it",
 }
 RIGHTS["https"], RIGHTS["abfss"] = RIGHTS["http"], RIGHTS["az"]
+CERTIFICATE = re.compile(r"certificate verify failed(: [\w ]*\w)?|InvalidCertificate\(\s*\w+|invalid peer certificate")
+"""How Python's and Rust's TLS say that they do not trust a server."""
+TRUST = (
+    f"if its authority is your own, put the authority's certificate into {SECRET} as the key ca.crt, and "
+    "SSL_CERT_FILE=/secrets/storage/ca.crt beside it"
+)
 MISSING = "correct spec.storageUri, or put the files there"
 
 
@@ -47,6 +54,14 @@ def answered(uri: str, status: int, said: str = "", after: float = 0.0, purpose:
     if status in (404, 410):
         return StorageError(f"{words}: nothing is there; {purpose.missing}")
     return StorageError(words)
+
+
+def unreached(uri: str, said: str) -> StorageError:
+    """Return the error for a connection that failed: what may pass, unless the server's certificate is not trusted."""
+    if found := CERTIFICATE.search(said):
+        why = re.sub(r"\(?\s+", " ", found[0])
+        return StorageError(f"{shown(uri)}: the server's certificate is not trusted ({why}): {TRUST}")
+    return TransientError(f"{shown(uri)}: {said}")
 
 
 def nothing_there(uri: str) -> StorageError:

@@ -19,9 +19,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
 
-from argosy_agent.transfer.errors import StorageError, TransientError
+from argosy_agent.transfer.errors import StorageError
 
-from .answers import READING, Purpose, answered
+from .answers import CERTIFICATE, READING, Purpose, answered, unreached
 from .settings import Settings
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ STATUS = re.compile(r"status code: (\d{3})")
 SAID = re.compile(r"<Code>(?P<code>[^<]*)</Code>.*?<Message>(?P<message>[^<]*)</Message>", re.DOTALL)
 ONE_OF_MANY = re.compile(r"request failed for key .*?: (?P<message>.*) \(code: (?P<code>\w+)\)")
 """S3 and Azure are asked to remove objects in batches, and say of each object alone why it stays."""
+BAD_KEY = re.compile(r'[Pp]ath "(?P<key>[^"]*)"[^"]*(?:empty path segment|illegal character sequence)')
 METADATA = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
 
 
@@ -58,8 +59,19 @@ def bucket(uri: str, settings: Settings, silence: timedelta = SILENCE, again: "R
 
 
 def root_in_bucket(uri: str) -> str:
-    """The prefix that `uri` names, without slashes at its ends."""
-    return unquote(urlsplit(uri).path).strip("/")
+    """The prefix that `uri` names, without slashes at its ends. Raises StorageError where no object can be there."""
+    root = unquote(urlsplit(uri).path).strip("/")
+    if root and not {"", ".", ".."}.isdisjoint(root.split("/")):
+        raise unreadable_key(uri, root)
+    return root
+
+
+def unreadable_key(uri: str, key: str) -> StorageError:
+    """Return the error for a key that is no path: what it would be as a file, nobody can tell."""
+    return StorageError(
+        f"{uri}: the key {key!r} has //, /./ or /../ in it, and cannot be a file's path: "
+        "store that object under another key, or remove it"
+    )
 
 
 def translated(uri: str, error: BaseException, purpose: Purpose = READING) -> StorageError:
@@ -73,9 +85,11 @@ def translated(uri: str, error: BaseException, purpose: Purpose = READING) -> St
     if one := ONE_OF_MANY.search(text):
         denied = one["code"] in ("AccessDenied", "403")
         return answered(uri, 403 if denied else 500, f"{one['code']}: {one['message']}", 0, purpose)
+    if bad := BAD_KEY.search(text):
+        return unreadable_key(uri, bad["key"])
     status = STATUS.search(text)
     if status is None:
-        return TransientError(f"{uri}: {first_line(error)}")
+        return unreached(uri, found[0] if (found := CERTIFICATE.search(text)) else first_line(error))
     said = SAID.search(text)
     words = f"{said['code']}: {said['message']}" if said else ""
     return answered(uri, int(status[1]), words, purpose=purpose)

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 import httpx
 
-from argosy_agent.transfer.errors import DigestMismatchError, StorageError, TransientError
+from argosy_agent.transfer.errors import DigestMismatchError, StorageError
 from argosy_agent.transfer.localfiles import digest_of_file
 
-from .answers import answered, nothing_there
+from .answers import answered, nothing_there, unreached
 from .ranged import RangedClient
 from .settings import Settings
 from .source import Source, StoredFile, safe_name
@@ -100,5 +100,5 @@ def _translated(uri: str, error: Exception) -> StorageError:
         said = str(error).strip().splitlines()[-1] if str(error).strip() else ""
         return answered(uri, int(getattr(response, "status_code", 0)), said)
     if isinstance(error, httpx.TransportError | OSError) or type(error).__name__ in ("ConnectError", "ReadTimeout"):
-        return TransientError(f"{uri}: {error}")
+        return unreached(uri, str(error) or type(error).__name__)
     return StorageError(f"{uri}: {error}")

@@ -4,6 +4,7 @@ import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
 
+from argosy_agent.transfer.budget import Budget
 from argosy_runtime.tarballs import extract
 
 from .source import safe_name
@@ -12,7 +13,7 @@ WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 
 
-def lay(layer: Path, folder: Path) -> None:
+def lay(layer: Path, folder: Path, budget: Budget) -> None:
     """Lay one archive over what `folder` holds.
 
     A member takes the place of what stands there; `.wh.<name>` takes away what earlier layers brought under that name,
@@ -29,6 +30,7 @@ def lay(layer: Path, folder: Path) -> None:
             elif path.name.startswith(WHITEOUT):
                 _hide(path.with_name(path.name.removeprefix(WHITEOUT)), brought)
             else:
+                budget.take_file(member.size)
                 _make_way(path, folder, member.isdir())
                 extract(tarred, member, folder)
                 brought |= {path, *path.parents}

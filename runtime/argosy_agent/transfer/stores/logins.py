@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 
-from argosy_agent.transfer.errors import StorageError, TransientError
+from argosy_agent.transfer.errors import StorageError
 
-from .answers import answered
+from .answers import answered, unreached
 
 CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 HUB = "registry-1.docker.io"
@@ -80,7 +80,7 @@ class Login:
         try:
             response = self._client.get(url, **options)
         except httpx.HTTPError as error:
-            raise TransientError(f"{self._uri}: {error or type(error).__name__}") from error
+            raise unreached(self._uri, str(error) or type(error).__name__) from error
         if response.status_code >= 500 or response.status_code == 429:
             raise answered(self._uri, response.status_code)
         return response

@@ -32,7 +32,7 @@ class ObjectSource(Source):
             metas = [meta for page in obstore.list(self._store, self._root or None) for meta in page]
             if not metas:
                 metas = [obstore.head(self._store, self._root)] if self._root else []
-        except (BaseError, OSError) as error:
+        except (BaseError, OSError, ValueError) as error:
             raise self._translated(error) from error
         found = [self._file(meta) for meta in metas if meta["path"] != self._root or len(metas) == 1]
         if not (files := without_markers(found)):

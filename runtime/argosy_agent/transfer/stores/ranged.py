@@ -7,7 +7,7 @@ import httpx
 
 from argosy_agent.transfer.errors import ChangedError, StorageError, TransientError, shown
 
-from .answers import answered
+from .answers import answered, unreached
 from .source import StoredFile
 
 TIMEOUT = httpx.Timeout(30.0)
@@ -37,7 +37,7 @@ class RangedClient:
             with self._client.stream("GET", url, headers=sent) as response:
                 yield response
         except (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError) as error:
-            raise TransientError(f"{shown(self._uri)}: {_words(error)}") from error
+            raise unreached(self._uri, _words(error)) from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise StorageError(f"{shown(self._uri)}: {_words(error)}") from error
 

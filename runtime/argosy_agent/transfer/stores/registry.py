@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from argosy_agent.transfer.budget import Budget
 from argosy_agent.transfer.errors import DigestMismatchError, StorageError, UnauthorizedError
 from argosy_agent.transfer.localfiles import digest_of_file
 
@@ -71,9 +72,9 @@ class RegistrySource(Source):
         if (found := digest_of_file(path)) != file.mark:
             raise DigestMismatchError(f"{self._uri}: the layer {file.name} came with digest {found}, not {file.mark}")
 
-    def assemble(self, folder: Path) -> None:
+    def assemble(self, folder: Path, budget: Budget) -> None:
         for name in self._layers:
-            lay(folder / name, folder)
+            lay(folder / name, folder, budget)
             (folder / name).unlink()
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from argosy_agent.transfer.budget import Budget
 from argosy_agent.transfer.errors import StorageError
 
 
@@ -52,8 +53,8 @@ class Source(ABC):
     def check(self, file: StoredFile, path: Path) -> None:  # noqa: B027  # most need nothing
         """Look at a file that is whole. Raises DigestMismatchError."""
 
-    def assemble(self, folder: Path) -> None:  # noqa: B027  # most need nothing
-        """Make the copy of what was fetched into `folder`. Raises OSError, tarfile.TarError."""
+    def assemble(self, folder: Path, budget: Budget) -> None:  # noqa: B027  # most need nothing
+        """Make the copy of what was fetched into `folder`. Raises OSError, tarfile.TarError, StorageError."""
 
     def close(self) -> None:  # noqa: B027  # most need nothing
         """Let connections go."""

@@ -1,24 +1,20 @@
 """EXECUTION_ENV_PATH: packages a Python model brings along, as a folder or a conda-pack archive."""
 
 import hashlib
-import lzma
 import os
 import shutil
 import sys
 import tarfile
 import tempfile
-import zlib
 from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, invalid, not_found
-from argosy_runtime.tarballs import extract_all
+from argosy_runtime.tarballs import BROKEN_TAR, extract_all
 
 PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
-# What tarfile raises for an archive that is cut off, damaged or no archive.
-_BROKEN = (tarfile.TarError, OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
 
 
 def site_packages(config: ModelConfig, model_dir: Path) -> Path | None:
@@ -61,7 +57,7 @@ def _unpacked(model: str, archive: Path) -> Path:
         with tarfile.open(archive) as contents:
             extract_all(contents, partial)
         _publish(partial, target)
-    except _BROKEN as error:
+    except (*BROKEN_TAR, OSError) as error:
         raise _bad_archive(model, archive, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)

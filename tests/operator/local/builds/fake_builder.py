@@ -19,7 +19,16 @@ from argosy_agent.transfer.localfiles import local_path
 def main() -> int:
     """The exit code that a builder would have."""
     parser = argparse.ArgumentParser()
-    for flag in ("request", "workspace", "report-file", "pvc-root", "secrets", "secrets-root", "timeout"):
+    for flag in (
+        "request",
+        "workspace",
+        "report-file",
+        "pvc-root",
+        "secrets",
+        "secrets-root",
+        "allowed-folder",
+        "timeout",
+    ):
         parser.add_argument(f"--{flag}", required=True)
     flags = parser.parse_args()
     request, workspace = parse_request(Path(flags.request).read_text()), Path(flags.workspace)

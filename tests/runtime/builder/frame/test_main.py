@@ -49,7 +49,7 @@ class Job:
         (self.folder / "request.json").write_text(request_text(self.request))
         flags = {"request": "request.json", "workspace": "workspace", "report-file": "report.json"}
         given = [f"--{flag}={self.folder / name}" for flag, name in flags.items()]
-        return [sys.executable, "-m", "argosy_runtime.builder", *given, "--pod=uid-1", *more]
+        return [sys.executable, "-m", "argosy_runtime.builder", *given, "--pod=uid-1", "--allowed-folder=/", *more]
 
     def run(self, *more: str) -> tuple[int, BuildReport]:
         done = subprocess.run(self.command(*more), check=False, capture_output=True, text=True)

@@ -1,0 +1,62 @@
+"""What came in vain, in files of the cache: a process that starts again does not fetch it once more at once.
+
+.refused-<key>.json     why it is of no use, how often it was fetched, until when it is left alone (seconds since 1970)
+"""
+
+from contextlib import suppress
+from pathlib import Path
+
+from argosy_agent.contract.fields import DocumentError, Fields
+from argosy_agent.jsonfiles import read_json, write_json
+from argosy_agent.transfer.errors import StorageError, TooLargeError, UnusableError
+
+PREFIX = ".refused-"
+FIRST_S, MOST_S = 60.0, 1800.0
+"""The pauses between two fetches, which grow."""
+
+
+class Refusals:
+    """The refusals of one cache folder. Times are seconds since 1970."""
+
+    def __init__(self, cache: Path) -> None:
+        self._cache = cache
+        self._mine: set[str] = set()
+
+    def check(self, key: str, now: float) -> None:
+        """Raise what another process found out about a copy, while it is left alone for that."""
+        if key in self._mine or (record := self._read(key)) is None:
+            return
+        with suppress(DocumentError):
+            if 0 < record.amount("until") - now <= MOST_S:
+                kind = TooLargeError if record.flag("tooLarge") else UnusableError
+                raise kind(record.text("said"))
+
+    def note(self, key: str, error: StorageError, now: float) -> None:
+        """Have it left alone for a while. From here on this process decides itself when it tries again."""
+        self._mine.add(key)
+        attempts, record = 0, self._read(key)
+        with suppress(DocumentError):
+            attempts = min(record.number("attempts"), 10) if record is not None else 0
+        pause = min(FIRST_S * 2**attempts, MOST_S)
+        values = {"attempts": attempts + 1, "until": now + pause, "said": str(error)}
+        with suppress(OSError):
+            write_json(self._path(key), {**values, "tooLarge": isinstance(error, TooLargeError)})
+
+    def forget(self, key: str) -> None:
+        """It came, and is of use."""
+        self._path(key).unlink(missing_ok=True)
+
+    def sweep(self, now: float) -> None:
+        """Drop those that hold no longer. Raises OSError."""
+        for path in self._cache.glob(f"{PREFIX}*.json"):
+            if now - path.stat().st_mtime > 2 * MOST_S:
+                path.unlink(missing_ok=True)
+
+    def _read(self, key: str) -> Fields | None:
+        with suppress(OSError):
+            record = read_json(self._path(key))
+            return Fields(record, key) if record is not None else None
+        return None
+
+    def _path(self, key: str) -> Path:
+        return self._cache / f"{PREFIX}{key}.json"
