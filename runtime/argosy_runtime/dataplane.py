@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from importlib.metadata import version as distribution_version
-from time import monotonic_ns
+from time import monotonic, monotonic_ns
 
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -122,13 +122,15 @@ class DataPlane:
         self._draining = True
 
     def stop_accepting(self) -> None:
-        """No longer ready; requests that come are refused."""
+        """No longer ready; requests that come from outside are refused, calls of models that run are not."""
         self._accepting = False
 
     async def close(self, grace: float) -> None:
         """Answer what has been accepted, within `grace` seconds, and release every model."""
         self.stop_accepting()
-        await self.registry.close(grace)
+        end = monotonic() + grace
+        await self.registry.answered(grace)
+        await self.registry.close(max(0.0, end - monotonic()))
 
     def live(self) -> bool:
         """See `frontends.port.DataPlane`."""
@@ -220,6 +222,11 @@ class DataPlane:
         if not self._accepting:
             raise unavailable("Server is stopping, scheduler for model has stopped accepting new inference requests")
         return served.submit(request, deliver)
+
+    def submit_call(self, request: InferRequest, deliver: Deliver) -> Submission:
+        """A request that a running model makes: whoever waits for that model was accepted before. As `submit`."""
+        self.requests += 1
+        return self.registry.find(request.model_name, request.model_version).submit(request, deliver)
 
     def log_settings(self) -> dict[str, Setting]:
         """See the port."""

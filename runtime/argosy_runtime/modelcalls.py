@@ -22,7 +22,7 @@ class Server(Protocol):
 
     def model_config(self, name: str, version: str) -> ModelConfig: ...
 
-    def submit(self, request: InferRequest, deliver: Deliver, single: bool = False) -> Submission: ...
+    def submit_call(self, request: InferRequest, deliver: Deliver) -> Submission: ...
 
     async def load(
         self, name: str, config: str | None, files: Mapping[str, bytes], for_model: bool = False
@@ -52,7 +52,7 @@ class ModelCalls:
                 "decoupled transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' "
                 "calls for decoupled models.'"
             )
-        return self._server.submit(request, deliver)
+        return self._server.submit_call(request, deliver)
 
     async def do(self, what: ServerCall, owner: int) -> bool | float | None:
         """As a client's request to load, unload, ask or log. Raises ServingError."""

@@ -128,6 +128,18 @@ class Dispatcher:
             self._statistics.left_queue(1)
             self._fail(queued, _cancelled(queued))
 
+    @property
+    def owes(self) -> bool:
+        """Whether a request waits for its last response."""
+        return self._owed > 0
+
+    async def drained(self) -> None:
+        """Wait until it owes no answer."""
+        if self._owed:
+            if self._drained is None or self._drained.done():
+                self._drained = asyncio.get_running_loop().create_future()
+            await self._drained
+
     async def close(self, grace: float) -> None:
         """Answer what has been accepted, for at most `grace` seconds, then release the instances."""
         self._closing = True

@@ -6,7 +6,7 @@ Loads and unloads are the registry's own work: who asked for one may go, and it 
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from argosy_runtime.errors import ServingError, internal
@@ -87,6 +87,20 @@ class Registry:
         nobody has asked for by name.
         """
         await self._work.run(self._unload(name, unload_dependents))
+
+    async def answered(self, grace: float) -> None:
+        """Wait until nothing that serves owes an answer, at most `grace` seconds.
+
+        All stay in service meanwhile: who is to answer may have to call any of the others, and those again others.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace):
+                while (owing := self._owing()) is not None:
+                    await owing.answered()
+
+    def _owing(self) -> ServedVersion | None:
+        every = (version.served for record in self._records.values() for version in record.versions.values())
+        return next((served for served in every if served is not None and served.owes), None)
 
     async def close(self, grace: float) -> None:
         """End what is being loaded; answer what has been accepted, within `grace` seconds; release every model."""

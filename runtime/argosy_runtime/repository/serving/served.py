@@ -67,6 +67,13 @@ class ServedVersion(Protocol):
     def submit(self, request: InferRequest, deliver: Deliver) -> Submission:
         """Start a request. Raises ServingError where it may not enter; all else is delivered."""
 
+    @property
+    def owes(self) -> bool:
+        """Whether a request waits for an answer of its own; an ensemble's are told by its steps."""
+
+    async def answered(self) -> None:
+        """Wait until it owes none."""
+
     def hold(self) -> None:
         """A request of an ensemble has begun that will need this version: it stays until `release`."""
 
@@ -213,6 +220,15 @@ class ServedModel:
         request = admitted.seen_by_model(request)
         return self._dispatcher.submit(request, admitted.size, admitted.key, self._output_shapes.before(deliver))
 
+    @property
+    def owes(self) -> bool:
+        """See `ServedVersion`."""
+        return self._dispatcher.owes
+
+    async def answered(self) -> None:
+        """See `ServedVersion`."""
+        await self._dispatcher.drained()
+
     def hold(self) -> None:
         """See `ServedVersion`."""
         self._holds.add()
@@ -323,6 +339,14 @@ class ServedEnsemble:
     def submit_step(self, index: int, request: InferRequest, deliver: Deliver) -> Submission:
         """See `execution.ensembles.Models`."""
         return self._by_step[index].submit(request, deliver)
+
+    @property
+    def owes(self) -> bool:
+        """See `ServedVersion`."""
+        return False
+
+    async def answered(self) -> None:
+        """See `ServedVersion`."""
 
     def hold(self) -> None:
         """See `ServedVersion`: whoever needs the ensemble needs its steps. The first of them holds those for all."""
