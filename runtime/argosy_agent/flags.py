@@ -39,7 +39,9 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Everything the command line says. `cache_size` is in bytes, None for no bound; `pod` is a UID or empty."""
+    """Everything the command line says. `cache_size` is in bytes, None for no bound; `pod` is a UID or empty;
+    `control_token` is the file of --control-token-file.
+    """
 
     server: str
     folder: Path
@@ -51,6 +53,7 @@ class Flags:
     secrets_root: Path
     allowed_folders: tuple[Path, ...]
     storage_identity: str
+    control_token: Path | None
     quiet: QuietPeriod
     log: str
 
@@ -70,6 +73,7 @@ def parse(arguments: Sequence[str]) -> Flags:
         secrets_root=given.secrets_root,
         allowed_folders=tuple(given.allowed_folder),
         storage_identity=given.storage_identity,
+        control_token=given.control_token_file,
         quiet=QuietPeriod(given.drain_quiet_secs, given.drain_timeout_secs),
         log=given.log,
     )
@@ -105,6 +109,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     identity = "whose credentials the environment has; copies in a shared cache that others fetched are not used"
     add("--storage-identity", default="", metavar="NAME", help=identity)
+    token = "the token that opens the server's control, where it was started with the same flag"
+    add("--control-token-file", type=Path, metavar="FILE", help=token)
     add("--log", choices=("debug", "info", "warning", "error"), default="info", help="what is logged")
     return parser
 

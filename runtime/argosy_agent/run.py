@@ -32,7 +32,7 @@ class FolderInUseError(Exception):
 async def run(flags: Flags) -> None:
     """Look after one server until SIGTERM or SIGINT comes. Raises OSError where the folder cannot be used."""
     source, sink = exchange(flags)
-    control = Control(flags.server)
+    control = Control(flags.server, flags.control_token)
     storage = Storage(
         flags.cache,
         flags.cache_size,

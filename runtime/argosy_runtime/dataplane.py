@@ -10,7 +10,7 @@ from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from .device_arrays import DEVICE_COPIES
-from .errors import DecoupledModelError, ErrorKind, ServingError, unavailable
+from .errors import DecoupledModelError, ErrorKind, ServingError, unavailable, unsupported
 from .messages import Deliver, InferRequest, Submission
 from .modelcalls import ModelCalls
 from .repository import describing
@@ -199,6 +199,11 @@ class DataPlane:
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes], for_model: bool = False) -> None:
         """See the port; `for_model` as `Registry.load`."""
         self._require_explicit("load", name)
+        if (config is not None or files) and not (for_model or self._options.overrides):
+            raise unsupported(
+                f"cannot load '{name}' with a configuration or files of the request: this server takes models as its "
+                "repository has them, unless it is started with --allow-override-files=true"
+            )
         await self.registry.load(name, config, files, for_model)
 
     async def unload(self, name: str, unload_dependents: bool) -> None:

@@ -1,6 +1,7 @@
 """tritonserver's command line, as this server takes it."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from .frontends.grpc.flags import COMPRESSION, keepalive_rules, tls_files
 from .frontends.grpc.flags import add_flags as add_grpc_flags
 from .frontends.grpc.tls import TlsFiles
 from .frontends.http.wire.timeouts import Timeouts
-from .frontends.restrictions import Api, Restriction, Restrictions
+from .frontends.restrictions import CONTROL_TOKEN_FLAG, Api, Restriction, Restrictions, control_restrictions
 from .http2 import KeepAliveRules
 from .quiet import QuietPeriod, seconds
 from .repository.backend_settings import BackendSetting
@@ -40,6 +41,9 @@ WITHOUT_EFFECT = frozenset(
     )
 )
 _GRPC_HEADER_PREFIX = "triton-grpc-protocol-"
+_GROUPS = tuple(api for api in Api if api is not Api.MODEL_INDEX)
+"""The groups as Triton has them: the index is a part of the model repository."""
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,}=*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
     paths = tuple(Path(path) for path in given.model_repository)
     if given.load_model and given.model_control_mode != ControlMode.EXPLICIT:
         parser.error("--load-model can only be used with --model-control-mode=explicit")
+    control: Restrictions = given.control_token_file
+    overrides = given.allow_override_files
     return ServerOptions(
         repository=RepositoryOptions(
             paths=paths,
@@ -97,6 +103,7 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
             unload_grace=given.exit_timeout_secs,
             parallel_loads=given.model_load_thread_count,
             backend_settings=tuple(given.backend_config),
+            overrides=not control if overrides is None else overrides,
         ),
         server_id=given.id,
         http_address=given.http_address,
@@ -122,9 +129,9 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         reuse_http_port=given.reuse_http_port,
         reuse_grpc_port=given.reuse_grpc_port,
         header_forward_pattern=given.http_header_forward_pattern,
-        http_restricted=merged(given.http_restricted_api),
-        grpc_restricted=merged(given.grpc_restricted_protocol),
         without_effect=(*without_effect, *without_effect_on_backends(given.backend_config)),
+        http_restricted=_with_control(parser, given.http_restricted_api, control),
+        grpc_restricted=_with_control(parser, given.grpc_restricted_protocol, control),
         log=LogSettings(
             log_info=given.log_info,
             log_warning=given.log_warning,
@@ -133,6 +140,16 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
             log_format=given.log_format,
         ),
     )
+
+
+def _with_control(
+    parser: argparse.ArgumentParser, given: Sequence[Restrictions], control: Restrictions
+) -> Restrictions:
+    """Return the restrictions of the flags and those of the control token; no group can have both."""
+    restrictions = merged(given)
+    if twice := sorted(control.keys() & restrictions.keys()):
+        parser.error(f"'{twice[0]}' is restricted by {CONTROL_TOKEN_FLAG}: take it out of the other restrictions")
+    return {**restrictions, **control}
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -205,6 +222,10 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
     form = "<api>,<api>…:<header>=<value>"
     add("--http-restricted-api", action="append", default=[], type=http_restriction, metavar=form)
     add("--grpc-restricted-protocol", action="append", default=[], type=grpc_restriction, metavar=form)
+    secret = "only clients that send the token in this file load, unload, set logging and traces, or share memory"
+    add(CONTROL_TOKEN_FLAG, default={}, type=control_token, metavar="FILE", help=secret)
+    override = "whether loads may bring a configuration or files; true, but false with a control token"
+    add("--allow-override-files", type=boolean, help=override)
 
 
 def sort_out(rest: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -244,11 +265,26 @@ def http_restriction(text: str) -> Restrictions:
     header, equals, value = pair.partition("=")
     if not (colon and equals and header):
         raise argparse.ArgumentTypeError(f"'{text}' is not of the form <api>,<api>:<header>=<value>")
-    known = [api.value for api in Api]
+    known = [api.value for api in _GROUPS]
     names = [name.strip() for name in groups.split(",")]
     if wrong := [name for name in names if name not in known]:
         raise argparse.ArgumentTypeError(f"'{wrong[0]}' is no group of the API; they are {', '.join(known)}")
+    if Api.MODEL_REPOSITORY in names:
+        names.append(Api.MODEL_INDEX)
     return {Api(name): Restriction(header, value) for name in names}
+
+
+def control_token(text: str) -> Restrictions:
+    """Read the control token in a file; a file and not a value, since others see a process' command line."""
+    try:
+        token = Path(text).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be read: {error}") from None
+    if not _TOKEN.fullmatch(token):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} holds no token: at least 16 letters, digits or any of . _ ~ + / - are needed, and nothing else"
+        )
+    return control_restrictions(token)
 
 
 def grpc_restriction(text: str) -> Restrictions:

@@ -4,7 +4,7 @@ import http.server
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,9 @@ import psutil
 import pytest
 from tests.agent.running import Pod, folder_of, is_root, model, said
 
+from argosy.render.workloads.pods.control import restricted
 from argosy_agent.contract import FailureKind, LoadState, VersionSource
+from argosy_agent.controltoken import OWNER, write_token
 
 SERVERS = [
     pytest.param("argosy_server", id="argosy"),
@@ -27,14 +29,14 @@ def make_pod(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[MakePod
     """A Pod whose server and agent run; both are ended afterwards."""
     pods: list[Pod] = []
 
-    def make(server: str | None = "argosy_server", *flags: str) -> Pod:
+    def make(server: str | None = "argosy_server", *flags: str, control: Sequence[str] = ()) -> Pod:
         pod = Pod(tmp_path, None, flags)
         pods.append(pod)
         pod.folder.joinpath("repository").mkdir(parents=True)
         if server is not None:
             start = request.getfixturevalue(server)
-            control = ("--model-control-mode=explicit", "--exit-timeout-secs=5")
-            pod.server = start(pod.folder / "repository", *control, wait_for="/v2/health/live")
+            explicit = ("--model-control-mode=explicit", "--exit-timeout-secs=5")
+            pod.server = start(pod.folder / "repository", *explicit, *control, wait_for="/v2/health/live")
         pod.start_agent()
         return pod
 
@@ -121,6 +123,27 @@ def test_a_model_that_leaves_answers_until_nobody_asks(make_pod: MakePod, server
         pod.until(lambda state: state.desired == wanted)
         asking.more(200)
     assert asking.failures == []
+    pod.until(lambda state: not state.applied.models)
+
+
+@pytest.mark.parametrize("server", ["argosy_server", pytest.param("triton_server", marks=pytest.mark.triton)])
+def test_the_agent_alone_controls_its_server_by_the_token(
+    tmp_path: Path, request: pytest.FixtureRequest, make_pod: MakePod, server: str
+) -> None:
+    file = tmp_path / "token"
+    write_token(file, OWNER)
+    control = [f"--control-token-file={file}"]
+    if server == "triton_server":
+        shown = ["bash", "-c", restricted("printf '%s\\n'", str(file)), "bash"]
+        control = subprocess.run(shown, capture_output=True, text=True, check=True).stdout.splitlines()[-2:]
+    pod = make_pod(server, f"--control-token-file={file}", control=control)
+    pod.want(model("m", {1: folder_of(pod.root, "one", 2.0)}))
+    pod.until_ready("m", 1)
+    for action in ("load", "unload"):
+        refused = httpx.post(f"{pod.url}/v2/repository/models/m/{action}", content="{}", timeout=20)
+        assert refused.status_code == 403
+    assert pod.infer("m", 1.0) == 2.0
+    pod.want()
     pod.until(lambda state: not state.applied.models)
 
 

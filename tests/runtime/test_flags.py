@@ -67,6 +67,48 @@ def test_restricted_apis():
     assert options.grpc_restricted == {Api.HEALTH: Restriction("triton-grpc-protocol-k", "v")}
 
 
+def test_a_control_token_restricts_what_changes_the_server(tmp_path: Path):
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef\n")
+    options = parse([*BASE, f"--control-token-file={file}"])
+    groups = {Api.MODEL_REPOSITORY, Api.LOGGING, Api.TRACE, Api.SHARED_MEMORY}
+    assert options.http_restricted.keys() == options.grpc_restricted.keys() == groups
+    assert {each.header for each in options.http_restricted.values()} == {"authorization"}
+    assert {each.value for each in options.http_restricted.values()} == {"Bearer 0123456789abcdef"}
+    assert "0123456789abcdef" not in repr(options)
+
+
+def test_loads_bring_files_unless_there_is_a_control_token(tmp_path: Path):
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef")
+    token = f"--control-token-file={file}"
+    allowed = [
+        parse([*BASE, *more]).repository.overrides for more in ([], [token], [token, "--allow-override-files=1"])
+    ]
+    assert allowed == [True, False, True]
+
+
+@pytest.mark.parametrize("text", [None, "", "short", "0123456789 abcdef", "0123456789abcdef\nmore", b"\xff" * 20])
+def test_a_file_without_a_token_ends_the_start(text: str | bytes | None, tmp_path: Path, capsys):
+    file = tmp_path / "token"
+    if text is not None:
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+    with pytest.raises(SystemExit):
+        parse([*BASE, f"--control-token-file={file}"])
+    said = capsys.readouterr().err
+    assert "--control-token-file" in said
+    assert str(file) in said
+    assert "0123456789" not in said
+
+
+def test_a_group_is_restricted_once(tmp_path: Path, capsys):
+    file = tmp_path / "token"
+    file.write_text("0123456789abcdef")
+    with pytest.raises(SystemExit):
+        parse([*BASE, f"--control-token-file={file}", "--http-restricted-api=logging:k=v"])
+    assert "'logging' is restricted by --control-token-file" in capsys.readouterr().err
+
+
 def test_flags_that_change_nothing_are_taken_and_told():
     words = [f"--{name}=1" for name in sorted(WITHOUT_EFFECT)]
     assert parse([*BASE, *words]).without_effect == tuple(f"--{name}" for name in sorted(WITHOUT_EFFECT))

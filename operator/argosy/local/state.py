@@ -3,7 +3,7 @@
 lock               held by the running `argosy up`; holds its process id
 status.json        every resource with its status, as `argosy get` prints it
 cache/<key>/       verified copies of model files
-servers/<name>/    repository/, process.json, applied.json, server.log
+servers/<name>/    repository/, process.json, control-token, applied.json, server.log
 builds/<name>/     a build of an engine: what is asked, what it says, its log, what it works with
 engines/           finished engines, of pools that keep them nowhere else
 """

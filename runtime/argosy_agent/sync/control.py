@@ -1,11 +1,13 @@
 """A server's public control protocol: health, readiness, index, load, unload, statistics (V2 over HTTP)."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import httpx
 
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
+from argosy_agent.controltoken import authorization
 from argosy_runtime import crash_loops
 
 ASK_TIMEOUT_S = 10.0
@@ -63,10 +65,14 @@ class Controls(Protocol):
 
 
 class Control:
-    """One server's control protocol. Loading takes as long as it takes: only the other calls time out."""
+    """One server's control protocol. Loading takes as long as it takes: only the other calls time out.
 
-    def __init__(self, url: str) -> None:
+    `token_file` has the token that the server was started with, if it was; it is read at each use.
+    """
+
+    def __init__(self, url: str, token_file: Path | None = None) -> None:
         self.url = url
+        self._token_file = token_file
         self._client = httpx.AsyncClient(base_url=url, timeout=ASK_TIMEOUT_S, trust_env=False)
 
     async def close(self) -> None:
@@ -109,9 +115,17 @@ class Control:
 
     async def _post(self, path: str, timeout_s: float | None) -> Any:
         try:
-            return _answer(await self._client.post(path, json={}, timeout=timeout_s))
+            return _answer(await self._client.post(path, json={}, timeout=timeout_s, headers=self._authorization()))
         except httpx.HTTPError as error:
             raise _unreachable(path, error) from error
+
+    def _authorization(self) -> dict[str, str]:
+        if self._token_file is None:
+            return {}
+        try:
+            return authorization(self._token_file)
+        except OSError as error:
+            raise RefusedError(f"the server's control token cannot be read: {error}") from error
 
     async def _get(self, path: str) -> Any:
         try:

@@ -1,7 +1,8 @@
 """Which groups of the API only clients with a secret header may use."""
 
+import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -14,6 +15,7 @@ class Api(StrEnum):
     SHARED_MEMORY = "shared-memory"
     MODEL_CONFIG = "model-config"
     MODEL_REPOSITORY = "model-repository"
+    MODEL_INDEX = "model-index"
     STATISTICS = "statistics"
     TRACE = "trace"
     LOGGING = "logging"
@@ -21,13 +23,42 @@ class Api(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """A header and the value it must have. Header names match in any case."""
+    """A header and the value it must have. Header names match in any case.
+
+    `flag`: the flag to name where a request is refused as not authorized; empty for Triton's own restrictions, which
+    have words and a status of their own.
+    """
 
     header: str
-    value: str
+    value: str = field(repr=False)
+    flag: str = ""
+
+    def allows(self, given: str | None) -> bool:
+        """Return whether a header's value, one character a byte, is the right one, in a time that tells nothing."""
+        return given is not None and hmac.compare_digest(given.encode("latin-1"), self.value.encode())
+
+    def refusal(self, what: str) -> str:
+        """Return what a client without the value is answered; `what` is API or protocol, as Triton calls it."""
+        if not self.flag:
+            return f"This {what} is restricted, expecting header '{self.header}'"
+        return (
+            f"This {what} controls the server and is restricted: send the header '{self.header}: Bearer <token>' with "
+            f"the token in the file that the server's flag {self.flag} names"
+        )
 
 
 Restrictions = Mapping[Api, Restriction]
+
+CONTROL_TOKEN_FLAG = "--control-token-file"
+_CONTROL = (Api.MODEL_REPOSITORY, Api.LOGGING, Api.TRACE, Api.SHARED_MEMORY)
+"""What changes a server. The index changes nothing, and stays open."""
+
+
+def control_restrictions(token: str) -> Restrictions:
+    """Return the restrictions under which only clients with this token control the server."""
+    restriction = Restriction("authorization", f"Bearer {token}", CONTROL_TOKEN_FLAG)
+    return dict.fromkeys(_CONTROL, restriction)
+
 
 RESERVED_PARAMETERS = frozenset(
     (

@@ -17,7 +17,7 @@ class ControlMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RepositoryOptions:
-    """Paths and policies. Times in seconds."""
+    """Paths and policies. Times in seconds. `overrides`: whether a client's load may bring a configuration or files."""
 
     paths: tuple[Path, ...]
     control_mode: ControlMode = ControlMode.NONE
@@ -29,3 +29,4 @@ class RepositoryOptions:
     unload_grace: float = 30.0
     parallel_loads: int = 4
     backend_settings: tuple[BackendSetting, ...] = ()
+    overrides: bool = True

@@ -10,6 +10,8 @@ from tests.acceptance.running import PIPE, REAL, Starter, Workspace, free_ports,
 from tests.peers.cache import PeerUnavailableError
 from tests.peers.triton import install
 
+from argosy.render.workloads.pods.control import restricted
+
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
@@ -39,6 +41,13 @@ def up(request: pytest.FixtureRequest) -> Iterator[Starter]:
     yield from _starter(request, FAKE)
 
 
+START = f"""
+for given in "$@"; do
+  shift
+  case $given in --control-token-file=*) file=${{given#*=}} ;; *) set -- "$@" "$given" ;; esac
+done
+{restricted('"$0"', '"$file"')}
+"""
 TRITON = """
 import functools, typer
 import argosy.cli.up as cli
@@ -47,10 +56,10 @@ import os
 folder = install()
 home = folder / "pytriton" / "tritonserver"
 os.environ.update(environment(folder))
-program = (str(home / "bin" / "tritonserver"), f"--backend-directory={home / 'backends'}")
+program = ("bash", "-c", START, str(home / "bin" / "tritonserver"), f"--backend-directory={home / 'backends'}")
 cli.LocalFleet = functools.partial(cli.LocalFleet, program=program)
 typer.run(cli.up)
-"""
+""".replace("START", repr(START))
 
 
 @pytest.fixture

@@ -85,6 +85,7 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     models: Models
+    token: str
 
     def do_GET(self) -> None:
         """Health, readiness, statistics."""
@@ -98,6 +99,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Index, load, unload, infer."""
+        if "/repository/" in self.path and self.headers.get("Authorization") != f"Bearer {self.token}":
+            self._answer(403, {"error": "this needs the control token"})
+            return
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         parts = self.path.strip("/").split("/")
         try:
@@ -131,9 +135,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for flag in ("model-repository", "model-control-mode", "http-address", "grpc-address", "metrics-address"):
         parser.add_argument(f"--{flag}")
+    parser.add_argument("--control-token-file", required=True)
     for flag in ("http-port", "grpc-port", "metrics-port", "exit-timeout-secs"):
         parser.add_argument(f"--{flag}", type=int)
     flags = parser.parse_args()
+    Handler.token = Path(flags.control_token_file).read_text().strip()
     Handler.models = Models(Path(flags.model_repository))
     server = ThreadingHTTPServer((flags.http_address, flags.http_port), Handler)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())

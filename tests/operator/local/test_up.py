@@ -1,5 +1,7 @@
 """`argosy up` with the real runtime: what people do to it, and what it must stand."""
 
+import base64
+import json
 import os
 import signal
 import socket
@@ -13,6 +15,7 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+from tests.acceptance.running import wait_for
 
 SOURCES = [str(Path(__file__).resolve().parents[3] / part) for part in ("operator", "runtime")]
 Documents = Callable[[str, int, str], str]
@@ -67,6 +70,31 @@ def test_a_killed_up_is_taken_over_and_a_signal_leaves_no_process(
     assert second.end(signal.SIGINT) == 0
     assert servers() == []
     assert not psutil.pid_exists(pid)
+
+
+def test_a_web_page_controls_no_server_and_the_token_is_nowhere_to_be_seen(
+    workspace: Any, any_up: Start, documents: Documents, servers: Servers
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    run = any_up()
+    run.until_ready("one")
+    source = base64.b64encode(b"raise SystemExit").decode()
+    body = json.dumps({"parameters": {"config": "{}", "file:1/model.py": source}})
+    page = {"content-type": "text/plain", "origin": "http://evil.example", "host": "evil.example"}
+    for action in ("load", "unload"):
+        reply = httpx.post(f"{run.url}/v2/repository/models/one/{action}", content=body, headers=page, timeout=20)
+        assert reply.status_code == 403
+    assert run.infer("one", 4.0) == 8.0
+    (file,) = workspace.state.glob("servers/*/control-token")
+    assert file.stat().st_mode & 0o777 == 0o400
+    token = file.read_text().strip()
+    titles = " ".join(word for process in servers() for word in process.cmdline())
+    written = " ".join(path.read_text() for path in workspace.state.rglob("*.json"))
+    logs = " ".join(path.read_text() for path in workspace.state.rglob("*.log"))
+    assert token not in titles + written + logs + run.output
+    os.kill(run.server_pid(), signal.SIGKILL)
+    wait_for(lambda: file.read_text().strip() != token, lambda: run.output)
 
 
 def test_edits_under_load_lose_no_request(workspace: Any, any_up: Start, documents: Documents, pipe: str) -> None:

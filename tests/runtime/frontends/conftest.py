@@ -205,7 +205,7 @@ async def _listen(plane: FakePlane) -> list[http_frontend.HttpListener | grpc_fr
     http_options = http_frontend.HttpOptions
     grpc_options = grpc_frontend.GrpcListenOptions
     host = "127.0.0.1"
-    restricted = {Api.MODEL_REPOSITORY: SECRET, Api.INFERENCE: SECRET}
+    restricted = dict.fromkeys((Api.MODEL_REPOSITORY, Api.MODEL_INDEX, Api.INFERENCE), SECRET)
     return [
         await http_frontend.serve(plane, http_options(host=host, port=0, max_input_size=LIMIT)),
         await grpc_frontend.serve(plane, grpc_options(host=host, port=0, header_forward_pattern="^fwd-")),

@@ -107,6 +107,18 @@ async def test_load_with_a_config_and_files_of_its_own(repository, serve):
         await plane.load("m", None, {"file:1/model.py": source})
 
 
+async def test_a_server_without_overrides_takes_models_as_the_repository_has_them(repository, serve):
+    repository.add("m", execute="y = x + 1")
+    plane = await serve(overrides=False)
+    for config, files in (("{}", {}), (None, {"file:1/model.py": b"raise SystemExit"})):
+        with pytest.raises(ServingError, match="--allow-override-files=true") as caught:
+            await plane.load("m", config, files)
+        assert caught.value.kind is ErrorKind.UNSUPPORTED
+    assert await states(plane) == {"m": ""}
+    await plane.load("m", None, {})
+    assert await value(plane, "m", 1) == 2
+
+
 async def test_polling_follows_the_folder(repository, serve):
     repository.add("m", execute="y = x + 1")
     plane = await serve(ControlMode.POLL)

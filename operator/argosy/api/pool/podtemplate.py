@@ -15,7 +15,9 @@ from argosy.api.values.base import ApiModel, Fault, Rule
 
 SERVER, AGENT = "server", "agent"
 """The containers of a server's Pod; any other is a sidecar."""
-OWN_VOLUMES = frozenset(("models", "model-cache", "storage-secret", "token", "server-tmp", "agent-tmp"))
+CONTROL_TOKEN = "control-token"
+"""The container that makes the server's control token before these start, and the volume that the token is in."""
+OWN_VOLUMES = frozenset((CONTROL_TOKEN, "models", "model-cache", "storage-secret", "token", "server-tmp", "agent-tmp"))
 CLAIM_VOLUMES, SECRET_VOLUMES = "claim-", "secret-"
 """How the names of volumes begin that are models' PersistentVolumeClaims, and models' own Secrets."""
 OWN_PORTS = frozenset((8000, 8001, 8002))
@@ -61,7 +63,7 @@ _CONTAINER: Mapping[str, Mapping[str, str]] = {
 }
 _VARIABLES: Mapping[str, frozenset[str]] = {AGENT: frozenset(("POD_UID",))}
 _PATHS: Mapping[str, tuple[str, ...]] = {
-    SERVER: ("/models", "/tmp"),
+    SERVER: ("/models", "/tmp", "/secrets/control"),
     AGENT: (
         "/models",
         "/tmp",
@@ -69,6 +71,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
         "/pvc",
         "/secrets/storage",
         "/secrets/named",
+        "/secrets/control",
         "/var/run/secrets/kubernetes.io/serviceaccount",
     ),
 }
@@ -133,7 +136,8 @@ def _spec_faults(spec: Mapping[str, Any]) -> list[Fault]:
             found.append(Fault("is a volume of Argosy's; choose another name", (*path, "name")))
     for field in ("containers", "initContainers"):
         for container, path in _elements(spec, field, "name", ("spec",), found):
-            if field == "initContainers" and container["name"] in _CONTAINER:
+            initial = field == "initContainers" and container["name"] in _CONTAINER
+            if initial or container["name"] == CONTROL_TOKEN:
                 found.append(Fault("is a container of Argosy's; choose another name", (*path, "name")))
             _check_container(container, path, found)
     return found

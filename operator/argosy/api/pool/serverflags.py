@@ -12,6 +12,7 @@ FLAG = r"^--[a-z][-a-z0-9]*(=.*)?$"
 RATE_LIMIT_RESOURCE = r"^[^:\s]+$"
 _ADDRESS = "clients and probes reach the server there"
 _AGENT = "the agent brings models over it"
+_TOKEN = "each server has a token of its own, which only its agent knows"
 OWN_FLAGS: Mapping[str, str] = {
     "model-repository": "models are declared as InferenceModels",
     "model-store": "models are declared as InferenceModels",
@@ -24,6 +25,7 @@ OWN_FLAGS: Mapping[str, str] = {
     **{f"{front}-port": _ADDRESS for front in ("http", "grpc", "metrics")},
     **{f"{front}-address": _ADDRESS for front in ("http", "grpc", "metrics")},
     **{f"allow-{front}": _ADDRESS for front in ("http", "grpc", "metrics")},
+    "control-token-file": _TOKEN,
     "http-restricted-api": _AGENT,
     "grpc-restricted-protocol": _AGENT,
     "rate-limit": "set spec.rateLimit",

@@ -8,6 +8,7 @@ from argosy.fleet.facts import ServerReport
 from argosy.local.process import LocalProcess, stop
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository
+from argosy_agent.controltoken import OWNER, write_token
 from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import Control, ControlError, Tally
@@ -30,7 +31,7 @@ class ManagedServer:
         self.crashes = 0
         self.trouble = ""
         self._folder = folder
-        self._control = Control(self.url)
+        self._control = Control(self.url, command.control_token)
         repository = RepositoryFolder(folder, str(folder / "server.log"))
         self.agent = Agent(repository, storage, self._control, time.monotonic)
         self._process: LocalProcess | None = None
@@ -109,6 +110,7 @@ class ManagedServer:
         if left is not None:
             await asyncio.to_thread(stop, left, EXIT_TIMEOUT_S)
         check_free(self.command.host, self.command.ports)
+        write_token(self.command.control_token, OWNER)
         self._process = await asyncio.to_thread(LocalProcess.start, self.command, self._folder, "server.log")
         self._started, self.trouble = now, ""
 

@@ -34,12 +34,18 @@ class Command:
     settings: ServerSettings = ServerSettings()
     program: tuple[str, ...] = PROGRAM
 
+    @property
+    def control_token(self) -> Path:
+        """The file with the token that control of the server needs."""
+        return self.repository.with_name("control-token")
+
     def arguments(self) -> list[str]:
         """The command line, with tritonserver's flags."""
         return [
             *self.program,
             f"--model-repository={self.repository}",
             "--model-control-mode=explicit",
+            f"--control-token-file={self.control_token}",
             f"--http-address={self.host}",
             f"--grpc-address={self.host}",
             f"--metrics-address={self.host}",

@@ -33,7 +33,7 @@ class Management:
             "ModelMetadata": (Api.METADATA, pb.ModelMetadataRequest, self._model_metadata),
             "ModelConfig": (Api.MODEL_CONFIG, pb.ModelConfigRequest, self._model_config),
             "ModelStatistics": (Api.STATISTICS, pb.ModelStatisticsRequest, self._statistics),
-            "RepositoryIndex": (Api.MODEL_REPOSITORY, pb.RepositoryIndexRequest, self._index),
+            "RepositoryIndex": (Api.MODEL_INDEX, pb.RepositoryIndexRequest, self._index),
             "RepositoryModelLoad": (Api.MODEL_REPOSITORY, pb.RepositoryModelLoadRequest, self._load),
             "RepositoryModelUnload": (Api.MODEL_REPOSITORY, pb.RepositoryModelUnloadRequest, self._unload),
             "TraceSetting": (Api.TRACE, pb.TraceSettingRequest, _no_trace_settings),

@@ -72,7 +72,7 @@ class StreamCall(StreamingCall):
         super().__init__(stream, head, loop)
         self._inference = inference
         self.compress(inference.compression)
-        self._errors_close = head.has(ERROR_CLOSES_STREAM, "true")
+        self._errors_close = head.value(ERROR_CLOSES_STREAM) == "true"
         self._open: dict[_Asked, None] = {}
         self._turns: deque[_Asked] = deque()
         self._paused = False

@@ -60,9 +60,8 @@ class HttpApp:
         restriction = self._restricted.get(endpoint.api)
         if restriction is not None:
             given = head.headers.get(restriction.header.lower().encode())
-            if given is None or given.decode("latin-1") != restriction.value:
-                told = f"This API is restricted, expecting header '{restriction.header}'"
-                return Fixed(message_reply(403, told))
+            if not restriction.allows(None if given is None else given.decode("latin-1")):
+                return Fixed(message_reply(403, restriction.refusal("API")))
         if head.method not in endpoint.methods:
             return Fixed(message_reply(405, "Method Not Allowed"))
         return endpoint.handler(head, *captures)
@@ -90,8 +89,8 @@ def _routes(inference: Inference, generating: Generating, about: Management) -> 
         ("/v2/logging", _by(Api.LOGGING, _BOTH, about.logging)),
         ("/v2/trace/setting", _by(Api.TRACE, _BOTH, about.no_trace)),
         (f"{_MODEL}/trace/setting", _by(Api.TRACE, _BOTH, about.no_trace)),
-        (f"{_REPOSITORY}/index", _by(Api.MODEL_REPOSITORY, _POST, about.index)),
-        (f"{_REPOSITORY}/{{repository}}/index", _by(Api.MODEL_REPOSITORY, _POST, about.index)),
+        (f"{_REPOSITORY}/index", _by(Api.MODEL_INDEX, _POST, about.index)),
+        (f"{_REPOSITORY}/{{repository}}/index", _by(Api.MODEL_INDEX, _POST, about.index)),
     ]
     for action, handler in (("load", about.load), ("unload", about.unload)):
         path = f"models/{{model}}/{action}"

@@ -1,5 +1,7 @@
 """Every setting of a pool reaches its Pods, and a new Pod is asked for only when something of it changes."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,14 +15,16 @@ from tests.operator.render.workloads.cases import IMAGES
 from argosy.api import ServingPool
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import RateLimit, ResponseCache
-from argosy.api.servingpool import ModelCache, Runtime, Storage, Toleration
+from argosy.api.servingpool import ModelCache, Runtime, RuntimeName, Storage, Toleration
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import secret_volume_name
 from argosy.render.workloads import Images, pod_template, template_hash
+from argosy.render.workloads.pods import control
 from argosy.render.workloads.pods.ending import until_quiet
 from argosy_agent import flags as agent_flags
 from argosy_agent.contract import RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.contract.documents import ConfigMapName
+from argosy_agent.controltoken import OWNER, write_token
 from argosy_agent.flags import ConfigMaps
 from argosy_runtime import flags
 
@@ -63,9 +67,10 @@ def environment(found: Template) -> dict[str, Any]:
     return {each["name"]: each for each in variables}
 
 
+TRITON = control.server_command(RuntimeName.TRITON)
 SECRET, MAP = {"name": "s", "key": "k"}, {"name": "m", "key": "k"}
 SETTINGS: list[tuple[str, dict[str, Any], Callable[[Template], Any], Any]] = [
-    ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["command"], ["tritonserver"]),
+    ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["command"], TRITON),
     ("runtime.name", {"runtime": {"name": "triton"}}, lambda t: server(t)["image"], IMAGES.triton),
     ("runtime.image", {"runtime": {"image": "own"}}, lambda t: server(t)["image"], "own"),
     ("runtime.args", {"runtime": {"args": ["--log-verbose=1"]}}, lambda t: server(t)["args"][-1], "--log-verbose=1"),
@@ -199,16 +204,47 @@ def test_which_gpus_of_the_node_they_are_is_the_device_plugins_choice() -> None:
     assert template(plan=ON_GPUS) == template(plan=ServerPlan("p-0", "node", (0, 1), ()))
 
 
-def test_the_runtime_takes_its_flags_and_stays_ready_while_a_model_loads_or_fails() -> None:
-    options = flags.parse(server(template())["args"])
+def server_arguments(found: Template, tmp_path: Path) -> list[str]:
+    """The server's arguments, with a token that stands on this machine."""
+    write_token(tmp_path / "token", OWNER)
+    return [each.replace(control.TOKEN_FILE, str(tmp_path / "token")) for each in server(found)["args"]]
+
+
+def test_the_runtime_takes_its_flags_and_stays_ready_while_a_model_loads_or_fails(tmp_path: Path) -> None:
+    options = flags.parse(server_arguments(template(), tmp_path))
     assert (options.http_port, options.grpc_port, options.metrics_port) == (8000, 8001, 8002)
     assert (str(options.repository.paths[0]), options.repository.control_mode) == ("/models/repository", "explicit")
     assert options.strict_readiness is False
     assert options.without_effect == ()
 
 
-def test_a_server_has_the_time_to_wait_for_quiet_and_to_answer_what_it_has() -> None:
-    ours = flags.parse(server(template())["args"])
+def test_each_pod_makes_a_control_token_that_its_server_needs_and_its_agent_sends(tmp_path: Path) -> None:
+    found = template()
+    (maker,) = found["spec"]["initContainers"]
+    assert maker["command"] == ["python", "-m", "argosy_agent.controltoken", control.TOKEN_FILE]
+    assert volume(found, "control-token")["emptyDir"]["medium"] == "Memory"
+    folder = str(Path(control.TOKEN_FILE).parent)
+    read_only = {"name": "control-token", "mountPath": folder, "readOnly": True}
+    assert [each for each in maker["volumeMounts"] if "readOnly" not in each] == maker["volumeMounts"]
+    assert read_only in server(found)["volumeMounts"]
+    assert read_only in agent(found)["volumeMounts"]
+    assert flags.parse(server_arguments(found, tmp_path)).repository.overrides is False
+    assert str(agent_flags.parse([a.replace("$(POD_UID)", "u") for a in agent(found)["args"]]).control_token) == (
+        control.TOKEN_FILE
+    )
+
+
+def test_two_pods_have_two_tokens_which_only_their_users_read(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        subprocess.run([sys.executable, "-m", "argosy_agent.controltoken", str(tmp_path / name)], check=True)
+    first, second = ((tmp_path / name).read_text() for name in ("one", "two"))
+    assert first != second
+    assert len(first.strip()) >= 43
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o440
+
+
+def test_a_server_has_the_time_to_wait_for_quiet_and_to_answer_what_it_has(tmp_path: Path) -> None:
+    ours = flags.parse(server_arguments(template(), tmp_path))
     assert "lifecycle" not in server(template())
     assert ours.drain.period_s > 0
     grace_s = template()["spec"]["terminationGracePeriodSeconds"]

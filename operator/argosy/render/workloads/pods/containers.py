@@ -8,7 +8,7 @@ from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.values.storage import file_path
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name, state_name
-from argosy.render.workloads.pods import volumes
+from argosy.render.workloads.pods import control, volumes
 from argosy.render.workloads.pods.ending import DRAIN_FLAGS, ending_flags, lifecycle
 from argosy.render.workloads.pods.inputs import Images
 from argosy.render.workloads.pods.volumes import agent_mounts, server_mounts
@@ -16,10 +16,6 @@ from argosy.render.workloads.services import HTTP_PORT, PORTS
 from argosy_agent.contract import RenderedRepository
 
 GPU_RESOURCE = "nvidia.com/gpu"
-_COMMANDS = {
-    RuntimeName.ARGOSY: ["python", "-m", "argosy_runtime.server"],
-    RuntimeName.TRITON: ["tritonserver"],
-}
 _AGENT_REQUESTS = {"cpu": "50m", "memory": "128Mi"}
 """What it takes while nothing is fetched. No limit: a fetch may use what the node has left."""
 HOME = {"name": "HOME", "value": volumes.TEMPORARY}
@@ -44,7 +40,7 @@ def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dic
         "name": SERVER,
         "image": runtime.image or release,
         "imagePullPolicy": images.pull_policy,
-        "command": list(_COMMANDS[runtime.name]),
+        "command": control.server_command(runtime.name),
         "args": [
             *_server_arguments(runtime.name),
             *setting_flags(pool.spec.rate_limit, pool.spec.cache),
@@ -70,6 +66,7 @@ def _server_arguments(runtime: RuntimeName) -> list[str]:
         f"--model-repository={volumes.REPOSITORY}",
         "--model-control-mode=explicit",
         "--strict-readiness=false",
+        *control.server_flags(runtime),
         *ending_flags(runtime),
         *(f"--{name}-port={port}" for name, port in PORTS.items()),
     ]
@@ -122,6 +119,7 @@ def _agent_arguments(pool: ServingPool, plan: ServerPlan) -> list[str]:
         f"--pvc-root={volumes.CLAIMS}",
         f"--secrets-root={volumes.NAMED_SECRETS}",
         *(f"--allowed-folder={folder}" for folder in _readable_folders(pool)),
+        control.TOKEN_FLAG,
         *DRAIN_FLAGS,
     ]
     if cache.size_limit is not None:

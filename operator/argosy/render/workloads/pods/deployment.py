@@ -10,7 +10,8 @@ from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.metadata import GATE, owned, pods_of_pool, pods_of_server, pool_labels, server_labels
-from argosy.render.workloads.pods.containers import agent_container, server_container
+from argosy.render.workloads.pods.containers import agent_container, container_security, server_container
+from argosy.render.workloads.pods.control import token_container
 from argosy.render.workloads.pods.ending import TERMINATION_GRACE_S
 from argosy.render.workloads.pods.inputs import Cluster, Images, KubernetesObject
 from argosy.render.workloads.pods.overlay import overlay
@@ -59,6 +60,7 @@ def _spec(pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, i
         "securityContext": pod_security(),
         "readinessGates": [{"conditionType": GATE}],
         "affinity": on_node(plan.node),
+        "initContainers": [token_container(images, container_security())],
         "containers": [server_container(pool, plan, images), agent_container(pool, plan, repository, images)],
         "volumes": volumes(pool, repository),
     }

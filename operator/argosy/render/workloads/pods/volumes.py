@@ -6,6 +6,7 @@ from typing import Any
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.quantity import format_bytes
 from argosy.render.names import secret_volume_name, volume_name
+from argosy.render.workloads.pods import control
 from argosy_agent.contract import RenderedRepository
 
 MODELS = "/models"
@@ -67,6 +68,7 @@ def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
     """All volumes of a server's Pod."""
     storage = pool.spec.storage
     found = [_models(pool), {"name": _SERVER_TMP, "emptyDir": {}}, {"name": _AGENT_TMP, "emptyDir": {}}, token_volume()]
+    found.append(control.token_volume())
     if storage.model_cache.claim_name:
         found.append(claim_volume(_CACHE, storage.model_cache.claim_name))
     found += storage_secret_volumes(storage.secret_name)
@@ -81,7 +83,7 @@ def server_mounts() -> list[Mount]:
     starts.
     """
     repository = {**mount(_MODELS, REPOSITORY, read_only=True), "subPath": REPOSITORY_FOLDER}
-    return [repository, mount(_SERVER_TMP, TEMPORARY)]
+    return [repository, mount(_SERVER_TMP, TEMPORARY), control.token_mount()]
 
 
 def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Mount]:
@@ -90,6 +92,7 @@ def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Moun
         mount(_MODELS, MODELS),
         mount(_AGENT_TMP, TEMPORARY),
         token_mount(),
+        control.token_mount(),
     ]
     if pool.spec.storage.model_cache.claim_name:
         mounts.append(mount(_CACHE, CLAIMED_CACHE))

@@ -44,9 +44,9 @@ class CallHead:
                 key = name.decode("latin-1")
                 yield key, (_binary(value) if key.endswith(_BINARY) else value).decode("latin-1")
 
-    def has(self, name: str, value: str) -> bool:
-        """Whether the metadata has this value under this name, which is in lower case."""
-        return any(key == name and given == value for key, given in self.metadata())
+    def value(self, name: str) -> str | None:
+        """Return the first value under a name, which is in lower case, or None; a character a byte."""
+        return next((value for key, value in self.metadata() if key == name), None)
 
 
 def _timeout(text: bytes | None) -> float:

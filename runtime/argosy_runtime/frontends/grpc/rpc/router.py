@@ -91,6 +91,6 @@ class Router:
 
     def _check_restriction(self, api: Api, head: CallHead) -> None:
         restriction = self._restricted.get(api)
-        if restriction is not None and not head.has(restriction.header.lower(), restriction.value):
-            told = f"This protocol is restricted, expecting header '{restriction.header}'"
-            raise RpcError(Status.UNAVAILABLE, told)
+        if restriction is not None and not restriction.allows(head.value(restriction.header.lower())):
+            status = Status.PERMISSION_DENIED if restriction.flag else Status.UNAVAILABLE
+            raise RpcError(status, restriction.refusal("protocol"))
