@@ -17,6 +17,11 @@ ATTEMPT = re.compile(r"[0-9a-f]{16}")
 BESIDE = re.compile(r"\.[0-9a-f]{16}\.part")
 """A manifest whose writer was killed before he could give it its name."""
 KEPT = ("accuracy", "requests")
+LEASES = "leases"
+"""Below a key: a file for each build that runs, which writes it again and again."""
+SHARED = "shared"
+"""The phase under which builds keep what they have in common, such as TensorRT's timing cache: it belongs to no engine
+and is no left-over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,7 @@ class Held:
 
     `problem` says why nobody can use it; `manifest` is None where it cannot be read, or is not there. `broken`: it
     will never be of use again. `requests` asked for it, `used_at` is when one last did, or when it was published.
+    `leased_at` is when a build of this key last said that it runs, in seconds since 1970; 0 where none does.
     """
 
     key: str
@@ -48,6 +54,7 @@ class Held:
     accuracies: tuple[AccuracyReport, ...] = ()
     used_at: float = 0.0
     halves: tuple[Half, ...] = ()
+    leased_at: float = 0.0
 
     @property
     def is_engine(self) -> bool:
@@ -86,12 +93,19 @@ def last_used(stored: Iterable[Stored]) -> float:
     )
 
 
+def last_leased(stored: Iterable[Stored]) -> float:
+    """When a build of a key last said that it runs; 0 where none did."""
+    return max((each.changed_at for each in stored if each.name.startswith(f"{LEASES}/")), default=0.0)
+
+
 def halves(key: str, stored: Iterable[Stored], attempt: str | None) -> tuple[Half, ...]:
     """What below a key belongs to no engine. `attempt` is that of its manifest, None where there is no manifest."""
     found: dict[str, list[Stored]] = {}
     for each in stored:
-        first, slash, _ = each.name.partition("/")
-        left = first == "phases" or (ATTEMPT.fullmatch(first) and first != attempt)
+        first, slash, rest = each.name.partition("/")
+        if first == "phases" and rest.startswith(f"{SHARED}/"):
+            continue
+        left = first in ("phases", LEASES) or (ATTEMPT.fullmatch(first) and first != attempt)
         if (slash and (left or (first in KEPT and attempt is None))) or (not slash and BESIDE.fullmatch(first)):
             found.setdefault(first, []).append(each)
     return tuple(

@@ -1,9 +1,12 @@
 """All engines of one store."""
 
 import re
+import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,13 +26,15 @@ from argosy_agent.transfer.stores.settings import Settings
 
 from .artifacts import Artifacts, BrokenArtifactError
 from .garbage import garbage
-from .inventory import KEPT, Half, Held, below, differences, halves, last_used
+from .inventory import KEPT, LEASES, Half, Held, below, differences, halves, last_leased, last_used
 from .manifest import Manifest, without_credentials
 
 KEY = re.compile(r"[0-9a-f]{32}")
 """What `engine_key` makes: whatever else lies in a store is somebody else's, and is left alone."""
 LOOKERS = 8
 """How many keys are looked at at once: each takes several requests."""
+LEASE_RENEWED_S, LEASE_S = 300.0, 1800.0
+"""How often a build says that it runs, and how long that is believed."""
 PHASE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -79,6 +84,28 @@ class EngineStore:
         if attempt is None:
             for beside in KEPT:
                 self._persist_remove(f"{key}/{beside}")
+
+    @contextmanager
+    def leased(self, key: str, renewed_s: float = LEASE_RENEWED_S) -> Iterator[None]:
+        """Say that a build of this key runs, so that `collect` leaves all of it alone; again every `renewed_s` seconds.
+
+        A store that does not take that is no reason to end a build.
+        """
+        name, over = f"{_key(key)}/{LEASES}/{secrets.token_hex(8)}", threading.Event()
+
+        def renew() -> None:
+            while not over.wait(renewed_s):
+                self._try(lambda: self._keep(name, ""))
+
+        self._try(lambda: self._keep(name, ""))
+        thread = threading.Thread(target=renew, name="lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+            self._try(lambda: self._persist_remove(name))
 
     def save_phase(self, key: str, phase: str, folder: Path) -> None:
         """Keep what a finished phase left, for a build of the same key that goes on from there.
@@ -163,12 +190,13 @@ class EngineStore:
             manifest = self._artifacts.read(_key(key))  # before its files are listed: they were there before it
         except BrokenArtifactError as error:
             stored = self._files(key)
-            return Held(key, None, error.what, True, (), (), last_used(stored), halves(key, stored, ""))
+            left = halves(key, stored, "")
+            return Held(key, None, error.what, True, (), (), last_used(stored), left, last_leased(stored))
         except StorageError as error:
             return Held(key, problem=str(error))  # what cannot be told is not touched
         stored = self._files(key)
         if manifest is None:
-            return Held(key, halves=halves(key, stored, None))
+            return Held(key, halves=halves(key, stored, None), leased_at=last_leased(stored))
         problem = "; ".join(differences(manifest, below(stored, manifest.attempt)))
         return Held(
             key,
@@ -179,6 +207,7 @@ class EngineStore:
             self.accuracies(key),
             last_used(stored),
             halves(key, stored, manifest.attempt),
+            last_leased(stored),
         )
 
     def collect(
@@ -189,7 +218,7 @@ class EngineStore:
         Without `remove` only says what would go.
         """
         for key in self.keys():
-            found = garbage((self.inspect(key),), is_used, before)
+            found = garbage((self.inspect(key),), is_used, before, time.time() - LEASE_S)
             for engine in found.engines:
                 if remove:
                     self.remove(engine.key)
@@ -247,6 +276,10 @@ class EngineStore:
             body = self._flow().persist(lambda name=name: self._sink.read(name))  # type: ignore[misc]
             if body is not None:
                 yield name, body.decode(errors="replace")
+
+    def _try(self, work: Callable[[], None]) -> None:
+        with suppress(StorageError):
+            work()
 
     def _keep(self, name: str, text: str) -> None:
         self._flow().persist(lambda: self._sink.replace(name, text.encode()))

@@ -114,7 +114,7 @@ class Build:
         self._course.known(key=key)
         job = BuildJob(request, model, calibration)
         phases = Phases(self._around.workspace / "builds", key, self._around.store, lambda line: progress(-1, line))
-        with phases.alone():
+        with phases.alone(), self._around.store.leased(key):
             if found := self._lookup(key):
                 return self._found(found, job, evidence)
             return self._built(job, phases, digest, evidence)

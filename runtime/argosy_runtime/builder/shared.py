@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Protocol
 
 from argosy_agent.contract.builds import digest_of
+from argosy_agent.engines.inventory import SHARED
 from argosy_agent.transfer.errors import StorageError
 
-PHASE = "shared"
+PHASE = SHARED
 
 
 class SharedStore(Protocol):

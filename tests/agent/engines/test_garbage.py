@@ -1,18 +1,21 @@
 """What of a store may go: by rule, and in stores of each kind."""
 
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy_agent.contract.builds import AccuracyReport
 from argosy_agent.engines.garbage import garbage
-from argosy_agent.engines.inventory import Half, Held
+from argosy_agent.engines.inventory import SHARED, Half, Held
 from argosy_agent.engines.manifest import Manifest, without_credentials
 from argosy_agent.engines.store import EngineStore
+from argosy_agent.transfer.errors import FullError
 
 from .making import KEY, OTHER, REQUEST, manifest, write
 
@@ -28,19 +31,22 @@ HELD = st.builds(
     broken=st.booleans(),
     used_at=st.floats(0, 100),
     halves=st.lists(HALVES, max_size=3).map(tuple),
+    leased_at=st.sampled_from([0.0, 50.0]),
 )
 
 
 @given(st.lists(HELD, max_size=5), st.sets(KEYS), st.floats(0, 100))
 def test_nothing_young_and_nothing_used_goes(held: list[Held], used: set[str], before: float) -> None:
-    found = garbage(held, lambda each: each.key in used, before)
+    found = garbage(held, lambda each: each.key in used, before, 40.0)
     for each in held:
+        assert not (each.leased_at and each in found.engines)
         goes = each in found.engines
         assert not (goes and each.used_at >= before)
         assert not (goes and each.key in used and not each.broken)
         assert not (goes and each.problem and not each.broken)
     assert all(half.changed_at < before for half in found.halves)
-    unknown = garbage(held, None, before)
+    assert {*found.halves} <= {half for each in held if not each.leased_at for half in each.halves}
+    unknown = garbage(held, None, before, 40.0)
     assert all(each.broken for each in unknown.engines)
     assert unknown.halves == found.halves
 
@@ -92,6 +98,55 @@ def test_what_goes(store: EngineStore, engine: Path) -> None:
     assert [each.key for each in store.list()] == [KEY]
     assert store._sink.read("theirs/model.onnx") == store._sink.read(f"{KEY}/notes.txt") == b"theirs"
     assert list(store.collect(is_used, LATER)) == []
+
+
+def test_what_a_running_build_has_written_stays_however_old_it_is(store: EngineStore, engine: Path) -> None:
+    key = "c" * 32
+    with store.leased(key):
+        left_behind(store, engine)
+        store._sink.replace(f"{key}/{'1' * 16}/model.onnx", b"half")
+        gone = list(store.collect(lambda held: True, LATER))
+        assert not any(isinstance(each, Half) and each.place.startswith(key) for each in gone)
+        assert store.load_phase(key, "convert", engine.parent / "again")
+    gone = list(store.collect(lambda held: True, LATER))
+    assert {each.place for each in gone if isinstance(each, Half)} == {f"{key}/phases", f"{key}/{'1' * 16}"}
+
+
+def test_a_lease_is_renewed_and_one_of_a_killed_build_is_believed_for_a_while(
+    here: EngineStore, tmp_path: Path
+) -> None:
+    written, keep = threading.Semaphore(0), here._sink.replace
+
+    def replace(name: str, body: bytes) -> None:
+        keep(name, body)
+        written.release()
+
+    here._sink.replace = replace  # type: ignore[method-assign]
+    with here.leased(KEY, renewed_s=0.001):
+        assert all(written.acquire(timeout=60) for _ in range(3))
+    assert here.inspect(KEY).leased_at == 0.0
+    killed = here.leased(KEY)
+    killed.__enter__()
+    assert list(here.collect(None, LATER)) == []
+    for path in (tmp_path / "engines" / KEY).rglob("*"):
+        os.utime(path, (1000, 1000))
+    assert [each.place for each in here.collect(None, LATER) if isinstance(each, Half)] == [f"{KEY}/leases"]
+
+
+def test_what_builds_share_stays(store: EngineStore, engine: Path, tmp_path: Path) -> None:
+    store.save_phase(KEY, SHARED, engine)
+    store.save_phase(OTHER, "convert", engine)
+    assert [each.place for each in store.collect(None, LATER) if isinstance(each, Half)] == [f"{OTHER}/phases"]
+    assert store.load_phase(KEY, SHARED, tmp_path / "again")
+
+
+def test_a_store_that_takes_no_lease_ends_no_build(here: EngineStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(name: str, body: bytes) -> None:
+        raise FullError("no room")
+
+    monkeypatch.setattr(here._sink, "replace", full)
+    with here.leased(KEY):
+        assert here.inspect(KEY).leased_at == 0.0
 
 
 def test_without_knowing_who_uses_what_only_what_is_broken_goes(store: EngineStore, engine: Path) -> None:
