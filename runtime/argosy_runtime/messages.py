@@ -226,6 +226,13 @@ class InferResponse:
         self.raw = None
 
     @property
+    def nbytes(self) -> int:
+        """Bytes that its outputs take."""
+        if self.raw is not None:
+            return sum([len(data) for data in self.raw])
+        return sum([tensor.nbytes for tensor in self.outputs])
+
+    @property
     def is_empty(self) -> bool:
         """A bare final flag: nothing a client that did not ask for it should see."""
         return self.error is None and not (self._outputs if self.plan is None else self.plan.outputs)

@@ -90,6 +90,13 @@ class Tensor:
         """The data as the wire has it, if nobody has to make it so first."""
         return self._data
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes that it takes, as far as that is known of it as it is."""
+        if self._data is not None:
+            return len(self._data)
+        return self._array.nbytes if self._array is not None else max(0, byte_size(self.datatype, self.shape))
+
     def spec(self) -> TensorSpec:
         """All of it but the data."""
         return TensorSpec(self.name, self.datatype, self.shape)

@@ -10,8 +10,10 @@ from argosy_runtime.backends.contract import Answer, Call, EngineState, Infer, L
 from argosy_runtime.errors import ServingError
 from argosy_runtime.messages import InferRequest, InferResponse
 
-# So many responses to one call may wait before whoever makes them is told to wait; when half are taken, it goes on.
+# So many responses to one call, and so many bytes of them, may wait before their maker must; when half are taken, it
+# goes on.
 HIGH_WATER: Final = 64
+HIGH_BYTES: Final = 8 << 20
 
 
 class CallLine(Protocol):
@@ -91,6 +93,7 @@ class OpenCall:
         self._line = line
         self._lock = threading.Lock()
         self._answers: deque[Answer | ServingError] = deque()
+        self._bytes = 0
         self._over = False
         self._paused = False
         self._tell: Callable[[], None] | None = None
@@ -104,7 +107,8 @@ class OpenCall:
             if not self._answers:
                 raise StopIteration
             answer = self._answers.popleft()
-            resumed = self._paused and len(self._answers) <= HIGH_WATER // 2
+            self._bytes -= _size(answer)
+            resumed = self._paused and len(self._answers) <= HIGH_WATER // 2 and self._bytes <= HIGH_BYTES // 2
             if resumed:
                 self._paused = False
         if resumed:
@@ -136,9 +140,11 @@ class OpenCall:
         with self._lock:
             if not _says_nothing(answer):
                 self._answers.append(answer)
+                self._bytes += _size(answer)
             self._over = self._over or last
             tell, self._tell = self._tell, None
-            full = len(self._answers) >= HIGH_WATER and not (self._paused or self._over)
+            many = len(self._answers) >= HIGH_WATER or self._bytes >= HIGH_BYTES
+            full = many and not (self._paused or self._over)
             if full:
                 self._paused = True
         if full:
@@ -149,6 +155,10 @@ class OpenCall:
 
     def _ready(self) -> bool:
         return self._over or bool(self._answers)
+
+
+def _size(answer: Answer | ServingError) -> int:
+    return answer.nbytes if isinstance(answer, InferResponse) else 0
 
 
 def _says_nothing(answer: Answer | ServingError) -> bool:

@@ -1,5 +1,6 @@
 """From a model's folder to the complete, checked configuration that it is served with."""
 
+import ast
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -174,7 +175,21 @@ def _needs_completion(version_path: Path, config: ModelConfig) -> bool:
     if config.backend != "python":
         return True
     source = version_path / config.default_model_filename
-    return not source.is_file() or b"auto_complete_config" in source.read_bytes()
+    return not source.is_file() or _may_complete(source.read_bytes())
+
+
+def _may_complete(source: bytes) -> bool:
+    """Whether a model's class may have the method: surely not where the source is whole without it, and no base of the
+    class and nothing that is done to it can bring it in.
+    """
+    if b"auto_complete_config" in source:
+        return True
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return True
+    named = [each for each in body if isinstance(each, ast.ClassDef) and each.name == "TritonPythonModel"]
+    return not named or any(each.bases or each.keywords or each.decorator_list for each in named)
 
 
 def _raise_if_any(violations: Sequence[object]) -> None:

@@ -1,12 +1,16 @@
 """Calls of a model's own, at the server's end: why one waits, and that each reason is lifted by itself."""
 
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 from tests.runtime.execution.fakes import ask
 
 from argosy_runtime.backends.contract import ServerCall
 from argosy_runtime.errors import ServingError
+from argosy_runtime.execution import host
 from argosy_runtime.execution.calls import OpenCalls, Value
-from argosy_runtime.messages import Deliver, InferRequest, InferResponse
+from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Tensor
 
 
 class Asked:
@@ -102,3 +106,33 @@ def test_responses_that_come_before_the_call_has_begun_pause_it_too(asked):
     asked.at_once = 2
     calls.infer(1, ask(), True)
     assert asked.told == ["pause"]
+
+
+class Line:
+    """`CallLine` of one thread, which waits for nothing."""
+
+    def __init__(self) -> None:
+        self.changes: list[str] = []
+
+    def change(self, call: int, how: str) -> None:
+        """See `CallLine`."""
+        self.changes.append(how)
+
+    def wait(self, ready: Callable[[], bool]) -> None:
+        """See `CallLine`."""
+        assert ready()
+
+
+def test_a_call_waits_with_so_many_bytes_and_goes_on_with_half_of_them():
+    line = Line()
+    call = host.OpenCall(1, line)
+    quarter = Tensor("Y", "UINT8", np.zeros(host.HIGH_BYTES // 4, np.uint8))
+    for _ in range(3):
+        call.put(InferResponse(outputs=[quarter], final=False), False)
+    assert line.changes == []
+    call.put(InferResponse(outputs=[quarter], final=False), False)
+    assert line.changes == ["pause"]
+    next(call)
+    assert line.changes == ["pause"]
+    next(call)
+    assert line.changes == ["pause", "resume"]

@@ -58,6 +58,8 @@ def load(spec: InstanceSpec, host: Host) -> PythonInstance:
     try:
         with context.entered(running):
             loaded = loader.LoadedModel(spec.name, path)
+            if isolation(spec.config) is Isolation.PROCESS:
+                loaded.offer_to_children()
         return PythonInstance(spec, host, loaded)
     except ServingError:
         raise

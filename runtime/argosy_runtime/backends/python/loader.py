@@ -3,11 +3,14 @@
 import importlib
 import importlib.util
 import itertools
+import json
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.machinery import SourceFileLoader
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
@@ -21,6 +24,8 @@ from .pb_utils import TritonModelException
 
 UTILS = "triton_python_backend_utils"
 _counter = itertools.count()
+# The variable that says which module a model's process offers to those that it spawns.
+_OFFERED = "ARGOSY_MODEL_MODULE"
 
 
 def model_file(config: ModelConfig, version_dir: Path) -> Path:
@@ -43,16 +48,19 @@ class LoadedModel:
 
     def __init__(self, name: str, path: Path) -> None:
         self._package = f"_argosy_model_{re.sub(r'[^0-9A-Za-z]', '_', name)}_{next(_counter)}"
+        self._path = str(path)
         register_utils()
-        package = ModuleType(self._package)
-        package.__path__ = [str(path.parent)]
-        sys.modules[self._package] = package
+        _add_package(self._package, path)
         try:
             self.module: ModuleType | None = _import_file(f"{self._package}.model", path)
             self.model_class: Any = self._find_class(path)
         except BaseException:
             self.unload()
             raise
+
+    def offer_to_children(self) -> None:
+        """Let processes that this one's model spawns by multiprocessing import the model by its name."""
+        os.environ[_OFFERED] = json.dumps([self._package, self._path])
 
     def _find_class(self, path: Path) -> Any:
         found = getattr(self.module, "TritonPythonModel", None)
@@ -67,6 +75,33 @@ class LoadedModel:
             del sys.modules[name]
 
 
+def adopt() -> None:
+    """In a process that a model's process has spawned: what it pickles of its `model.py` is found by name."""
+    if offered := os.environ.get(_OFFERED):
+        package, path = json.loads(offered)
+        register_utils()
+        _add_package(package, Path(path))
+        sys.meta_path.append(_Offered(f"{package}.model", path))
+
+
+class _Offered(MetaPathFinder):
+    """Finds one module, whose file may have any name."""
+
+    def __init__(self, name: str, path: str) -> None:
+        self._name = name
+        self._path = path
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """See `MetaPathFinder`."""
+        return _spec(fullname, Path(self._path)) if fullname == self._name else None
+
+
+def _add_package(name: str, path: Path) -> None:
+    package = ModuleType(name)
+    package.__path__ = [str(path.parent)]
+    sys.modules[name] = package
+
+
 class _SourceOnly(SourceFileLoader):
     """Compiles the file as it is now: cached bytecode is trusted by the second, and a reload can be faster
     than that.
@@ -76,8 +111,12 @@ class _SourceOnly(SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
+def _spec(name: str, path: Path) -> ModuleSpec | None:
+    return importlib.util.spec_from_file_location(name, path, loader=_SourceOnly(name, str(path)))
+
+
 def _import_file(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceOnly(name, str(path)))
+    spec = _spec(name, path)
     if spec is None or spec.loader is None:
         raise TritonModelException(f"Python model file '{path}' cannot be imported.")
     module = importlib.util.module_from_spec(spec)

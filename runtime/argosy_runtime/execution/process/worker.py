@@ -203,3 +203,8 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+elif __name__ == "__mp_main__":
+    # A process that a model has spawned.
+    from argosy_runtime.backends.python.loader import adopt
+
+    adopt()

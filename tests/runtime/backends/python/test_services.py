@@ -7,6 +7,7 @@ import pytest
 from tests.runtime.backends.python.sources import request
 
 from argosy_runtime.backends.contract import ActOnMetric, IsModelReady, LoadModel, MetricFamilySpec, UnloadModel
+from argosy_runtime.backends.python.pb_utils.response import KEPT_BYTES
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferResponse, Tensor
 
@@ -148,3 +149,19 @@ def test_what_the_server_refuses_is_an_exception(loaded: Any, host: Any, call: s
     with pytest.raises(ServingError, match=expected) as raised:
         loaded(source)
     assert raised.value.message.startswith("TritonModelException: ")
+
+
+def test_responses_that_are_many_bytes_are_not_kept(loaded: Any, responder: Any, host: Any) -> None:
+    large = np.zeros((1, KEPT_BYTES // 16), np.float32)
+    host.answers = [InferResponse("other", "3", outputs=[Tensor("OUT", "FP32", large)], final=False) for _ in range(9)]
+    host.answers.append(InferResponse("other", "3"))
+    body = """it = call.exec(decoupled=True)
+        count, most = 0, 0
+        for response in it:
+            count += bool(response.output_tensors())
+            most = max(most, len(it._seen))
+        assert (count, most) == (9, 4), (count, most)
+        next(iter(it))"""
+    instance = loaded(BLS.format(define="execute", body=body))
+    instance.execute([request()], responder)
+    assert "Responses of more than 4194304 bytes are not kept" in responder.only().error.message

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from argosy_runtime import messages
 from argosy_runtime.backends.contract import Call
@@ -11,6 +11,9 @@ from argosy_runtime.errors import ServingError
 from . import tensor
 from .errors import TritonError, TritonModelException, from_serving_error, to_serving_error
 from .reaper import reaper
+
+KEPT_BYTES: Final = 4 << 20
+"""So much of a decoupled call's responses is kept, so that they can be iterated over again."""
 
 
 class InferenceResponse:
@@ -106,24 +109,32 @@ def next_response(call: Call, model: str) -> InferenceResponse | None:
 class ResponseIterator:
     """The responses of a decoupled model, in order, as they come.
 
-    Iterating again starts over once the end was reached. One that is let go before cancels the request.
+    Iterating again starts over once the end was reached, where all of them are no more than `KEPT_BYTES`: more are not
+    kept. One that is let go before cancels the request.
     """
 
     def __init__(self, call: Call, model: str) -> None:
         self._call = call
         self._model = model
         self._seen: list[InferenceResponse] = []
+        self._bytes = 0
         self._next = 0
         self._finished = False
 
     def __iter__(self) -> "ResponseIterator":
         if self._finished and self._next >= len(self._seen):
+            if self._bytes > KEPT_BYTES:
+                raise TritonModelException(
+                    f"Responses of more than {KEPT_BYTES} bytes are not kept: they can be iterated over only once."
+                )
             self._next = 0
         return self
 
     def __next__(self) -> InferenceResponse:
         if self._next >= len(self._seen):
-            self._fetch()
+            response = self._fetch()
+            self._keep(response)
+            return response
         self._next += 1
         return self._seen[self._next - 1]
 
@@ -135,12 +146,21 @@ class ResponseIterator:
         if not self._finished:
             reaper.put(self._call.cancel)
 
-    def _fetch(self) -> None:
+    def _fetch(self) -> InferenceResponse:
         response = None if self._finished else next_response(self._call, self._model)
         if response is None:
             self._finished = True
             raise StopIteration
+        return response
+
+    def _keep(self, response: InferenceResponse) -> None:
+        self._bytes += sum([output.nbytes() for output in response.output_tensors()])
+        if self._bytes > KEPT_BYTES:
+            self._seen.clear()
+            self._next = 0
+            return
         self._seen.append(response)
+        self._next = len(self._seen)
 
 
 def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> tensor.Tensor | None:

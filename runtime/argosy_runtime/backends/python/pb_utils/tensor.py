@@ -64,6 +64,10 @@ class Tensor:
         """The dimensions."""
         return list(self._message.shape if self._message is not None else self.as_numpy().shape)
 
+    def nbytes(self) -> int:
+        """Bytes that it takes."""
+        return self._message.nbytes if self._message is not None else self.as_numpy().nbytes
+
     def is_cpu(self) -> bool:
         """Always true: tensors travel through host memory."""
         return True
