@@ -3,6 +3,7 @@
 import errno
 import shutil
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -217,6 +218,19 @@ def test_who_comes_second_gets_the_engine_of_who_was_first(frame: Frame, tmp_pat
 
     assert second.uri == firsts[0].uri  # type: ignore[attr-defined]
     assert len(list((tmp_path / "store" / second.key).glob("*/engine.bin"))) == 1
+
+
+def test_a_build_that_runs_loses_nothing_to_a_clean_up(frame: Frame) -> None:
+    check, gone = frame.builder.check, list[object]()
+
+    def cleaned_up(job: object, folder: Path) -> None:
+        gone.extend(frame.store.collect(None, time.time() + 10**6))
+        check(job, folder)  # type: ignore[arg-type]
+
+    frame.builder.check = cleaned_up  # type: ignore[method-assign,assignment]
+    assert frame.run().state is BuildState.READY
+    assert gone == []
+    assert not list(Path(frame.folder, "store").rglob("leases/*"))
 
 
 def test_two_builds_of_one_engine_in_one_workspace_are_one_after_the_other(frame: Frame) -> None:
