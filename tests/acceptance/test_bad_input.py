@@ -164,14 +164,33 @@ def test_edits_that_are_wrong_are_told_and_change_nothing(workspace: Workspace, 
 
 
 @pytest.mark.parametrize("case", EDITS)
-def test_manifests_that_are_wrong_at_the_start_start_nothing(workspace: Workspace, up: Starter, case: str) -> None:
+def test_once_starts_nothing_where_a_manifest_is_wrong(workspace: Workspace, up: Starter, case: str) -> None:
     documents, _, words = EDITS[case]
     workspace.write(*documents)
-    run = up()
+    run = up("--once")
     assert run.process.wait(60) == 1
     assert words[0] in run.output
     assert str(workspace.manifests / "all.yaml") in run.output
     assert servers_of(workspace) == []
+
+
+def test_a_start_without_one_right_model_starts_nothing(workspace: Workspace, up: Starter) -> None:
+    workspace.write(TYPO)
+    run = up()
+    assert run.process.wait(60) == 1
+    assert "spec.maxBachSize: unknown field" in run.output
+    assert servers_of(workspace) == []
+
+
+def test_at_the_start_too_what_is_right_is_served_and_the_rest_is_named(workspace: Workspace, up: Starter) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(GOOD, LONER, TWIN)
+    (workspace.manifests / "broken.yaml").write_text("a: [")
+    run = up()
+    run.until_ready("good")
+    assert run.infer("good", 1.0) == 2.0
+    for words in ("no ServingPool 'laptopp'", "there are two of InferenceModel default/twin", "broken.yaml"):
+        assert words in run.output
 
 
 def _post(run: Up, name: str, tensor: dict[str, Any]) -> httpx.Response:

@@ -48,6 +48,11 @@ class Problem:
     message: str
     reason: str = ""
 
+    @property
+    def names_resource(self) -> bool:
+        """Whether it is of one resource, not of a file or of a document that says no name."""
+        return "/" in self.resource
+
     def __str__(self) -> str:
         where = f"{self.file}: {self.resource}" if self.resource else self.file
         return f"{where}: {self.path}: {self.message}" if self.path else f"{where}: {self.message}"

@@ -17,11 +17,11 @@ from argosy.cli.printing.builds import LineBuilds, ProgressBuilds, build_table, 
 from argosy.cli.printing.terminal import console, refuse
 from argosy.local.builds.runner import LocalBuilds
 from argosy.local.builds.session import STOPPED, BuildSession, asked
+from argosy.local.checks import checked
 from argosy.local.machine import this_machine
 from argosy.local.manifests import for_this_machine, read_manifests, with_cache
 from argosy.local.shapes import local_shapes
 from argosy.local.state import DEFAULT_STATE, StateFolder, StateInUseError
-from argosy.local.supervisor import checked
 
 FAILED = 2
 _PIPE_WIDTH = 160
@@ -66,7 +66,7 @@ def build(
 
 def _read(filename: Path, folder: StateFolder) -> Sequence[Resource]:
     manifests = read_manifests(filename)
-    manifests = checked(manifests, folder.engines, local_shapes(manifests.resources))
+    manifests = checked(manifests, local_shapes(manifests.resources), folder.engines)
     if manifests.problems:
         refuse(map(str, manifests.problems))
     return manifests.resources

@@ -43,7 +43,8 @@ def get(
         typer.echo("argosy up does not run here; this is how things stood when it ended", err=True)
     if status.get("problems"):
         typer.echo(
-            "\n".join(["an edit of the manifests is not taken over until it is right:", *status["problems"]]), err=True
+            "\n".join(["some manifests are not taken over until they are right:", *status["problems"]]),
+            err=True,
         )
     found = _chosen(status["resources"], _wanted(kind), name)
     if name is not None and not found:

@@ -16,11 +16,10 @@ from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.plan_document import plan_document
 from argosy.cli.printing.plan_table import plan_table
 from argosy.cli.printing.terminal import console, refuse
-from argosy.fleet.topology.refusals import refusals
+from argosy.local.checks import checked
 from argosy.local.manifests import read_manifests
 from argosy.local.shapes import local_shapes
 from argosy.reconcile import Outcome
-from argosy.render.config.configrules import check_together
 from argosy.snapshot import FleetSnapshot
 
 UNPLACED = 2
@@ -52,12 +51,9 @@ def plan(
     """
     if nodes is None:
         refuse([_NO_NODES])
-    problems: list[str] = []
     manifests = read_manifests(filename)
-    problems += map(str, manifests.problems)
     shapes = local_shapes(manifests.resources)
-    problems += map(str, () if manifests.problems else check_together(manifests.resources))
-    problems += map(str, () if manifests.problems else refusals(manifests.resources, shapes, manifests.sources))
+    problems = [str(problem) for problem in checked(manifests, shapes).problems]
     try:
         machines = read_nodes(nodes)
     except NodesError as error:

@@ -1,5 +1,6 @@
 """`argosy render`: the model repositories of a plan, as folders that NVIDIA's server and Argosy's own can serve."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,11 @@ from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.terminal import refuse
 from argosy.fleet.facts import Node
+from argosy.local.checks import checked
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
 from argosy.local.manifests import for_this_machine, read_manifests
+from argosy.local.shapes import local_shapes
 from argosy.local.state import DEFAULT_STATE
 from argosy.reconcile import Outcome
 from argosy.snapshot import FleetSnapshot
@@ -53,14 +56,14 @@ def render(
 
 
 def _outcome(filename: Path, nodes: Path | None, config_only: bool) -> Outcome:
-    manifests = read_manifests(filename)
-    resources, machines = manifests.resources, _machines(nodes)
+    manifests, machines = read_manifests(filename), _machines(nodes)
     if nodes is None:
-        resources = for_this_machine(resources, _gpus(machines[0]), (DEFAULT_STATE / "engines").absolute())
-    snapshot = FleetSnapshot(tuple(resources), machines, problems=manifests.problems)
-    outcome, builds = foreseen(snapshot, datetime.now(UTC))
-    if outcome.problems:
-        refuse(map(str, outcome.problems))
+        here = for_this_machine(manifests.resources, _gpus(machines[0]), (DEFAULT_STATE / "engines").absolute())
+        manifests = replace(manifests, resources=here)
+    shapes = local_shapes(manifests.resources)
+    if problems := checked(manifests, shapes).problems:
+        refuse(map(str, problems))
+    outcome, builds = foreseen(FleetSnapshot(manifests.resources, machines, shapes=shapes), datetime.now(UTC))
     if builds and not config_only:
         models = sorted({owner for build in builds for owner in build.owners})
         refuse(f"{each}: spec.engine: {_NOT_BUILT}" for each in models)

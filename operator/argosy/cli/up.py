@@ -27,8 +27,9 @@ def up(
 ) -> None:
     """Serve what the manifests declare, on this machine's GPUs or its CPU, and follow their edits.
 
-    Ctrl-C drains and stops everything. Exit status: 0, or 1 if the input is wrong, a port is taken, or something is not
-    Ready (--once); the reasons are printed.
+    What is wrong is named, and holds back nothing else. Ctrl-C drains and stops everything. Exit status: 0, or 1 if
+    nothing of the input is right (with --once: if anything is not), a port is taken, or something is not Ready
+    (--once); the reasons are printed.
     """
     folder = StateFolder(state.absolute())
     ports = Ports(http_port, grpc_port, metrics_port)

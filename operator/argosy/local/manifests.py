@@ -1,7 +1,7 @@
 """Manifests from a folder: every resource, and everything that is wrong, at once."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ SUFFIXES = (".yaml", ".yml")
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What a folder declares. With problems the resources are not all there, and should not be acted upon."""
+    """What a folder declares. With problems the resources are not all there, and those that one names are not right."""
 
     resources: tuple[Resource, ...]
     problems: tuple[Problem, ...]
@@ -42,6 +42,7 @@ def read_manifests(path: Path) -> Manifests:
     resources: list[Resource] = []
     problems: list[Problem] = []
     sources: dict[str, str] = {}
+    twins: dict[str, list[str]] = {}
     for file in _files(path):
         try:
             found, wrong = _read(file)
@@ -49,10 +50,18 @@ def read_manifests(path: Path) -> Manifests:
             found, wrong = [], [Problem(str(file), "", "", f"cannot be read: {error}")]
         resources += found
         problems += wrong
-        sources.update((resource.identity, str(file)) for resource in found)
+        for resource in found:
+            twins.setdefault(resource.identity, []).append(str(file))
+            sources[resource.identity] = str(file)
+    problems += (_twins(identity, files) for identity, files in twins.items() if len(files) > 1)
     if not resources and not problems:
         problems.append(Problem(str(path), "", "", f"holds no {GROUP} resources ({', '.join(KINDS)})"))
     return Manifests(tuple(resources), tuple(problems), sources)
+
+
+def _twins(identity: str, files: Sequence[str]) -> Problem:
+    first = files[0] if files[0] != files[-1] else "the same file"
+    return Problem(files[-1], identity, "", f"there are two of {identity}, one in {first}; rename one or remove it")
 
 
 def for_this_machine(resources: Iterable[Resource], gpus: int, engines: Path | None = None) -> tuple[Resource, ...]:
@@ -169,7 +178,7 @@ def _read(file: Path) -> tuple[list[Resource], list[Problem]]:
                 found, wrong = parse_body(body, str(file), label)
                 problems += [Problem(str(file), label, "", str(fault)) for fault in document.repeated]
                 problems += wrong
-                if found is not None:
+                if found is not None and not document.repeated:
                     resources.append(_anchored(found, file))
     except YamlTextError as fault:
         problems.append(Problem(str(file), "", "", str(fault)))

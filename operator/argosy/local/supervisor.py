@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +12,6 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
-from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
@@ -21,17 +20,16 @@ from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.scaling.decision import Decision
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.topology.refusals import refusals
+from argosy.fleet.validation.accept import accept
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.config.configrules import check_together
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
-from argosy_agent.contract.builds import ModelShape
 
 from .builds.compilers import installed_compilers
 from .builds.runner import LocalBuilds
 from .manifests import (
     SUFFIXES,
-    Manifests,
     for_this_machine,
     read_manifests,
     settings,
@@ -44,6 +42,7 @@ from .servers.fleet import LocalFleet
 from .shapes import local_shapes
 from .snapshot import all_ready, any_stalled, documents, remembered, rows, stamped
 from .state import StateFolder
+from .taken import Taken, take
 from .view import View
 
 ROUND_S = 1.0
@@ -98,7 +97,7 @@ class Supervisor:
         self._meter = Meter()
         self._measuring, self._scaling = Measuring(), Scaling(lambda _: Holding())
         self._problems: tuple[Problem, ...] = ()
-        self._faulty: tuple[Resource, ...] = ()
+        self._taken = Taken()
         self._edited = True
         self._begun, self._trouble = False, ""
         self._quiet = 0
@@ -108,9 +107,12 @@ class Supervisor:
     async def run(self, goal: Goal) -> int:
         """Serve until a signal comes or the goal is reached. The exit code. Nothing it started is left running.
 
-        Raises InvalidManifestsError before anything is started, PortInUseError after everything is stopped.
+        Raises InvalidManifestsError before anything is started: where nothing can be served, and with `once` where
+        anything is wrong. Raises PortInUseError after everything is stopped.
         """
-        self._read(first=True)
+        self._read()
+        if self._problems and (goal.once or not self._serves_something()):
+            raise InvalidManifestsError(self._problems)
         self._catch_signals()
         began = time.monotonic()
         watcher = asyncio.create_task(self._watch())
@@ -192,7 +194,7 @@ class Supervisor:
             self._trouble = words
             self._view.note(f"a fault of Argosy's own, please report it: {words}; what serves goes on, edits wait")
         known, now = self._snapshot.statuses, datetime.now(UTC)
-        every = (*self._resources, *self._faulty)
+        every = (*self._resources, *self._taken.faulty)
         return {each.identity: failed_status(each, known.get(each.identity), words, now) for each in every}
 
     def _observed(self, reports: Mapping[PoolKey, Sequence[ServerReport]]) -> FleetSnapshot:
@@ -209,11 +211,12 @@ class Supervisor:
         }
         gpus = sum(not gpu.is_cpu for gpu in self._node.gpus)
         here = for_this_machine(self._resources, gpus, self._state.engines)
-        return replace(self._snapshot, resources=tuple(here), pools=pools, problems=self._problems, faulty=self._faulty)
+        taken = self._taken
+        return replace(self._snapshot, resources=tuple(here), pools=pools, problems=taken.problems, faulty=taken.faulty)
 
     def _record(self, outcome: Outcome) -> None:
         """Write down what the next `argosy up`, and `argosy get`, have to know."""
-        resources = documents([*self._resources, *self._faulty], outcome.statuses)
+        resources = documents([*self._resources, *self._taken.faulty], outcome.statuses)
         problems = [str(problem) for problem in self._problems]
         self._state.write_status({"pid": os.getpid(), "problems": problems, "resources": resources})
         self._fleet.remember(outcome)
@@ -231,14 +234,14 @@ class Supervisor:
     async def _show(self, statuses: Mapping[str, Status], now: float) -> Mapping[str, Status]:
         latest = self._meter.rates(reading(now, await self._fleet.tallies()))
         doing = {**self._fleet.doing(), **self._builds.doing()}
-        shown = rows([*self._resources, *self._faulty], statuses, doing)
+        shown = rows([*self._resources, *self._taken.faulty], statuses, doing)
         self._view.update(shown, self._fleet.rows(), latest, self._builds.rows())
         return statuses
 
     def _verdict(self, goal: Goal, statuses: Mapping[str, Status], began: float) -> int | None:
         if not goal.once:
             return None
-        if all_ready(self._resources, statuses):
+        if all_ready(self._resources, statuses) and not self._problems:
             return 0
         stuck = any_stalled(statuses.values()) or self._fleet.failing
         moves = self._fleet.progressing or self._builds.is_busy
@@ -250,27 +253,28 @@ class Supervisor:
             return 1
         return None
 
-    def _read(self, first: bool = False) -> None:
-        """Take over the manifests if all of them are right.
-
-        Else say what is not, and go on with those from before.
-        """
+    def _read(self) -> None:
+        """Take over what is right of the manifests, and say what is not."""
         self._edited = False
         manifests = read_manifests(self._path)
         shapes = local_shapes(manifests.resources)
-        manifests = checked(manifests, self._state.engines, shapes)
-        if manifests.problems and first:
-            raise InvalidManifestsError(manifests.problems)
-        if manifests.problems or self._problems:
-            self._view.problems(manifests.problems)
-        self._problems = manifests.problems
-        known = {resource.identity for resource in self._resources}
-        self._faulty = tuple(faulty(manifests, known))
-        if not manifests.problems:
-            for line in without_effect(manifests.resources):
-                self._view.note(line)
-            self._resources = stamped(manifests.resources, self._resources, datetime.now(UTC))
-            self._snapshot = replace(self._snapshot, shapes=shapes)
+        contradictions = tuple(refusals(manifests.resources, shapes, manifests.sources))
+        self._taken = take(replace(manifests, problems=(*manifests.problems, *contradictions)), self._taken)
+        taken = self._taken
+        between = check_together(with_engine_store(taken.resources, self._state.engines), taken.sources)
+        problems = (*taken.problems, *between)
+        if problems or self._problems:
+            self._view.problems(problems)
+        self._problems = problems
+        for line in without_effect(taken.resources):
+            self._view.note(line)
+        self._resources = stamped(taken.resources, self._resources, datetime.now(UTC))
+        self._snapshot = replace(self._snapshot, shapes=shapes)
+
+    def _serves_something(self) -> bool:
+        """Whether a model or an ensemble is right beside what is not."""
+        accepted = accept(self._taken.resources, self._taken.problems, {}, check_together)
+        return any(not isinstance(each, ServingPool) for each in accepted.valid)
 
     async def _watch(self) -> None:
         is_folder = self._path.is_dir()
@@ -305,21 +309,3 @@ def _reached(report: ServerReport) -> ServerReport:
     """Whatever answers is reached: there are no endpoints that would have to follow."""
     answering = frozenset(each.model for each in report.models if each.answers)
     return replace(report, takes_requests=report.ready, routes=answering)
-
-
-def faulty(manifests: Manifests, known: Collection[str]) -> list[Resource]:
-    """The resources with a problem that are not among those `known`, each once."""
-    wrong = {problem.resource for problem in manifests.problems} - set(known)
-    return list({each.identity: each for each in manifests.resources if each.identity in wrong}.values())
-
-
-def checked(manifests: Manifests, engines: Path, shapes: Mapping[str, ModelShape]) -> Manifests:
-    """The manifests with the problems between their resources, and with the shapes of their models, by identity.
-
-    Pools that say nowhere to keep engines keep them in the folder `engines`.
-    """
-    if manifests.problems:
-        return manifests
-    between = check_together(with_engine_store(manifests.resources, engines), manifests.sources)
-    contradictions = refusals(manifests.resources, shapes, manifests.sources)
-    return replace(manifests, problems=(*between, *contradictions))

@@ -85,7 +85,7 @@ class BuildRow:
         return f"build of {self.models} ({self.engine}): {self.phase or self.state}"
 
 
-NOT_TAKEN_OVER = "the manifests have problems; what they said before is still served"
+NOT_TAKEN_OVER = "some manifests have problems; the others are served, and what these said before is still served"
 
 
 class View(Protocol):

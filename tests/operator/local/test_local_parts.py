@@ -1,5 +1,6 @@
 """The small parts of `argosy up`: ports, rates, printing, the machine, manifests, export, the lock."""
 
+import re
 import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -126,6 +127,14 @@ def test_manifests_are_read_with_all_their_problems(workspace: Any, documents: A
     (model,) = [each for each in found.resources if each.kind == "InferenceModel"]
     assert model.spec.storage_uri == (workspace.root / "models" / "one dir" / "x").as_uri()
     assert found.sources[model.identity].endswith("all.yaml")
+
+
+def test_two_files_with_the_same_model_are_both_named(workspace: Any, documents: Any) -> None:
+    workspace.write(documents("one", 1, "x"))
+    (workspace.manifests / "later.yaml").write_text(documents("one", 2, "x"))
+    (problem,) = read_manifests(workspace.manifests).problems
+    assert problem.file.endswith("later.yaml")
+    assert re.search("there are two of InferenceModel default/one, one in .*all.yaml; rename", problem.message)
 
 
 def test_a_folder_without_resources_is_a_problem(workspace: Any) -> None:

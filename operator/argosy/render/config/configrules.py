@@ -1,7 +1,7 @@
 """Rendered configurations against the rules of a server, so that a resource says what a load would fail of."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,6 +12,7 @@ from argosy.api.documents import Resource
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
+from argosy.api.values.identity import Identity
 from argosy.fleet.validation.references import check_set
 from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
@@ -34,12 +35,14 @@ _ANY_BATCH = 2**31 - 1
 _STEP = re.compile(r"ensemble_scheduling\.step\[(\d+)\](?:\.(input_map|output_map)\[\"(.*)\"\])?")
 
 
-def check_together(resources: Sequence[Resource], sources: Mapping[str, str] | None = None) -> list[Problem]:
+def check_together(
+    resources: Sequence[Resource], sources: Mapping[str, str] | None = None, invalid: Collection[Identity] = ()
+) -> list[Problem]:
     """What is wrong between resources, and what a server would not load of those that are right so far.
 
-    `sources` gives a resource's file by its identity.
+    `sources` gives a resource's file by its identity. To refer to one of `invalid` is no problem.
     """
-    found = check_set(resources, sources)
+    found = check_set(resources, sources, invalid)
     wrong = {problem.resource for problem in found}
     unloadable = check_rendered(each for each in resources if each.identity not in wrong)
     return [*found, *(replace(each, file=(sources or {}).get(each.resource, "")) for each in unloadable)]
