@@ -79,6 +79,7 @@ def test_what_fits_nowhere_is_said_and_is_exit_status_2(example: Path) -> None:
     table = planned(example)
     assert table.exit_code == 2
     assert "chat-70b fits nowhere (GpuTooSmall)" in table.stdout
+    assert "Of what has a place: One model per GPU would take 0. No plan takes fewer than 0." in table.stdout
 
 
 def test_gpus_that_cannot_be_had_whole_are_neither_free_nor_used(example: Path) -> None:
@@ -127,8 +128,18 @@ def test_a_step_that_does_not_exist_is_a_problem(example: Path) -> None:
     edit(example / "ensemble.yaml", "- model: safety", "- model: safetty")
     result = planned(example)
     assert result.exit_code == 1
-    assert "spec.steps[2].model" in result.stderr
+    assert f"{example / 'ensemble.yaml'}: Ensemble default/chat-70b: spec.steps[2].model" in result.stderr
     assert "safetty" in result.stderr
+
+
+def test_faults_between_resources_stand_beside_those_of_one_and_do_not_follow_from_them(example: Path) -> None:
+    edit(example / "models.yaml", "gpuMemory: 4Gi", "gpuMemory: four")
+    edit(example / "ensemble.yaml", "poolRef: {name: chat}", "poolRef: {name: chatt}")
+    result = planned(example)
+    assert result.exit_code == 1
+    embed, ensemble = sorted(result.stderr.splitlines(), key=lambda line: "Ensemble" in line)
+    assert "embed: spec.footprint.gpuMemory" in embed
+    assert "ensemble.yaml: Ensemble default/chat-70b: spec.poolRef.name: there is no ServingPool 'chatt'" in ensemble
 
 
 def test_a_folder_without_resources_is_a_problem(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
-from argosy.fleet.packing.lower_bound import gpus_one_per_model, lower_bound
+from argosy.fleet.packing.lower_bound import fewest_gpus, gpus_one_per_model, lower_bound
 from argosy.fleet.packing.pools import pack_fleet
 from argosy.fleet.packing.solve import pack
 from argosy.fleet.plan import PoolPlan
@@ -241,3 +241,13 @@ def test_two_pools_never_take_the_same_gpu() -> None:
     plans = pack_fleet([held, one])
     assert [(p.pool, s.gpus) for p in plans.pools for s in p.servers] == [("default/p", (1,)), ("default/q", (0,))]
     assert plans.gpus_used == 2
+
+
+def test_what_fits_nowhere_counts_in_no_total() -> None:
+    """A model of 400 GiB would fill five such GPUs, and takes none of them."""
+    facts = pool([node("a", 2)], [lone("small", part(8)), lone("huge", part(400)), lone("often", part(8), 3)])
+    plans = pack_fleet([facts])
+    (plan,) = plans.pools
+    assert [each.group for each in plan.unplaced] == ["huge", "often"]
+    assert plans.gpus_one_per_model == 3
+    assert fewest_gpus(plans, [facts]) == plans.gpus_used == 2

@@ -6,7 +6,7 @@ from typing import Any
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.facts import PoolFacts
 from argosy.fleet.packing.capacity import gpus_of
-from argosy.fleet.packing.lower_bound import lower_bound
+from argosy.fleet.packing.lower_bound import fewest_gpus
 from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 
 Document = dict[str, Any]
@@ -28,7 +28,7 @@ def plan_document(
         "gpusWithheld": withheld,
         "gpusTotal": total,
         "gpusOnePerModel": plan.gpus_one_per_model,
-        "lowerBound": sum(lower_bound(each) for each in facts),
+        "lowerBound": fewest_gpus(plan, facts),
         "pools": [_pool(pool) for pool in plan.pools],
         "unplaced": [
             {

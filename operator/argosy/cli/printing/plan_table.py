@@ -11,7 +11,7 @@ from argosy.fleet.amounts import counted, gib, percent
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.facts import Node, PoolFacts
 from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
-from argosy.fleet.packing.lower_bound import lower_bound
+from argosy.fleet.packing.lower_bound import fewest_gpus
 from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 from argosy.local.builds.rows import engine_of, models_of
 
@@ -103,12 +103,15 @@ def _free(pool: PoolPlan, facts: PoolFacts) -> Iterator[tuple[str, int]]:
 
 def _totals(plan: FleetPlan, facts: Sequence[PoolFacts]) -> Text:
     total, withheld = gpus_total(facts), gpus_withheld(facts)
-    bound = sum(lower_bound(each) for each in facts)
+    apart, bound = plan.gpus_one_per_model, fewest_gpus(plan, facts)
     text = Text(f"\n{counted(plan.gpus_used, 'GPU')} used", style="bold")
     others = f", {withheld} held by others" if withheld else ""
     text.append(f", {total - plan.gpus_used - withheld} of {total} free{others}. ", style="not bold")
-    text.append(f"One model per GPU would take {plan.gpus_one_per_model}. ", style="not bold")
-    text.append(f"No plan takes fewer than {bound}.\n", style="not bold")
+    if any(pool.unplaced for pool in plan.pools):
+        text.append("Of what has a place: ", style="not bold")
+    text.append(f"One model per GPU would take {apart}. ", style="not bold")
+    why = ", since each replica of an ensemble has all of its models" if bound > apart else ""
+    text.append(f"No plan takes fewer than {bound}{why}.\n", style="not bold")
     return text
 
 

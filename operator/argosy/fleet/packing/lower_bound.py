@@ -1,9 +1,19 @@
 """How few GPUs could do, and how many the simplest deployment takes: what a plan is measured against."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from argosy.fleet.facts import Group, PoolFacts
 from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of, usable_memory
+from argosy.fleet.plan import FleetPlan, ServerPlan
+
+
+def fewest_gpus(plan: FleetPlan, facts: Sequence[PoolFacts]) -> int:
+    """GPUs that no plan can do without which places what this one places."""
+    groups = {each.pool: each.groups for each in facts}
+    placed = {pool.pool: with_a_place(groups[pool.pool], pool.servers) for pool in plan.pools}
+    return sum(lower_bound(replace(each, groups=placed[each.pool])) for each in facts if each.pool in placed)
 
 
 def lower_bound(facts: PoolFacts) -> int:
@@ -22,6 +32,17 @@ def lower_bound(facts: PoolFacts) -> int:
         _volume(facts.groups, "compute", FULL_COMPUTE),
         _apart(facts.groups),
     )
+
+
+def with_a_place(groups: Sequence[Group], servers: Sequence[ServerPlan]) -> tuple[Group, ...]:
+    """The groups with the replicas that servers have of them. What fits nowhere takes no GPU in any plan."""
+    seen = Counter(name for server in servers for name in {each.group for each in server.placements})
+    found = []
+    for group in groups:
+        replicas = min(group.replicas, seen[group.name])
+        demands = tuple(replace(each, replicas=min(each.replicas, replicas)) for each in group.demands)
+        found += [replace(group, replicas=replicas, demands=demands)] if replicas else []
+    return tuple(found)
 
 
 def gpus_one_per_model(groups: Sequence[Group]) -> int:

@@ -12,7 +12,7 @@ from argosy.fleet.packing.bound_replicas import BoundReplica, bind, bound_replic
 from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.fleet.packing.fit.fit_errors import FitErrors
 from argosy.fleet.packing.layout import Layout, Replica, Topology
-from argosy.fleet.packing.lower_bound import gpus_one_per_model
+from argosy.fleet.packing.lower_bound import gpus_one_per_model, with_a_place
 from argosy.fleet.packing.preemption import PreemptionBudget, preempt
 from argosy.fleet.packing.scoring import best
 from argosy.fleet.packing.servers import settled_names, with_idle_servers
@@ -35,7 +35,7 @@ def pack(facts: PoolFacts) -> PoolPlan:
         unplaced=_unplaced(layout, unschedulable),
         gpus_total=total,
         gpus_used=sum(len(server.gpus) for server in servers),
-        gpus_one_per_model=gpus_one_per_model(facts.groups),
+        gpus_one_per_model=gpus_one_per_model(with_a_place(facts.groups, servers)),
     )
 
 
