@@ -8,7 +8,8 @@ from pathlib import Path
 from argosy_agent.contract import RenderedModel
 from argosy_agent.transfer.beneath import resolved
 
-CONFIG = "config.pbtxt"
+from .tritonfolder import CONFIG, OWN_CONFIG, version_files, with_defaults
+
 MODEL_FOLDERS = ("warmup", "initial_state")
 """Folders that config.pbtxt reads from beside the versions; a version's files may bring them."""
 
@@ -16,12 +17,32 @@ MODEL_FOLDERS = ("warmup", "initial_state")
 def place_model(model: RenderedModel, files: Mapping[int, Path], folder: Path) -> None:
     """Write a model's whole folder where none is: its config, its versions and what they bring for beside them."""
     folder.mkdir()
-    for version, source in model.versions.items():
-        place(files.get(version), folder / str(version), source.filename)
+    for version in model.versions:
+        place_version(model, version, files.get(version), folder / str(version))
     for name, extra in beside_versions(model, files).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         place(extra, folder / name)
-    (folder / CONFIG).write_text(model.config_text)
+    (folder / CONFIG).write_text(config_of(model, folder))
+
+
+def place_version(model: RenderedModel, version: int, files: Path | None, target: Path) -> None:
+    """Make `target` the folder of a version, whose files are those of a copy or none. Raises StorageError, OSError."""
+    source = model.versions[version]
+    found = version_files(files, version, source.uri) if files is not None else None
+    place(found.folder if found is not None else None, target, source.filename)
+    if found is not None and found.config is not None:
+        place(found.config, target / OWN_CONFIG)
+
+
+def config_of(model: RenderedModel, folder: Path) -> str:
+    """Return the configuration of the model whose versions stand in `folder`: values that it does not have are those of
+    the configuration that came with the newest version's files. Raises StorageError, OSError.
+    """
+    newest = max(model.versions, default=0)
+    own = folder / str(newest) / OWN_CONFIG
+    if not own.is_file():
+        return model.config_text
+    return with_defaults(model.config_text, own.read_text(encoding="utf-8-sig"), model.versions[newest].uri)
 
 
 def place(source: Path | None, target: Path, filename: str = "") -> None:
@@ -58,6 +79,10 @@ def beside_versions(model: RenderedModel, files: Mapping[int, Path]) -> dict[str
     newest = files.get(max(model.versions, default=0))
     if newest is None:
         return {}
+    number = max(model.versions)
+    came = version_files(newest, number, model.versions[number].uri)
+    if came.folder != newest:
+        return {path.name: path for path in came.beside}
     names = sorted(_label_files(model.config_text) | set(MODEL_FOLDERS))
     found = {name: newest / name for name in names if _is_beneath(name) and (newest / name).exists()}
     return {name: resolved(path, newest) for name, path in found.items()}

@@ -19,8 +19,9 @@ from argosy_agent.contract.documents import of_model, to_model
 from argosy_agent.contract.fields import DocumentError, Fields, number
 from argosy_agent.jsonfiles import read_json, write_json, write_text
 
-from .placing import CONFIG, beside_versions, place
+from .placing import beside_versions, config_of, place, place_version
 from .target import Target
+from .tritonfolder import CONFIG
 
 BESIDE = ("staging", "replaced")
 LONGEST_RECORD = 200
@@ -63,7 +64,8 @@ class RepositoryFolder:
 
         What they replace is kept until the change is committed.
         """
-        change = Change(self, target, before)
+        config = self.root / target.model.name / CONFIG
+        change = Change(self, target, before, config.read_text() if config.is_file() else "")
         self.clear(target.model.name)  # an earlier change may not have come to it
         self._record(Target(before.model if before else target.model, {}))
         try:
@@ -88,14 +90,14 @@ class RepositoryFolder:
         folder.mkdir(exist_ok=True)
         standing = self.standing(target, change.before).keys()
         for version in sorted(target.model.versions.keys() - standing):
-            change.put(folder / str(version), files.get(version), target.model.versions[version].filename)
+            change.put_version(version, files.get(version))
         newest = max(target.model.versions, default=0)
         kept = newest in standing and change.before is not None and newest == max(change.before.model.versions)
         for name, extra in beside_versions(target.model, files).items():
             # What stands stays the very same: for another file of the same content a server would load the model anew.
             if not (kept and (folder / name).exists()):
                 change.put(folder / name, extra)
-        write_text(folder / CONFIG, target.model.config_text)
+        write_text(folder / CONFIG, config_of(target.model, folder))
 
     def _record(self, target: Target) -> None:
         write_json(self._record_path(target.model.name), _to_json(target))
@@ -119,15 +121,26 @@ class Change:
     Accept it when it is loaded and tidy up when nothing needs what it replaced; or take it back.
     """
 
-    def __init__(self, folder: RepositoryFolder, target: Target, before: Target | None) -> None:
+    def __init__(self, folder: RepositoryFolder, target: Target, before: Target | None, config: str) -> None:
         self.target, self.before = target, before
+        self._config = config
         self._folder = folder
         self._put: list[Path] = []
 
-    def put(self, entry: Path, source: Path | None, filename: str = "") -> None:
-        """Place a copy of `source` (or an empty folder) at `entry`, and keep what stood there."""
+    def put_version(self, version: int, files: Path | None) -> None:
+        """Place a version's files, or an empty folder, and keep what stood there."""
+        entry = self._folder.root / self.target.model.name / str(version)
         staged = self._folder._beside("staging", entry)
-        place(source, staged, filename)
+        place_version(self.target.model, version, files, staged)
+        self._swap(entry, staged)
+
+    def put(self, entry: Path, source: Path) -> None:
+        """Place a copy of `source` at `entry`, and keep what stood there."""
+        staged = self._folder._beside("staging", entry)
+        place(source, staged)
+        self._swap(entry, staged)
+
+    def _swap(self, entry: Path, staged: Path) -> None:
         if entry.exists():
             entry.rename(self._folder._beside("replaced", entry))
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -159,7 +172,8 @@ class Change:
             replaced = self._folder._beside("replaced", entry)
             if replaced.exists():
                 replaced.rename(entry)
-        write_text(self._folder.root / self.before.model.name / CONFIG, self.before.model.config_text)
+        config = self._config or self.before.model.config_text
+        write_text(self._folder.root / self.before.model.name / CONFIG, config)
         self._folder._record(self.before)
 
 

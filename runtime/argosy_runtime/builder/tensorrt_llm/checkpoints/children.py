@@ -116,7 +116,7 @@ def _batches(tokenizer: Any, dataset: str, size: int, length: int) -> Iterator[A
     """The dataset's texts as tokens."""
     import json
 
-    lines = Path(dataset, "train.jsonl").read_text(encoding="utf-8").splitlines()
-    found = [json.loads(line)["text"] for line in lines]
+    lines = Path(dataset, "train.jsonl").read_text(encoding="utf-8").split("\n")
+    found = [json.loads(line)["text"] for line in lines if line]
     for at in range(0, len(found), size):
         yield tokenizer(found[at : at + size], return_tensors="pt", padding=True, truncation=True, max_length=length)
