@@ -87,6 +87,7 @@ class Server:
                 tls=options.grpc_tls,
                 compression=options.grpc_compression,
                 keepalive=options.grpc_keepalive,
+                max_input_size=options.max_input_size,
             )
             self._listeners.append(await grpc.serve(self.dataplane, listen))
             _log.info("Started GRPCInferenceService at %s:%d", options.grpc_address, self._listeners[-1].port)

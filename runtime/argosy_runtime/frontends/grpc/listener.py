@@ -11,6 +11,7 @@ from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import Api, Restrictions
 from argosy_runtime.frontends.sockets import BACKLOG, bind
 from argosy_runtime.http2 import ErrorCode, Http2Protocol, KeepAliveRules, Limits
+from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
 
 from .health import CheckCall, ListCall, WatchCall
 from .inference import InferCall, Inference
@@ -29,7 +30,9 @@ _LAST_WORDS_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrpcListenOptions:
-    """Where and how to serve; port 0 takes any free one. `tls` None means plain text, `compression` is zlib's level."""
+    """Where and how to serve; port 0 takes any free one. `tls` None means plain text, `compression` is zlib's level,
+    `max_input_size` the most bytes that a compressed message may become.
+    """
 
     host: str = "0.0.0.0"
     port: int = 8001
@@ -40,6 +43,7 @@ class GrpcListenOptions:
     tls: TlsFiles | None = None
     keepalive: KeepAliveRules = field(default_factory=KeepAliveRules)
     limits: Limits = field(default_factory=Limits)
+    max_input_size: int = DEFAULT_MAX_INPUT_SIZE
 
 
 def methods(plane: DataPlane, inference: Inference, tasks: Tasks) -> dict[str, Method]:
@@ -65,7 +69,9 @@ class GrpcListener:
         self._options = options
         self._tasks = Tasks(self._loop)
         inference = Inference(plane, options.header_forward_pattern, options.compression)
-        self._router = Router(methods(plane, inference, self._tasks), options.restricted, self._loop)
+        self._router = Router(
+            methods(plane, inference, self._tasks), options.restricted, self._loop, options.max_input_size
+        )
         self._protocols: set[Http2Protocol] = set()
         self._empty = asyncio.Event()
         self._draining = False

@@ -32,6 +32,8 @@ def decompress(body: Data, content_encoding: str, limit: int) -> bytes:
             f"Decompressed data size exceeds the maximum allowed value of {limit} bytes. "
             "Use --http-max-input-size to increase the limit."
         )
+    if not stream.eof:
+        raise invalid("the compressed body is cut short")
     return plain
 
 

@@ -1,11 +1,14 @@
 """What is a call, and with which status anything else ends."""
 
+import asyncio
 import gzip
 import zlib
 from typing import Any
 
 import pytest
-from tests.runtime.frontends.grpc.calling import CODE, Raw, framed
+from tests.runtime.frontends.grpc.calling import CODE, METHOD, Plane, Raw, framed
+
+from argosy_runtime.frontends.grpc import listener as grpc_frontend
 
 
 async def test_what_is_no_call(raw: Raw) -> None:
@@ -28,6 +31,19 @@ async def test_what_is_no_call(raw: Raw) -> None:
 )
 async def test_bad_calls_end_with_a_status(raw: Raw, body: bytes, changes: dict[str, str], status: Any) -> None:
     assert (await raw.ask(body, **changes))["grpc-status"] == str(status.value[0])
+
+
+@pytest.mark.parametrize("method", ["ModelInfer", "ModelStreamInfer"])
+async def test_a_message_that_becomes_too_large_is_refused(plane: Plane, method: str) -> None:
+    options = grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0, max_input_size=1 << 20)
+    listener = await grpc_frontend.serve(plane, options)
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    bomb = framed(gzip.compress(bytes((1 << 20) + 1), mtime=0), 1)
+    answer = await Raw(reader, writer).ask(bomb, path=METHOD + method, grpc_encoding="gzip")
+    assert answer["grpc-status"] == str(CODE.RESOURCE_EXHAUSTED.value[0])
+    assert "1048576 bytes" in answer["grpc-message"]
+    writer.close()
+    await listener.stop(0)
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,16 @@ def test_unknown_encoding_names_the_known_ones(client: httpx.Client) -> None:
     assert reply.json()["error"] == "Unsupported content-encoding, only 'identity' is supported."
 
 
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+@pytest.mark.parametrize("cut", [1, 4, 10])
+def test_a_compressed_body_that_is_cut_short_is_refused(
+    client: httpx.Client, encoding: str, pack: Any, cut: int
+) -> None:
+    whole = pack(json.dumps(ECHO).encode())
+    reply = client.post("/v2/models/echo/infer", content=whole[:-cut], headers={"content-encoding": encoding})
+    assert (reply.status_code, reply.json()["error"]) == (400, "the compressed body is cut short")
+
+
 def test_limits(client: httpx.Client) -> None:
     flag = "Use --http-max-input-size to increase the limit."
     reply = client.post("/v2/models/echo/infer", content=b" " * (LIMIT + 1))

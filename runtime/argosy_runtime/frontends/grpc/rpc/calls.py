@@ -118,17 +118,21 @@ class UnaryCall(Call):
             self._collect(data, ended)
 
     def _collect(self, data: bytes, ended: bool) -> None:
+        if self.stream.closed:
+            return
         reader = self._reader
         if reader is None:
-            reader = self._reader = MessageReader(self.head.encoding)
+            reader = self._reader = MessageReader(self.head.encoding, self.head.limit)
         reader.add(data)
         self.stream.consumed(len(data))
-        if not ended:
-            return
-        self._reader = None  # What it holds goes with the message, not with the call.
         try:
+            reader.check()
+            if not ended:
+                return
+            self._reader = None  # What it holds goes with the message, not with the call.
             message = self._only(reader)
         except RpcError as error:
+            self._reader = None
             self.fail(error.status, error.message)
         else:
             self.message(message, 0)
@@ -172,7 +176,7 @@ class StreamingCall(Call):
     def received(self, data: bytes, ended: bool) -> None:
         """See `Receiver`."""
         if self._reader is None:
-            self._reader = MessageReader(self.head.encoding)
+            self._reader = MessageReader(self.head.encoding, self.head.limit)
         self._reader.add(data)
         self._held += len(data)
         self._ended = self._ended or ended

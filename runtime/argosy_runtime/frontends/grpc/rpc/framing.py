@@ -11,6 +11,8 @@ PREFIX_SIZE: Final = 5
 _PREFIX: Final = struct.Struct(">BI")
 _READ_PREFIX: Final = _PREFIX.unpack_from
 _WINDOW_BITS: Final = {b"gzip": 31, b"deflate": 15}
+MAX_MESSAGE: Final = (1 << 31) - 1
+"""The most bytes of a message as it is sent, as Triton has it."""
 ENCODINGS: Final = frozenset((b"identity", *_WINDOW_BITS))
 
 
@@ -35,12 +37,16 @@ def is_one_message(data: bytes) -> bool:
 
 
 class MessageReader:
-    """Puts messages together of the pieces in which they come; large ones are copied once."""
+    """Puts messages together of the pieces in which they come; large ones are copied once.
 
-    __slots__ = ("_encoding", "_pieces", "_size", "_wanted")
+    A compressed message becomes no more than `limit` bytes.
+    """
 
-    def __init__(self, encoding: bytes) -> None:
+    __slots__ = ("_encoding", "_limit", "_pieces", "_size", "_wanted")
+
+    def __init__(self, encoding: bytes, limit: int) -> None:
         self._encoding = encoding
+        self._limit = limit
         self._pieces: list[bytes] = []
         self._size = 0
         self._wanted = PREFIX_SIZE
@@ -51,18 +57,27 @@ class MessageReader:
             self._pieces.append(data)
             self._size += len(data)
 
+    def check(self) -> None:
+        """Raise RESOURCE_EXHAUSTED where more has come than a message may have."""
+        if self._size > PREFIX_SIZE + MAX_MESSAGE:
+            raise _too_large(self._size - PREFIX_SIZE, MAX_MESSAGE)
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing has come since the last message."""
         return not self._size
 
     def next(self) -> bytes | None:
-        """The next message, None where it has not come whole. Raises RpcError where it cannot be decompressed."""
+        """The next message, None where it has not come whole. Raises RpcError where it is too large, or cannot be
+        decompressed.
+        """
         if self._size < self._wanted:
             return None
         if len(self._pieces[0]) < PREFIX_SIZE:
             self._pieces = [b"".join(self._pieces)]
         compressed, size = _READ_PREFIX(self._pieces[0], 0)
+        if size > MAX_MESSAGE:
+            raise _too_large(size, MAX_MESSAGE)
         self._wanted = PREFIX_SIZE + size
         if self._size < self._wanted:
             return None
@@ -91,7 +106,21 @@ class MessageReader:
         bits = _WINDOW_BITS.get(self._encoding)
         if bits is None:
             raise RpcError(Status.INTERNAL, "a compressed message, but no grpc-encoding says how")
+        stream = zlib.decompressobj(bits)
         try:
-            return zlib.decompress(message, bits)
+            plain = stream.decompress(message, self._limit + 1)
         except zlib.error as error:
             raise RpcError(Status.INTERNAL, f"a message cannot be decompressed: {error}") from None
+        if len(plain) > self._limit:
+            raise RpcError(
+                Status.RESOURCE_EXHAUSTED,
+                f"Decompressed data size exceeds the maximum allowed value of {self._limit} bytes. "
+                "Use --http-max-input-size to increase the limit.",
+            )
+        if not stream.eof:
+            raise RpcError(Status.INTERNAL, "a message cannot be decompressed: its compressed data is cut short")
+        return plain
+
+
+def _too_large(size: int, limit: int) -> RpcError:
+    return RpcError(Status.RESOURCE_EXHAUSTED, f"Received message larger than max ({size} vs. {limit})")

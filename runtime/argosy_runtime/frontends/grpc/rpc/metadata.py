@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from argosy_runtime.http2 import RequestHead
+from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
 
 from .framing import ENCODINGS
 from .status import RpcError, Status
@@ -22,11 +23,14 @@ _BINARY: Final = "-bin"
 
 
 class CallHead:
-    """What calls with the same head have in common. `timeout` is in seconds, infinite where there is none."""
+    """What calls with the same head have in common. `timeout` is in seconds, infinite where there is none; `limit` is
+    the most bytes that a compressed message may become.
+    """
 
-    __slots__ = ("_fields", "accepts_gzip", "encoding", "timeout")
+    __slots__ = ("_fields", "accepts_gzip", "encoding", "limit", "timeout")
 
-    def __init__(self, head: RequestHead) -> None:
+    def __init__(self, head: RequestHead, limit: int = DEFAULT_MAX_INPUT_SIZE) -> None:
+        self.limit = limit
         fields = dict(head.fields)
         self._fields = head.fields
         self.encoding = fields.get(b"grpc-encoding", b"identity")

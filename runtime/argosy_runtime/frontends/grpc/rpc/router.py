@@ -7,6 +7,7 @@ from typing import Final
 
 from argosy_runtime.frontends.restrictions import Api, Restrictions
 from argosy_runtime.http2 import RequestHead, Route, Stream
+from argosy_runtime.protocol.http.request import DEFAULT_MAX_INPUT_SIZE
 
 from .calls import Call
 from .metadata import CallHead, is_grpc
@@ -64,8 +65,13 @@ class Router:
     """The application of the gRPC front end."""
 
     def __init__(
-        self, methods: Mapping[str, Method], restricted: Restrictions, loop: asyncio.AbstractEventLoop
+        self,
+        methods: Mapping[str, Method],
+        restricted: Restrictions,
+        loop: asyncio.AbstractEventLoop,
+        max_input_size: int = DEFAULT_MAX_INPUT_SIZE,
     ) -> None:
+        self._max_input_size = max_input_size
         self._methods = {path.encode(): method for path, method in methods.items()}
         self._restricted = restricted
         self._loop = loop
@@ -85,7 +91,7 @@ class Router:
         method = self._methods.get(head.path)
         if method is None:
             raise RpcError(Status.UNIMPLEMENTED, "Method not found!")
-        call_head = CallHead(head)
+        call_head = CallHead(head, self._max_input_size)
         self._check_restriction(method.api, call_head)
         return MethodRoute(method, call_head, self._loop)
 
