@@ -78,6 +78,11 @@ def takes_device_tensors(config: ModelConfig) -> bool:
     return row is not None and row.device_tensors and isolation(config) is Isolation.THREAD
 
 
+def brings_environment(config: ModelConfig) -> bool:
+    """Whether a model's process starts in an environment that the model brings along."""
+    return config.backend == "python" and "EXECUTION_ENV_PATH" in config.parameters
+
+
 def resolve(name: str) -> Backend:
     """The backend called `name`, imported on first use, which can take seconds: never call it on the event loop.
 

@@ -1,12 +1,14 @@
 """The Python backend: runs a version's `model.py` through Triton's `triton_python_backend_utils`.
 
 What may live here: that module and the classes behind it (`pb_utils`), importing a model's code, and the
-instance that calls it. Config parameters: `EXECUTION_ENV_PATH` (a folder or conda-pack archive), `ISOLATION`
+instance that calls it. Config parameters: `EXECUTION_ENV_PATH` (a folder or conda-pack archive, which
+the model's process starts in: its packages come before the server's), `ISOLATION`
 (process or thread). Tensors stay in host memory, so `FORCE_CPU_ONLY_INPUT_TENSORS` always holds. A model in a
 process of its own may import what lies beside it by name; in a thread it uses relative imports, because
 `sys.path` belongs to everyone there.
 """
 
+import site
 import threading
 from pathlib import Path
 
@@ -53,6 +55,8 @@ def load(spec: InstanceSpec, host: Host) -> PythonInstance:
     path = loader.model_file(spec.config, spec.version_dir)
     folders = _folders(spec.config, spec.model_dir, spec.version_dir)
     if isolation(spec.config) is Isolation.PROCESS:
+        for brought in folders[2:]:
+            site.addsitedir(str(brought))
         loader.extend_path(folders)
     running = context.ModelContext(host, spec.version_dir)
     try:

@@ -6,6 +6,7 @@ import shutil
 import sys
 import tarfile
 import tempfile
+from importlib.metadata import distributions, version
 from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
@@ -15,6 +16,32 @@ from argosy_runtime.tarballs import BROKEN_TAR, extract_all
 
 PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
+
+
+# What a model's process cannot start without.
+_NEEDED = ("numpy", "protobuf", "msgspec", "ml-dtypes", "tritonclient")
+
+
+def variables(config: ModelConfig, model_dir: Path) -> dict[str, str]:
+    """What a model's process is to find before all else, by the variable that lists such folders.
+
+    Raises ServingError as `site_packages`.
+    """
+    packages = site_packages(config, model_dir)
+    if packages is None:
+        return {}
+    root = packages.parents[2]
+    return {"PYTHONPATH": str(packages), "PATH": str(root / "bin"), "LD_LIBRARY_PATH": str(root / "lib")}
+
+
+def replaced(packages: str) -> list[str]:
+    """Which packages of the server's another version stands in for there, with both versions."""
+    found = []
+    for name in _NEEDED:
+        brought = next(iter(distributions(name=name, path=[packages])), None)
+        if brought is not None and brought.version != (own := version(name)):
+            found.append(f"{name} {brought.version} for {own}")
+    return found
 
 
 def site_packages(config: ModelConfig, model_dir: Path) -> Path | None:

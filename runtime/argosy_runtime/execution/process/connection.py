@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Protocol, cast
 
@@ -77,8 +78,11 @@ class WorkerConnection(asyncio.BufferedProtocol):
         self._hanging_up: asyncio.TimerHandle | None = None
         self._is_lost = False
 
-    async def start(self) -> None:
-        """Start the process; it waits for messages. Raises OSError."""
+    async def start(self, before: Mapping[str, str] | None = None) -> None:
+        """Start the process; it waits for messages. Raises OSError.
+
+        `before`: what it is to find before all else, by the variables that list folders.
+        """
         ours, theirs = socket.socketpair()
         memory = _memory()
         try:
@@ -86,7 +90,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
                 if memory >= 0:
                     self._arena = Arena(memory, server=True)
                     self._cutter = FrameCutter(writable=False, incoming=self._arena.incoming)
-                self._process = await _spawn(theirs, memory)
+                self._process = await _spawn(theirs, memory, _environment(before or {}))
                 self._watch = asyncio.get_running_loop().create_task(self._watched(self._process))
         except BaseException:
             ours.close()
@@ -214,7 +218,7 @@ def _memory() -> int:
         return -1
 
 
-async def _spawn(theirs: socket.socket, memory: int) -> asyncio.subprocess.Process:
+async def _spawn(theirs: socket.socket, memory: int, environment: dict[str, str]) -> asyncio.subprocess.Process:
     descriptors = [theirs.fileno(), memory] if memory >= 0 else [theirs.fileno()]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -222,7 +226,7 @@ async def _spawn(theirs: socket.socket, memory: int) -> asyncio.subprocess.Proce
         "argosy_runtime.execution.process.worker",
         *[str(descriptor) for descriptor in descriptors],
         pass_fds=descriptors,
-        env=_environment(),
+        env=environment,
         stdin=asyncio.subprocess.DEVNULL,
         start_new_session=True,
     )
@@ -235,8 +239,11 @@ async def _spawn(theirs: socket.socket, memory: int) -> asyncio.subprocess.Proce
     return process
 
 
-def _environment() -> dict[str, str]:
-    """The worker finds this package wherever the server did."""
+def _environment(before: Mapping[str, str]) -> dict[str, str]:
+    """The worker finds this package wherever the server did, and `before` it what a model brings along."""
     package_root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
-    return {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
+    found = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
+    for name, folder in before.items():
+        found[name] = os.pathsep.join(filter(None, [folder, found.get(name)]))
+    return found

@@ -10,6 +10,7 @@ from typing import Any
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_runtime.backends import brings_environment
 from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec
 from argosy_runtime.errors import FailureReason, ServingError, internal, unavailable
 from argosy_runtime.execution.calls import OpenCalls, ServerCalls, Value
@@ -65,6 +66,7 @@ class ProcessInstance(Instance):
         self._answer: asyncio.Future[Loaded | Completed] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._nonsense = ""
+        self._replaced: list[str] = []
         self._started = False
         self._stopping = False
 
@@ -95,7 +97,7 @@ class ProcessInstance(Instance):
     async def _ask(self, what: ToProcess) -> Loaded | Completed:
         self._answer = asyncio.get_running_loop().create_future()
         try:
-            await self._connection.start()
+            await self._connection.start(await self._brought())
             self._connection.send(control_frame(what))
             return await asyncio.wait_for(self._answer, self._load_timeout)
         except TimeoutError:
@@ -108,6 +110,22 @@ class ProcessInstance(Instance):
                 self._connection.kill()
                 await self._connection.end(_STOP_SECONDS)
                 self._calls.close()
+
+    async def _brought(self) -> dict[str, str]:
+        """The environment that the model brings along.
+
+        Raises ServingError, and TimeoutError where a file does not answer.
+        """
+        config = self._spec.config
+        if not brings_environment(config):
+            return {}
+        # What a backend knows of it is imported where it is there.
+        from argosy_runtime.backends.python.environment import replaced, variables
+
+        reading = asyncio.to_thread(variables, config, self._spec.model_dir)
+        found = await asyncio.wait_for(reading, self._load_timeout)
+        self._replaced = await asyncio.to_thread(replaced, found["PYTHONPATH"]) if found else []
+        return found
 
     def received(self, frame: Frame) -> None:
         """See `Peer`."""
@@ -212,7 +230,7 @@ class ProcessInstance(Instance):
         if self._answer is not None and not self._answer.done():
             error = internal(
                 f"failed to load '{self._spec.config.name}' version {self._spec.version}: "
-                f"its process {how} while loading"
+                f"its process {how} while loading{self._stand_ins()}"
             )
             self._answer.set_exception(error)
         if self._started:
@@ -225,6 +243,12 @@ class ProcessInstance(Instance):
             # First the dispatcher must know, lest it give the next batch to what is no longer there.
             self._on_death(self, error)
             self._fail_all(error)
+
+    def _stand_ins(self) -> str:
+        """What of the model's own environment may be why its process cannot start."""
+        if not self._replaced:
+            return ""
+        return f"; EXECUTION_ENV_PATH brings along, in place of the server's packages: {', '.join(self._replaced)}"
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
         frame = self._connection.frame()

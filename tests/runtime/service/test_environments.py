@@ -1,0 +1,78 @@
+"""What a Python model brings along (EXECUTION_ENV_PATH): its process starts in it."""
+
+import io
+import sys
+import tarfile
+
+import pytest
+from tests.runtime.service.conftest import CONFIG, value
+
+from argosy_runtime.errors import ServingError
+
+PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
+PACKAGES = f"lib/{PYTHON}/site-packages"
+INITIALIZE = """
+import subprocess, sys
+import idna
+import beside
+assert "/env" in idna.__file__ or "argosy-env" in idna.__file__, idna.__file__
+assert beside.VALUE == 7
+assert subprocess.run(["argosy-test-tool"], capture_output=True, text=True, check=True).stdout == "a tool\\n"
+assert os.environ["LD_LIBRARY_PATH"].split(":")[0].endswith("/lib")
+said = subprocess.check_output([sys.executable, "-c", "import idna; print(idna.VERSION)"], text=True)
+assert said == "idna of the environment\\n", said
+"""
+FILES = {
+    f"{PACKAGES}/idna/__init__.py": "VERSION = 'idna of the environment'\n",
+    f"{PACKAGES}/more.pth": "../../../more\n",
+    "more/beside.py": "VALUE = 7\n",
+    "bin/argosy-test-tool": "#!/bin/sh\necho a tool\n",
+    "lib/libmine.so": "",
+}
+PARAMETER = 'parameters {{ key: "EXECUTION_ENV_PATH" value {{ string_value: "$$TRITON_MODEL_DIRECTORY/{}" }} }}'
+
+
+def archive(files: dict[str, str]) -> bytes:
+    """The files as a tar.gz; those in `bin` may be run."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as made:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o755
+            made.addfile(member, io.BytesIO(content.encode()))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["folder", "archive"])
+async def test_what_a_model_brings_along_comes_before_the_servers(repository, serve, packed):
+    folder = repository.add("m", INITIALIZE, config=CONFIG + PARAMETER.format("env.tar.gz" if packed else "env"))
+    if packed:
+        (folder / "env.tar.gz").write_bytes(archive(FILES))
+    else:
+        repository.write(
+            "m", {f"env/{name}": content for name, content in FILES.items()}, (folder / "config.pbtxt").read_text()
+        )
+        (folder / "env/bin/argosy-test-tool").chmod(0o755)
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert await value(plane, "m", 3) == 3
+
+
+async def test_a_package_that_the_process_cannot_start_with_is_told_with_both_versions(repository, serve):
+    files = {
+        f"env/{PACKAGES}/msgspec/__init__.py": "raise ImportError('too old')\n",
+        f"env/{PACKAGES}/msgspec-0.1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: msgspec\nVersion: 0.1.0\n",
+    }
+    config = CONFIG + PARAMETER.format("env")
+    repository.add("m", config=config)
+    repository.write("m", files, config)
+    plane = await serve()
+    with pytest.raises(ServingError, match=r"in place of the server's packages: msgspec 0\.1\.0 for \d"):
+        await plane.load("m", None, {})
+
+
+async def test_an_environment_that_is_not_there_is_named(repository, serve):
+    repository.add("m", config=CONFIG + PARAMETER.format("env"))
+    plane = await serve()
+    with pytest.raises(ServingError, match=r"EXECUTION_ENV_PATH '.*/m/env' does not exist"):
+        await plane.load("m", None, {})
