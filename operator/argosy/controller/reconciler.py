@@ -13,6 +13,7 @@ from typing import Any
 
 from argosy.api import InferenceModel, Problem, Resource, ServingPool
 from argosy.api.values.identity import Identity, PoolKey
+from argosy.cluster.apply.applier import soonest
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
@@ -169,18 +170,21 @@ class Reconciler:
         steps = outcome.steps.get(key, ())
         rendered = self._render(key, declared, outcome, view)
         self._reservations.held_back(key, rendered.held)
+        routes = _routes(steps, view, rendered.held, _ejections(declared, decided))
+        # What may be reached more waits for no other object. What may be reached less goes after the activator's.
+        opened = {each: gate for each, gate in routes.items() if _only_opens(*each)}
+        failures = await _done(self._reroutes(key, opened))
         applied = await self._writer.apply(key, rendered.objects, rendered.owners, rendered.keep)
         if applied.failure is None:
             self._tell(self._reservations.applied(key, _unchanged(key, rendered, applied.refusals)))
-        routes = _routes(steps, view, rendered.held, _ejections(declared, decided))
         # The labels that this round writes make no event, and the next status is to tell of them.
         again = not routes.keys() <= memory.routed or _refused(applied.refusals) != _refused(memory.refusals)
         memory.refusals, memory.routed = applied.refusals, frozenset(routes)
         await _all(
             self._activator_routes(key, rendered.activating),
-            (self._writer.route(pod, key.namespace, wanted, gate) for (pod, wanted), gate in routes.items()),
+            self._reroutes(key, {each: gate for each, gate in routes.items() if each not in opened}),
             self._writes(declared, outcome),
-            failure=applied.failure,
+            failures=[*failures, *([applied.failure] if applied.failure is not None else [])],
         )
         if not declared.every and not view.current:
             self._memory.pop(key, None)
@@ -265,6 +269,11 @@ class Reconciler:
             if pod.routes != routes:
                 yield self._writer.route(pod, key.namespace, Routes(routes), False)
 
+    def _reroutes(
+        self, key: PoolKey, routes: Mapping[tuple[PodView, Routes], bool]
+    ) -> Iterator[Coroutine[Any, Any, None]]:
+        return (self._writer.route(pod, key.namespace, wanted, gate) for (pod, wanted), gate in routes.items())
+
     def _writes(self, declared: Declared, outcome: Outcome) -> Iterator[Coroutine[Any, Any, None]]:
         """Write each status that changed, once."""
         return (self._write(each, outcome.statuses.get(each.identity)) for each in declared.every)
@@ -297,20 +306,31 @@ def _routes(
     }
 
 
+def _only_opens(pod: PodView, wanted: Routes) -> bool:
+    return pod.routes <= wanted.names and wanted.ejected <= pod.ejected
+
+
 def holding(cache: Cache, key: PoolKey) -> Holding:
     """Who waits at a pool's activator."""
     view = cache.pool(key)
     return Holding(view.held, view.activator_trouble)
 
 
-async def _all(*works: Iterable[Coroutine[Any, Any, None]], failure: Exception | None = None) -> None:
-    """Do all of each, one after another. Raises `failure`, or else the first that there is."""
-    for work in works:
-        for error in await asyncio.gather(*work, return_exceptions=True):
-            if isinstance(error, Exception):
-                failure = failure or error
+async def _all(*works: Iterable[Coroutine[Any, Any, None]], failures: Iterable[Exception] = ()) -> None:
+    """Do all of each, one after another. Raises a fault of ours, or else the failure that is to be tried again first,
+    of these and `failures`.
+    """
+    found = [*failures, *await _done(*works)]
+    fault = next((each for each in found if not isinstance(each, ApiError)), None)
+    failure = fault or soonest(each for each in found if isinstance(each, ApiError))
     if failure is not None:
         raise failure
+
+
+async def _done(*works: Iterable[Coroutine[Any, Any, None]]) -> list[Exception]:
+    """Do all of each, one after another, and return what failed."""
+    results = [result for work in works for result in await asyncio.gather(*work, return_exceptions=True)]
+    return [each for each in results if isinstance(each, Exception)]
 
 
 def _refused(refusals: Iterable[Refusal]) -> set[tuple[str, str]]:

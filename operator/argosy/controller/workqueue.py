@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from argosy.api.values.identity import PoolKey
+from argosy.cluster.client.errors import ApiError
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class Workqueue:
         try:
             wake = await self._round(item.key)
         except Exception as error:  # whatever it is, the pool is tried again and the others go on
-            item.failed()
+            item.failed(error)
             level = logging.WARNING if item.failures < 3 else logging.ERROR
             log.log(level, "pool %s: %s; tried again in %.1f s", item.key, error, item.pause_s, exc_info=_bug(error))
             return None
@@ -102,6 +103,7 @@ class _Item:
 
     def __init__(self, key: PoolKey) -> None:
         self.key, self.failures, self.pause_s = key, 0, 0.0
+        self.goes_on = False
         self._event = asyncio.Event()
         self._since = 0.0
         self._wake: float | None = None
@@ -123,11 +125,15 @@ class _Item:
         return self._since
 
     async def wait(self) -> None:
-        """Until a round is due; after a failure not before its pause is over."""
-        if self.failures:
+        """Until a round is due; after a fault of ours not before its pause is over. What the API server refused of some
+        objects holds up no others: these have their own pauses, and a round is due as soon as something is marked.
+        """
+        if self.failures and not self.goes_on:
             await asyncio.sleep(self.pause_s)
             self.mark()
         timeout = None if self._wake is None else max(0.0, self._wake - time.monotonic())
+        if self.failures:
+            timeout = self.pause_s
         try:
             async with asyncio.timeout(timeout):
                 await self._event.wait()
@@ -139,10 +145,12 @@ class _Item:
         after = None if wake is None else max(0.0, (wake - datetime.now(UTC)).total_seconds())
         self._wake = None if after is None else time.monotonic() + after
 
-    def failed(self) -> None:
+    def failed(self, error: Exception) -> None:
         """A round failed."""
         self.failures += 1
-        self.pause_s = min(RETRY_FIRST_S * 2 ** (self.failures - 1), RETRY_MOST_S) * random.uniform(0.8, 1.2)
+        asked = error.retry_after_s if isinstance(error, ApiError) else None
+        pause = min(RETRY_FIRST_S * 2 ** (self.failures - 1), RETRY_MOST_S) * random.uniform(0.8, 1.2)
+        self.pause_s, self.goes_on = pause if asked is None else min(asked, RETRY_MOST_S), asked is not None
 
 
 def _bug(error: Exception) -> bool:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from argosy.cluster.client.errors import UnreachableError
 from argosy.controller import workqueue as module
 from argosy.controller.fake import FakeMeter
 from argosy.controller.workqueue import Workqueue
@@ -100,6 +101,21 @@ async def test_what_fails_comes_back_and_holds_up_no_other_pool(counting: Counti
     await asyncio.sleep(0.1)
     assert counting.rounds.count("n/p") <= settled + 1
     assert counting.meter.failures >= 2
+    await ended(task)
+
+
+async def test_what_the_api_server_refuses_of_one_object_makes_no_event_of_the_pool_wait(counting: Counting) -> None:
+    def answer(key: str) -> None:
+        error = UnreachableError(429, "TooManyRequests", "try later")
+        error.retry_after_s = 3600.0
+        raise error
+
+    counting.answer = answer
+    queue, task = await running(counting)
+    await until(lambda: len(counting.rounds) == 1)
+    for wanted in (2, 3, 4, 5, 6):
+        queue.add("n/p")
+        await until(lambda wanted=wanted: len(counting.rounds) >= wanted)
     await ended(task)
 
 

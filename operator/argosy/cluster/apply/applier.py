@@ -6,11 +6,13 @@ Nothing is sent for an object that stands as it was applied. Nothing is done to 
 import asyncio
 import logging
 import re
+import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from math import inf
+from typing import Any, TypeVar
 
 from argosy.api import Resource
 from argosy.api.values.identity import Identity, PoolKey
@@ -31,12 +33,14 @@ from argosy.render.workloads import ACTIVATOR_LABEL, BUILD_LABEL, SERVER_LABEL, 
 
 from .lookup import Lookup, Place
 from .refusals import NoNeedError, RefusedError, judged
+from .retries import Retries
 from .statuses import write_status
 
 log = logging.getLogger(__name__)
 
 MANAGER, ROUTES_MANAGER = "argosy", "argosy-routes"
 ATTEMPTS = 5
+Result = TypeVar("Result")
 AGAIN_S = 0.05
 """The first pause after a conflict; each is twice the one before."""
 _STARTED = (kinds.DEPLOYMENT.name, kinds.JOB.name)
@@ -104,11 +108,19 @@ class _Round:
             self.stuck.add(group)
 
 
+def soonest(failures: Iterable[ApiError]) -> ApiError | None:
+    """Return the failure that is to be tried again first; those that do not say when come last."""
+    return min(failures, key=lambda each: inf if each.retry_after_s is None else each.retry_after_s, default=None)
+
+
 class Applier:
     """Writes to the cluster what was decided."""
 
-    def __init__(self, connection: Connection, cache: ClusterCache) -> None:
+    def __init__(
+        self, connection: Connection, cache: ClusterCache, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._connection, self._cache = connection, cache
+        self._retries = Retries(clock)
         self._lookup = Lookup(connection, cache)
         self._shapes = Shapes()
 
@@ -134,13 +146,17 @@ class Applier:
         await self._put(round_, [each for each in started if each.group not in round_.stuck])
         await self._prune(round_, {each.identity for each in wanted}.union(keep))
         refusals = sorted(round_.refusals, key=lambda refusal: refusal.object)
-        return Applied(tuple(refusals), next(iter(round_.failures), None))
+        return Applied(tuple(refusals), soonest(round_.failures))
 
     async def route(self, pod: PodView, namespace: str, routes: Routes, settled: bool) -> None:
         """Let a Pod be asked for these models and ensembles, and open its readiness gate once `settled`.
 
         Does nothing to another Pod of its name. Raises ApiError.
         """
+        work = partial(self._route, pod, namespace, routes, settled)
+        await self._in_time(f"Pod {namespace}/{pod.name}", (pod.uid, routes, settled), work)
+
+    async def _route(self, pod: PodView, namespace: str, routes: Routes, settled: bool) -> None:
         key = (namespace, pod.name)
         try:
             if routes != Routes(pod.routes, pod.ejected):
@@ -160,6 +176,21 @@ class Applier:
 
         Raises ApiError.
         """
+        identity = f"status of {resource.identity}"
+        return await self._in_time(identity, status, partial(self._status, resource, status))
+
+    async def _in_time(self, identity: str, content: object, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+        """Do the work, unless the object's pause after a failure is not over. Raises ApiError."""
+        self._retries.check(identity, content)
+        try:
+            result = await work()
+        except ApiError as error:
+            self._retries.failed(identity, content, error)
+            raise
+        self._retries.done(identity)
+        return result
+
+    async def _status(self, resource: Resource, status: Status) -> bool:
         try:
             return await write_status(self._connection, resource, status)
         except ApiError as error:
@@ -172,8 +203,11 @@ class Applier:
 
     async def _put(self, round_: _Round, wanted: Iterable[_Wanted]) -> None:
         await asyncio.gather(
-            *(round_.settle(each.identity, each.group, partial(self._one, round_, each)) for each in wanted)
+            *(round_.settle(each.identity, each.group, partial(self._put_one, round_, each)) for each in wanted)
         )
+
+    async def _put_one(self, round_: _Round, wanted: _Wanted) -> None:
+        await self._in_time(wanted.identity, wanted.digest, partial(self._one, round_, wanted))
 
     async def _one(self, round_: _Round, wanted: _Wanted) -> None:
         """Apply one object. Raises RefusedError, NoNeedError, ApiError."""

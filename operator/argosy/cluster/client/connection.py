@@ -249,7 +249,7 @@ class Connection:
             yield measured
         except DynamicApiError as error:
             measured.status = error.status
-            raise translated(error.status, error.body) from error
+            raise translated(error.status, error.body, error.headers) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             said = str(error) or type(error).__name__
             raise UnreachableError(0, "Unreachable", f"{self._server} does not answer: {said}") from error

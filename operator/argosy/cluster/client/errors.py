@@ -17,14 +17,18 @@ from typing import Any
 _NAMESPACE_TERMINATING = "NamespaceTerminating"
 _TOO_LARGE = "request is too large"
 _SHOWN = 300
+_LONGEST_PAUSE_S = 300.0
+"""The longest that an answer may have a caller wait."""
 
 
 class ApiError(Exception):
     """The API server did not do what it was asked.
 
     `status` is the HTTP status, 0 where there was no answer; `reason` and `causes` are Kubernetes' words for machines,
-    `message` is for people.
+    `message` is for people. `retry_after_s`: how many seconds to wait before another attempt, where that is known.
     """
+
+    retry_after_s: float | None = None
 
     def __init__(self, status: int, reason: str, message: str, causes: tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -77,8 +81,15 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 }
 
 
-def translated(status: int, body: str | None) -> ApiError:
-    """The error that an answer with this HTTP status says."""
+def translated(status: int, body: str | None, headers: Mapping[str, str] | None = None) -> ApiError:
+    """The error that an answer with this HTTP status says; `headers` may have a `Retry-After` in seconds."""
+    error = _translated(status, body)
+    said = {name.lower(): value for name, value in (headers or {}).items()}.get("retry-after", "")
+    error.retry_after_s = min(float(said), _LONGEST_PAUSE_S) if said.isdecimal() else None
+    return error
+
+
+def _translated(status: int, body: str | None) -> ApiError:
     try:
         said = json.loads(body or "")
     except ValueError:
