@@ -24,7 +24,11 @@ WITHOUT_EFFECT = frozenset(
         "buffer-manager-thread-count",
         "cache-config",
         "cache-directory",
+        "allow-sagemaker",
+        "allow-vertex-ai",
         "cuda-memory-pool-byte-size",
+        "cuda-virtual-address-size",
+        "enable-peer-access",
         "grpc-http2-max-pings-without-data",
         "grpc-infer-allocation-pool-size",
         "grpc-infer-thread-count",
@@ -34,12 +38,33 @@ WITHOUT_EFFECT = frozenset(
         "metrics-config",
         "min-supported-compute-capability",
         "model-load-gpu-limit",
+        "model-load-retry-count",
+        "model-namespacing",
         "pinned-memory-pool-byte-size",
         "rate-limit",
         "rate-limit-resource",
         "repoagent-directory",
+        "response-cache-byte-size",
+        "sagemaker-port",
+        "sagemaker-safe-port-range",
+        "sagemaker-thread-count",
+        "trace-config",
+        "trace-count",
+        "trace-file",
+        "trace-level",
+        "trace-log-frequency",
+        "trace-rate",
+        "vertex-ai-default-model",
+        "vertex-ai-port",
+        "vertex-ai-thread-count",
     )
 )
+_SWITCHES = {
+    "allow-sagemaker": "SageMaker front end",
+    "allow-vertex-ai": "Vertex AI front end",
+    "model-namespacing": "namespaces of models: give each model a name of its own",
+}
+"""Of those flags the ones that may only switch off, and what is not there to be switched on."""
 _GRPC_HEADER_PREFIX = "triton-grpc-protocol-"
 _GROUPS = tuple(api for api in Api if api is not Api.MODEL_INDEX)
 """The groups as Triton has them: the index is a part of the model repository."""
@@ -83,9 +108,13 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
     """Read a command line; argparse ends the process with a message where it is wrong."""
     parser = _parser()
     given, rest = parser.parse_known_args(arguments)
-    without_effect, unknown = sort_out(rest)
+    idle, unknown = sort_out(rest)
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    for name, value in idle:
+        if missing := missing_here(name, value):
+            parser.error(f"argument --{name}: {missing}")
+    without_effect = tuple(dict.fromkeys(f"--{name}" for name, _ in idle))
     paths = tuple(Path(path) for path in given.model_repository)
     if given.load_model and given.model_control_mode != ControlMode.EXPLICIT:
         parser.error("--load-model can only be used with --model-control-mode=explicit")
@@ -138,6 +167,7 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
             log_error=given.log_error,
             log_verbose_level=given.log_verbose,
             log_format=given.log_format,
+            log_file=given.log_file or "",
         ),
     )
 
@@ -169,6 +199,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--log-info", type=boolean, default=True)
     add("--log-warning", type=boolean, default=True)
     add("--log-error", type=boolean, default=True)
+    add("--log-file", type=log_file, metavar="FILE", help="lines are added to it in place of the console")
     add("--log-format", choices=FORMATS, default=DEFAULT_FORMAT, help="local times, or UTC as ISO8601 has it")
     return parser
 
@@ -228,21 +259,32 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
     add("--allow-override-files", type=boolean, help=override)
 
 
-def sort_out(rest: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
-    """What argparse did not know: tritonserver's flags that change nothing here, and all else."""
-    known: list[str] = []
+def sort_out(rest: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """What argparse did not know: tritonserver's flags that change nothing here with their values, and all else."""
+    known: list[tuple[str, str]] = []
     unknown: list[str] = []
     takes_next = False
     for word in rest:
-        name, equals, _ = word.removeprefix("--").partition("=")
+        name, equals, value = word.removeprefix("--").partition("=")
         if word.startswith("--") and name in WITHOUT_EFFECT:
-            known.append(f"--{name}")
+            known.append((name, value))
             takes_next = not equals
-        elif not (takes_next and not word.startswith("--")):
-            unknown.append(word)
-        else:
+        elif takes_next and not word.startswith("--"):
+            known[-1] = (known[-1][0], word)
             takes_next = False
-    return tuple(known), unknown
+        else:
+            unknown.append(word)
+    return known, unknown
+
+
+def missing_here(name: str, value: str) -> str:
+    """Say what a flag asks for that this server does not have; empty where it asks for nothing."""
+    if name in _SWITCHES and value.lower() not in ("false", "0", "off"):
+        return f"this server has no {_SWITCHES[name]}; leave the flag out, or set it to false"
+    setting, _, level = value.rpartition("=") if name == "trace-config" else ("level", "", value)
+    if name in ("trace-config", "trace-level") and setting == "level" and level.upper() != "OFF":
+        return f"this server traces nothing, so the level is OFF and not {level!r}; leave the flag out"
+    return ""
 
 
 def backend_setting(text: str) -> BackendSetting:
@@ -298,6 +340,15 @@ def grpc_restriction(text: str) -> Restrictions:
 def merged(restrictions: Sequence[Restrictions]) -> Restrictions:
     """What several flags say together; the last one counts where two name one group."""
     return {api: restriction for each in restrictions for api, restriction in each.items()}
+
+
+def log_file(text: str) -> str:
+    """A file that lines can be added to."""
+    try:
+        with Path(text).open("a", encoding="utf-8"):
+            return text
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be written: {error.strerror}") from None
 
 
 def milliseconds(text: str) -> int:

@@ -1,6 +1,8 @@
 """tritonserver's command line."""
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -110,9 +112,29 @@ def test_a_group_is_restricted_once(tmp_path: Path, capsys):
 
 
 def test_flags_that_change_nothing_are_taken_and_told():
-    words = [f"--{name}=1" for name in sorted(WITHOUT_EFFECT)]
+    words = [f"--{name}=off" for name in sorted(WITHOUT_EFFECT)]
     assert parse([*BASE, *words]).without_effect == tuple(f"--{name}" for name in sorted(WITHOUT_EFFECT))
     assert parse([*BASE, "--backend-directory", "/opt/backends"]).without_effect == ("--backend-directory",)
+
+
+def test_flags_that_switch_off_what_is_not_there_are_taken_and_told_once():
+    words = ["--trace-config", "mode=triton", "--trace-config", "file=F", "--trace-config=level=OFF", "--trace-rate=9"]
+    words += ["--allow-sagemaker=false", "--model-namespacing", "off", "--response-cache-byte-size=1048576"]
+    told = ("--trace-config", "--trace-rate", "--allow-sagemaker", "--model-namespacing", "--response-cache-byte-size")
+    assert parse([*BASE, *words]).without_effect == told
+
+
+def test_the_log_goes_to_its_file_behind_what_is_there(tmp_path: Path):
+    file = tmp_path / "server.log"
+    file.write_text("before\n")
+    code = "import logging, sys; from argosy_runtime.flags import parse; parse(sys.argv[1:]).log.install(sys.stderr)"
+    command = [sys.executable, "-c", f"{code}; logging.getLogger('a').warning('here')", *BASE, f"--log-file={file}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    before, line = file.read_text().splitlines()
+    assert before == "before"
+    assert line.endswith("WARNING a: here")
+    assert done.stderr == ""
+    assert parse([*BASE, f"--log-file={file}"]).log.values()["log_file"] == str(file)
 
 
 def test_settings_of_backends_are_read_and_those_that_change_nothing_told():
@@ -131,6 +153,13 @@ def test_settings_of_backends_are_read_and_those_that_change_nothing_told():
         ([], "--model-repository"),
         ([*BASE, "--no-such-flag"], "unrecognized arguments: --no-such-flag"),
         ([*BASE, "--exit-on-error=maybe"], "'maybe' is not a boolean"),
+        ([*BASE, "--allow-sagemaker=true"], "--allow-sagemaker: this server has no SageMaker front end"),
+        ([*BASE, "--allow-vertex-ai", "true"], "--allow-vertex-ai: this server has no Vertex AI front end"),
+        ([*BASE, "--model-namespacing=true"], "--model-namespacing: this server has no namespaces of models"),
+        ([*BASE, "--trace-config=level=TIMESTAMPS"], "--trace-config: this server traces nothing"),
+        ([*BASE, "--trace-config", "level=TENSORS"], "the level is OFF and not 'TENSORS'"),
+        ([*BASE, "--trace-level=TIMESTAMPS"], "--trace-level: this server traces nothing"),
+        ([*BASE, "--log-file=/nowhere/at/all"], "'/nowhere/at/all' cannot be written: No such file or directory"),
         ([*BASE, "--load-model=x"], "--load-model can only be used with --model-control-mode=explicit"),
         ([*BASE, "--http-restricted-api=helth:k=v"], "'helth' is no group of the API"),
         ([*BASE, "--http-restricted-api=health"], "is not of the form"),

@@ -41,11 +41,13 @@ class LogSettings:
     log_error: bool = True
     log_verbose_level: int = 0
     log_format: str = DEFAULT_FORMAT
+    log_file: str = ""
     _handler: logging.Handler | None = None
 
     def install(self, stream: TextIO) -> None:
-        """Make this the process' log. Called once."""
-        self._handler = logging.StreamHandler(stream)
+        """Make this the process' log: `log_file` where there is one, else `stream`. Called once. Raises OSError."""
+        in_file = logging.FileHandler(self.log_file, encoding="utf-8") if self.log_file else None
+        self._handler = in_file or logging.StreamHandler(stream)
         self._handler.addFilter(lambda record: self.lets_through(record.levelno))
         logging.getLogger().addHandler(self._handler)
         self._apply()
@@ -61,7 +63,7 @@ class LogSettings:
     def values(self) -> dict[str, Setting]:
         """Every setting, in Triton's order."""
         return {
-            "log_file": "",
+            "log_file": self.log_file,
             "log_info": self.log_info,
             "log_warning": self.log_warning,
             "log_error": self.log_error,
