@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from argosy_agent.contract.builds import BuildFailure, TensorSpec
 from argosy_runtime.backends.cuda import CudaStream, compute_capability
-from argosy_runtime.backends.tensorrt.library import Logger, load_plugins, trt
+from argosy_runtime.backends.tensorrt.library import V2_NAMES, Logger, load_plugins, trt
 from argosy_runtime.builder.contract import BuildError, Progress
 from argosy_runtime.builder.data import Purpose, read_samples
+from argosy_runtime.modelconfig.datatypes import config_name, config_type
 
 from .calibrating import Batches, calibrator, check
 from .causes import failed
@@ -150,16 +151,21 @@ def network_inputs(network: Any) -> list[NetworkInput]:
         tensor = network.get_input(index)
         shape = tuple(tensor.shape)
         names = tuple(tensor.get_dimension_name(place) or "" for place in range(len(shape)))
-        found.append(NetworkInput(tensor.name, shape, names, bool(tensor.is_shape_tensor)))
+        found.append(NetworkInput(tensor.name, shape, names, bool(tensor.is_shape_tensor), _data_type(tensor.dtype)))
     return found
 
 
+def _data_type(of: Any) -> str:
+    """Return a configuration's word for one of TensorRT's types, "" where it has none."""
+    v2 = V2_NAMES.get(of.name)
+    return "" if v2 is None else config_name(config_type(v2))
+
+
 def _specs(declared: Sequence[TensorSpec], found: Sequence[NetworkInput], max_batch_size: int) -> list[TensorSpec]:
-    """What samples must look like: as declared, else by the network's names and shapes alone."""
-    if declared:
-        return list(declared)
+    """Return what samples must look like: of the network's types, whatever files of text hold, and of declared dims."""
+    dims = {each.name: each.dims for each in declared}
     batch = 1 if max_batch_size else 0
-    return [TensorSpec(each.name, "", each.shape[batch:]) for each in found] if len(found) > 1 else []
+    return [TensorSpec(each.name, each.data_type, dims.get(each.name, each.shape[batch:])) for each in found]
 
 
 def _told(profiles: Sequence[Profile]) -> list[dict[str, Any]]:

@@ -17,13 +17,14 @@ Triple = tuple[Shape, Shape, Shape]
 class NetworkInput:
     """An input as the network has it: `shape` with the batch, -1 for what varies, with the ONNX file's `names` for it.
 
-    `is_shape`: its values decide shapes.
+    `is_shape`: its values decide shapes. `data_type` as a configuration calls it, "" where it has no word for it.
     """
 
     name: str
     shape: tuple[int, ...]
     names: tuple[str, ...] = ()
     is_shape: bool = False
+    data_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Plans, built phase by phase in the builder's own processes against a stand-in of TensorRT, and read back."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import onnx
 import pytest
 from tests.runtime.backends.plans import FLOAT, INT64, info, model, node
 
-from argosy_agent.contract.builds import BuildFailure, BuildState, TensorSpec
+from argosy_agent.contract.builds import BuildFailure, BuildState, DataSource, TensorSpec
 from argosy_runtime.builder.contract import BuildError
 
 from .conftest import Builds, become
@@ -107,6 +108,19 @@ def test_int8_before_11_is_calibrated_on_the_device(builds: Builds) -> None:
 
     assert set(meta(builds, report).flags) == {"FP16", "INT8", "TF32"}
     assert "calibrated on 24 of 24 samples" in builds.lines
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_calibration_reads_data_in_the_network_s_types_whatever_the_file_has(
+    builds: Builds, tmp_path: Path, declared: bool
+) -> None:
+    rows = [{"x": [0.25 * row + column for column in range(32)]} for row in range(16)]
+    folder = tmp_path / "text"
+    folder.mkdir()
+    (folder / "data.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    given = {} if declared else {"inputs": (), "outputs": ()}
+    report = builds.run(precision="int8", calibration=DataSource(f"file://{folder}"), **given)
+    assert meta(builds, report).ranges == {"x": [0.0, 0.25 * 15 + 31]}
 
 
 def test_int8_from_11_on_is_in_the_file(builds: Builds, monkeypatch: pytest.MonkeyPatch) -> None:

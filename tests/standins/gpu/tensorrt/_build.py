@@ -1,8 +1,11 @@
 """Building plans from ONNX."""
 
+import ctypes
+import math
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -194,8 +197,9 @@ class Builder(Strict):
             return None
         flags = sorted(flag.name for flag in config._flags)
         calibrator = getattr(config, "int8_calibrator", None)
+        ranges: dict[str, list[float]] = {}
         if calibrator is not None:
-            self._calibrate(calibrator, network, config._calibration_profile)
+            ranges = self._calibrate(calibrator, network, config._calibration_profile)
         if config._cache is not None:
             config._cache.content += b"9.0 " + f"{len(model.graph.node)};".encode()
         layers = [
@@ -217,6 +221,7 @@ class Builder(Strict):
             host_code="VERSION_COMPATIBLE" in flags,
             flags=flags,
             layers=layers if config.profiling_verbosity is _enums.ProfilingVerbosity.DETAILED else [],
+            ranges=ranges,
         )
         return IHostMemory(_plans.write(model, meta, tensorrt.__version__))
 
@@ -276,7 +281,7 @@ class Builder(Strict):
         monitor.phase_finish("Building Engine")
         return True
 
-    def _calibrate(self, calibrator: Any, network: INetworkDefinition, profile: Any) -> None:
+    def _calibrate(self, calibrator: Any, network: INetworkDefinition, profile: Any) -> dict[str, list[float]]:
         """Reads every batch, from the device, in the best shapes of the calibration's profile."""
         assert isinstance(calibrator, IInt8EntropyCalibrator2)
         assert getattr(calibrator, "_initialized", False)
@@ -284,6 +289,7 @@ class Builder(Strict):
         size = calibrator.get_batch_size()
         assert type(size) is int
         names = [each.name for each in network._tensors("input")]
+        ranges: dict[str, list[float]] = {}
         if any(-1 in each.shape for each in network._tensors("input")):
             assert all(best[0] == size for _, best, _ in profile._shapes.values())
         while True:
@@ -295,7 +301,12 @@ class Builder(Strict):
             if not batch:
                 break
             assert all(type(address) is int and played_cuda.DRIVER.is_live(address) for address in batch)
+            for tensor, address in zip(network._tensors("input"), batch, strict=True):
+                shape = profile._shapes[tensor.name][1] if -1 in tensor.shape else tensor.shape
+                seen = _read(address, shape, tensor._info.type.tensor_type.elem_type)
+                ranges[tensor.name] = [*ranges.get(tensor.name, []), float(seen.min()), float(seen.max())]
         calibrator.write_calibration_cache(memoryview(b"ranges"))
+        return {name: [min(values), max(values)] for name, values in ranges.items()}
 
     def _type(self, flags: list[str], model: onnx.ModelProto) -> str:
         """What most layers compute in."""
@@ -306,3 +317,10 @@ class Builder(Strict):
         if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
             return "Int8"
         return "Half" if np.dtype(np.float16) in kinds else "Float"
+
+
+def _read(address: int, shape: Sequence[int], elem_type: int) -> Any:
+    """A tensor of the device, in the type that the network has for it."""
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(elem_type)
+    size = math.prod(shape) * dtype.itemsize
+    return np.frombuffer(ctypes.string_at(address, size), dtype)

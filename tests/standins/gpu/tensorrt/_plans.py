@@ -36,6 +36,8 @@ class Meta:
     host_code: bool = False
     flags: list[str] = field(default_factory=list)
     layers: list[dict[str, Any]] = field(default_factory=list)
+    ranges: dict[str, list[float]] = field(default_factory=dict)
+    """The smallest and the largest value that calibration saw of each input, read as the network's type."""
 
 
 def write(model: onnx.ModelProto, meta: Meta, version: str) -> bytes:
