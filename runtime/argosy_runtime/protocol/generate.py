@@ -26,7 +26,8 @@ def decode(
 ) -> InferRequest:
     """Top-level keys that name inputs become tensors, `parameters` is one level of the same, the rest parameters.
 
-    `outputs` with a list, which Triton refuses as a parameter, names the outputs that are wanted.
+    `outputs` with a list, which Triton refuses as a parameter, names the outputs that are wanted. A key whose value is
+    null is as good as left out, as clients write what they do not set.
     """
     if len(body) > limit:
         raise invalid(too_long(len(body), limit))
@@ -34,10 +35,12 @@ def decode(
     if type(document) is not dict:
         raise internal("attempt to get members for non-object")
     request = InferRequest(model_name, {}, model_version)
-    if "id" in document:
+    if document.get("id") is not None:
         request.id = typed(document["id"], str, "Unable to parse 'id'")
     reader = _Reader(request, model, limit)
     for key, value in document.items():
+        if value is None:
+            continue
         if key == "parameters":
             reader.nested(value)
         elif key == "outputs" and type(value) is list and key not in model.inputs:
@@ -69,6 +72,8 @@ class _Reader:
         if "parameters" in self._model.inputs:
             raise invalid("Keyword 'parameters' for nested schema also given as input tensor name")
         for key, inner in typed(value, dict, "Expected JSON object for keyword: 'parameters'").items():
+            if inner is None:
+                continue
             try:
                 self.take(key, inner)
             except ServingError as error:

@@ -42,6 +42,13 @@ def test_keys_become_tensors_or_parameters() -> None:
     }
 
 
+def test_null_is_as_good_as_left_out() -> None:
+    nothing = {"id": None, "stop": None, "one": None, "outputs": None}
+    request = decode({"text": "a", **nothing, "parameters": {"seed": None, "top_k": 1}})
+    assert (request.id, request.parameters, list(request.inputs)) == ("", {"top_k": 1}, ["text"])
+    assert decode({"text": "a", "parameters": None}).parameters == {}
+
+
 def test_a_list_of_outputs_names_those_that_are_wanted() -> None:
     request = decode({"text": "a", "outputs": ["y", "x", "y"]})
     assert (request.requested_outputs, request.parameters) == (("y", "x"), {})
@@ -72,7 +79,6 @@ def test_fixed_dimensions_first_then_the_innermost(half: int) -> None:
         ({"half": 1}, "receiving FP16 data via JSON is not supported. Please use the binary data format for input half"),
         ({"parameters": 1}, "Expected JSON object for keyword: 'parameters': attempt to access JSON non-object as object"),
         ({"parameters": {"x": []}}, "Converting keyword: 'parameters': parameter 'x' has invalid type. It should be either 'int', 'bool', or 'string'."),
-        ({"x": None}, "parameter 'x' has invalid type. It should be either 'int', 'bool', or 'string'."),
         ({"outputs": []}, "'outputs' names none; name outputs of the model, or leave it out for all of them"),
         ({"outputs": ["y", 1]}, "'outputs' is a list of names: attempt to access JSON non-string as string"),
         ({"parameters": {"outputs": ["y"]}}, "Converting keyword: 'parameters': parameter 'outputs' has invalid type. It should be either 'int', 'bool', or 'string'."),

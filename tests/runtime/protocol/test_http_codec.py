@@ -191,6 +191,17 @@ def test_parameters() -> None:
     assert decode(b'{"inputs":[],"parameters":{"sequence_id":"a"}}')[0].sequence_id == "a"
 
 
+def test_null_is_as_good_as_left_out() -> None:
+    request, encoding = decode(b'{"id":null,"inputs":[],"parameters":null,"outputs":null}')
+    assert (request.id, request.parameters, request.requested_outputs) == ("", {}, ())
+    assert not encoding.is_binary("anything")
+
+
+def test_a_number_that_no_double_holds_is_told() -> None:
+    with pytest.raises(ServingError, match=r"Number too big to be stored in double\. at 31"):
+        decode(b'{"inputs":[],"parameters":{"a":1e400}}')
+
+
 def test_binary_data_output_is_for_unlisted_outputs_only() -> None:
     document = {
         "inputs": [],

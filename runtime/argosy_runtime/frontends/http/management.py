@@ -58,10 +58,10 @@ class Management:
     async def index(self, exchange: Exchange, repository: str = "") -> Reply:
         """The repository's models; a repository's name makes no difference, as in Triton."""
         document = self._document(exchange)
-        ready = document.get("ready", False)
-        if type(ready) is not bool:
+        ready = document.get("ready")
+        if ready is not None and type(ready) is not bool:
             raise invalid("Invalid value for 'ready': expected a boolean")
-        index = await self._plane.index(ready)
+        index = await self._plane.index(bool(ready))
         if self._index is None or self._index[0] is not index:
             # While nothing changes it is the same message, and with thousands of models its text is long.
             self._index = (index, json_forms.index_json(index))
@@ -142,7 +142,9 @@ def empty_json_reply() -> Reply:
 
 
 def _parameters(document: dict[str, Any]) -> dict[str, Any]:
-    parameters = document.get("parameters", {})
+    parameters = document.get("parameters")
+    if parameters is None:
+        return {}
     if type(parameters) is not dict:
         raise internal("attempt to get members for non-object")
     return parameters

@@ -56,7 +56,8 @@ def decode(
 ) -> tuple[InferRequest, OutputEncoding]:
     """Decode a body whose first `header_length` (> 0) bytes are JSON and the rest binary inputs in order.
 
-    Binary inputs are views of `body`, not decoded yet.
+    Binary inputs are views of `body`, not decoded yet. `id`, `parameters` and `outputs` may be null, which is as good
+    as left out.
     """
     if header_length > limit:
         raise invalid(too_long(header_length, limit))
@@ -65,9 +66,10 @@ def decode(
     if type(document) is not dict:
         raise internal(f"Unable to parse 'inputs': {missing('inputs')}")
     request = InferRequest(model_name, {}, model_version)
-    if "id" in document:
+    if document.get("id") is not None:
         request.id = typed(document["id"], str, "Unable to parse 'id'")
-    binary_default = "parameters" in document and json_parameters.apply(document["parameters"], request)
+    parameters = document.get("parameters")
+    binary_default = parameters is not None and json_parameters.apply(parameters, request)
     _Inputs(request, memoryview(body)[header_length:], limit).read(document)
     return request, _read_outputs(document, request, binary_default)
 
@@ -207,7 +209,7 @@ def _shape(dims: list[Any]) -> tuple[int, ...]:
 
 
 def _read_outputs(document: dict[str, Any], request: InferRequest, binary_default: bool) -> OutputEncoding:
-    if "outputs" not in document:
+    if document.get("outputs") is None:
         return OutputEncoding(binary_default)
     names: list[str] = []
     binary: list[str] = []

@@ -21,6 +21,7 @@ _PARSE_MESSAGES = (
     ("key", "Missing a name for object member."),
     ("UTF-8", "Invalid encoding in string."),
     ("control character", "Invalid encoding in string."),
+    ("infinity", "Number too big to be stored in double."),
 )
 
 
