@@ -62,6 +62,27 @@ def decide(
     return reconcile(snapshot, now)
 
 
+REFUSED = {
+    "spec.sequence": {"sequence": {"oldest": {"maxCandidateSequences": 4}}},
+    "spec.config.response_cache": {"config": {"response_cache": {"enable": True}}},
+    "spec.inputs[0].allowRaggedBatch": {
+        "maxBatchSize": 4,
+        "inputs": [{"name": "X", "dataType": "TYPE_FP32", "dims": [-1], "allowRaggedBatch": True}],
+        "outputs": [{"name": "Y", "dataType": "TYPE_FP32", "dims": [1]}],
+    },
+}
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_what_the_bundled_server_would_not_load_is_refused_before_it_is_placed(field: str) -> None:
+    refused = decide(pool(), model("m", **REFUSED[field]))
+    assert said(of(refused), ConditionType.VALID)[:2] == ("False", "UnsupportedFormat")
+    assert field in said(of(refused), ConditionType.VALID)[2]
+    assert not any(server.placements for server in refused.plan.pools[0].servers)
+    triton = decide(pool(runtime={"name": "triton"}), model("m", **REFUSED[field]))
+    assert said(of(triton), ConditionType.VALID)[0] == "True"
+
+
 def test_an_object_that_was_refused_stalls_its_resource_until_it_is_not() -> None:
     words = "exists and is not Argosy's; rename the model, or remove the Service"
     refusal = Refusal("InferenceModel default/m", "Service default/m", words)
@@ -177,7 +198,7 @@ def test_of_two_that_share_a_name_the_older_keeps_it_whatever_the_pools(ensemble
     ],
 )
 def test_triton_s_finer_rules_are_said_with_the_field(config: dict[str, Any], path: str) -> None:
-    first, *_ = check_together([pool(), model("m", config=config)])
+    first, *_ = check_together([pool(runtime={"name": "triton"}), model("m", config=config)])
     assert first.path == path
 
 

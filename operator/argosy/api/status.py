@@ -62,15 +62,11 @@ class PlacementStatus(StatusPart):
 
 
 class FootprintStatus(StatusPart):
-    """What one instance takes."""
+    """What one instance takes, as it is declared, or as the model's shape tells; nothing of it is measured."""
 
     gpu_memory: Quantity | None = Field(default=None, description="Memory on each GPU.")
     compute: MeasuredShare | None = Field(default=None, description="The share of one GPU's compute.")
     gpus: Int = Field(default=0, ge=0, description="Whole GPUs.")
-    measured: bool = Field(
-        default=False,
-        description="Whether it was measured on a server. False until servers measure it, which none does yet.",
-    )
 
 
 class AccuracyStatus(StatusPart):

@@ -14,7 +14,7 @@ def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
     """The command line with these subcommands."""
     app = typer.Typer(
         name="argosy",
-        help="Declare models; Argosy packs them on the fewest GPUs and serves them.",
+        help="Declare models; Argosy packs them on few GPUs and serves them.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

@@ -43,7 +43,7 @@ STATUSES: list[parts.ResourceStatus] = [
         active_version=2,
         placement=(PLACE,),
         remaining_placements=9900,
-        footprint=parts.FootprintStatus(gpu_memory=3 * 2**30, compute=125, measured=True),
+        footprint=parts.FootprintStatus(gpu_memory=3 * 2**30, compute=125),
         engines=(
             parts.EngineStatus(
                 version=2,

@@ -98,4 +98,4 @@ def _footprint(model: InferenceModel, places: Sequence[PlacementStatus], shape: 
     declared = model.spec.footprint or Footprint()
     need = footprint_of(model, has_gpus=any(each.gpus for each in places), shape=shape)
     memory = declared.gpu_memory if declared.gpu_memory is not None else need.memory or None
-    return FootprintStatus(gpu_memory=memory, compute=declared.compute, gpus=need.gpus, measured=False)
+    return FootprintStatus(gpu_memory=memory, compute=declared.compute, gpus=need.gpus)

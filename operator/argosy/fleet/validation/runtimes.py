@@ -31,9 +31,13 @@ RUNTIMES: Mapping[RuntimeName, frozenset[str]] = {
 """The backends of each runtime."""
 _ARTICLES = {RuntimeName.ARGOSY: "the bundled server", RuntimeName.TRITON: "NVIDIA's server"}
 _INSTEAD = {
-    "transformers": "; modelFormat vllm serves the same files there",
-    "vllm": "; so does modelFormat huggingface",
+    "transformers": "; modelFormat vllm is for NVIDIA's server, with options of its own",
+    "vllm": "; modelFormat huggingface is for the bundled server, with options of its own",
 }
+
+_UNSUPPORTED = Reason.UNSUPPORTED_FORMAT
+_REFUSED_CONFIG = frozenset({"batch_input", "batch_output", "model_repository_agents", "response_cache"})
+"""What of `spec.config` the bundled server refuses: `argosy_runtime.repository.unsupported`."""
 
 _ENGINELESS = (
     "pytorch makes a checkpoint for trtllm-serve, which no runtime of a pool serves yet: make it with `argosy build`, "
@@ -57,11 +61,27 @@ def check_runtimes(pool: ServingPool, models: Iterable[InferenceModel]) -> Itera
             yield model, Fault(_ENGINELESS, ("spec", "engine", "options", "backend"), Reason.UNSUPPORTED_FORMAT)
         elif model.spec.backend in RUNTIMES[runtime.name]:
             runnable.append(model)
+            if runtime.name is RuntimeName.ARGOSY:
+                yield from ((model, fault) for fault in _not_loaded(model))
         else:
             yield model, _fault(model, _not_run(model, pool))
     if runtime.name is RuntimeName.TRITON and runtime.image is None:
         refused = choose_variant(pool, runnable).refused
         yield from ((model, _fault(model, refused[model.identity])) for model in runnable if model.identity in refused)
+
+
+def _not_loaded(model: InferenceModel) -> Iterator[Fault]:
+    """The settings that the bundled server refuses to load a model with."""
+    out = "use a pool with runtime.name triton, or leave it out"
+    if model.spec.sequence is not None:
+        yield Fault(f"the bundled server does no sequence batching: {out}", ("spec", "sequence"), _UNSUPPORTED)
+    for index, tensor in enumerate(model.spec.inputs):
+        if tensor.allow_ragged_batch:
+            path = ("spec", "inputs", index, "allowRaggedBatch")
+            yield Fault(f"the bundled server has no ragged batches: {out}", path, _UNSUPPORTED)
+    for field in sorted(_REFUSED_CONFIG & model.spec.config.keys()):
+        if model.spec.config[field] not in ([], {}, {"enable": False}):
+            yield Fault(f"the bundled server loads no model with it: {out}", ("spec", "config", field), _UNSUPPORTED)
 
 
 def choose_variant(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice:

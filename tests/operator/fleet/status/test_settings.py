@@ -30,7 +30,6 @@ def test_every_setting_without_effect_is_named() -> None:
                     model(
                         engine=engine,
                         rollout={"steps": [{"traffic": "10%"}]},
-                        sequence={"oldest": {"maxCandidateSequences": 4}},
                     ),
                 ],
                 [report("p-0", loaded("m"))],
@@ -43,16 +42,6 @@ def test_every_setting_without_effect_is_named() -> None:
     assert said(status, "Ready") == ("False", "Progressing")
     assert said(status, "Valid") == ("True", "SettingWithoutEffect")
     assert "spec.rollout" in condition_of(status, "Valid").message
-    assert "spec.sequence" in condition_of(status, "Valid").message
-
-
-def test_sequence_batching_has_effect_on_nvidias_server() -> None:
-    stateful = model(sequence={"oldest": {"maxCandidateSequences": 4}})
-    here = [report("p-0", loaded("m"))]
-    bundled = of_model(statuses(situation([pool(), stateful], here), NOON))
-    assert said(bundled, "Valid") == ("True", "SettingWithoutEffect")
-    status = of_model(statuses(situation([pool(runtime={"name": "triton"}), stateful], here), NOON))
-    assert said(status, "Valid") == ("True", "Valid")
 
 
 def test_an_ensembles_settings_without_effect_are_named() -> None:

@@ -11,10 +11,6 @@ from argosy.api.servingpool import RuntimeName
 
 _ROLLOUT = "a new version takes all traffic once it is loaded, without shadow, steps, analysis or pause"
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
-    "spec.sequence": (
-        lambda model, pool: model.spec.sequence is not None and _is_bundled(pool),
-        "the bundled server does no sequence batching; requests of a sequence go to any instance, in any order",
-    ),
     "spec.rateLimiter": (
         lambda model, pool: model.spec.rate_limited and (_is_bundled(pool) or pool.spec.rate_limit is None),
         "instances run whenever they are free: only NVIDIA's server limits them, and with the pool's spec.rateLimit",
