@@ -178,7 +178,8 @@ def test_a_start_without_one_right_model_starts_nothing(workspace: Workspace, up
     workspace.write(TYPO)
     run = up()
     assert run.process.wait(60) == 1
-    assert "spec.maxBachSize: unknown field" in run.output
+    assert run.output.count("spec.maxBachSize: unknown field") == 1
+    assert "still served" not in run.output
     assert servers_of(workspace) == []
 
 

@@ -113,6 +113,7 @@ class Supervisor:
         self._read()
         if self._problems and (goal.once or not self._serves_something()):
             raise InvalidManifestsError(self._problems)
+        self._tell(())
         self._catch_signals()
         began = time.monotonic()
         watcher = asyncio.create_task(self._watch())
@@ -128,7 +129,9 @@ class Supervisor:
     async def _loop(self, goal: Goal, began: float) -> int:
         while not self._stopping:
             if self._edited:
+                before = self._problems
                 self._read()
+                self._tell(before)
             code = self._verdict(goal, await self._round(), began)
             if code is not None:
                 return code
@@ -254,7 +257,7 @@ class Supervisor:
         return None
 
     def _read(self) -> None:
-        """Take over what is right of the manifests, and say what is not."""
+        """Take over what is right of the manifests."""
         self._edited = False
         manifests = read_manifests(self._path)
         shapes = local_shapes(manifests.resources)
@@ -262,14 +265,16 @@ class Supervisor:
         self._taken = take(replace(manifests, problems=(*manifests.problems, *contradictions)), self._taken)
         taken = self._taken
         between = check_together(with_engine_store(taken.resources, self._state.engines), taken.sources)
-        problems = (*taken.problems, *between)
-        if problems or self._problems:
-            self._view.problems(problems)
-        self._problems = problems
+        self._problems = (*taken.problems, *between)
         for line in without_effect(taken.resources):
             self._view.note(line)
         self._resources = stamped(taken.resources, self._resources, datetime.now(UTC))
         self._snapshot = replace(self._snapshot, shapes=shapes)
+
+    def _tell(self, before: Sequence[Problem]) -> None:
+        """Say what is wrong with the manifests, or that nothing is wrong any more."""
+        if self._problems or before:
+            self._view.problems(self._problems)
 
     def _serves_something(self) -> bool:
         """Whether a model or an ensemble is right beside what is not."""
