@@ -14,7 +14,7 @@ from argosy.cluster.cache.node_cache import NodeCache
 from argosy.cluster.cache.ownership import is_managed
 from argosy.cluster.cache.pods.pod_cache import GpuHolders, PodCache
 from argosy.cluster.cache.pool_view import PoolView, pool_label, pool_name, pool_view
-from argosy.cluster.cache.server_objects import of_configmap, of_deployment, of_revision
+from argosy.cluster.cache.server_objects import of_account, of_configmap, of_deployment, of_revision
 from argosy.cluster.cache.watches.reflectors import Reflectors
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
@@ -38,6 +38,7 @@ _REDUCTIONS: Mapping[str, Reduce] = {
     kinds.CONFIG_MAP.name: lambda body: of_report(body) or of_configmap(body),
     kinds.CONTROLLER_REVISION.name: of_revision,
     kinds.DEPLOYMENT.name: of_deployment,
+    kinds.SERVICE_ACCOUNT.name: of_account,
     kinds.JOB.name: of_job,
 }
 _OF_POOL = (kinds.CONFIG_MAP, kinds.DEPLOYMENT, kinds.JOB)

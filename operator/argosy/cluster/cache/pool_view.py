@@ -10,10 +10,11 @@ from argosy.cluster.cache.builds.build_objects import BuildPod
 from argosy.cluster.cache.builds.build_view import BuildView, build_views
 from argosy.cluster.cache.indexer import Owned, PoolLabel
 from argosy.cluster.cache.pods.pod_cache import PodView
-from argosy.cluster.cache.server_objects import Desired, Held, Running, State
+from argosy.cluster.cache.server_objects import AccountUid, Desired, Held, Running, State
 from argosy.fleet.facts import CurrentServer, ServerReport
 from argosy.fleet.migration.observed import Binding
 from argosy.render.names import label
+from argosy.render.workloads import NO_ACCOUNT, Account
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.documents import AgentState
 
@@ -28,7 +29,7 @@ class PoolView:
     of its Pod; `drain_since`: from when each model or ensemble that drains is not routed to; `templates`: by server,
     the hash of its Pod; `builds`: the engines' builds, by their requests' names; `activators`: the activator's Pods;
     `activator_stuck`: why it makes none; `held`: by resource name the requests that they hold now, for a model or an
-    ensemble that no server has ready.
+    ensemble that no server has ready; `accounts`: by server, what is known of its own service account.
     """
 
     current: tuple[CurrentServer, ...] = ()
@@ -42,6 +43,7 @@ class PoolView:
     activators: tuple[PodView, ...] = ()
     activator_stuck: str = ""
     held: Mapping[str, int] = field(default_factory=dict)
+    accounts: Mapping[str, Account] = field(default_factory=dict)
 
     @property
     def activator_ready(self) -> bool:
@@ -62,6 +64,7 @@ class _Server:
     desired: Desired | None = None
     state: State | None = None
     running: Running | None = None
+    account_uid: str = ""
     pods: list[PodView] = field(default_factory=list)
 
     def name(self, label: str) -> str:
@@ -100,6 +103,10 @@ def pool_view(
         builds=build_views((owned.detail for owned in standing), build_pods),
         activators=(holders := tuple(activators)),
         activator_stuck=_stuck(standing),
+        accounts={
+            name: (server.running.account if server.running else NO_ACCOUNT).seen(server.account_uid)
+            for name, server in named
+        },
         held=_held((owned.detail for owned in standing), holders),
     )
 
@@ -122,6 +129,8 @@ def _take(server: _Server, detail: object) -> None:
             server.state = detail
         case Running():
             server.running = detail
+        case AccountUid():
+            server.account_uid = detail.uid
 
 
 def _stuck(standing: Iterable[Owned]) -> str:

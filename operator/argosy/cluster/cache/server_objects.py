@@ -12,12 +12,15 @@ from argosy.fleet.facts import CurrentServer
 from argosy.fleet.history import Revision
 from argosy.render.names import label
 from argosy.render.workloads import (
+    ACCOUNT_ANNOTATION,
     ACTIVATOR_LABEL,
     DRAIN_ANNOTATION,
+    NO_ACCOUNT,
     PLACEMENT_ANNOTATION,
     SERVED_ANNOTATION,
     SERVER_LABEL,
     TEMPLATE_ANNOTATION,
+    Account,
     parse_drain,
     parse_placement,
     parse_served,
@@ -63,16 +66,35 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A server's Deployment: the hash of its template, and why it makes no Pod."""
+    """A server's Deployment: the hash of its template, why it makes no Pod, and what it says of the service account."""
 
     template: str
     trouble: str = ""
+    account: Account = NO_ACCOUNT
+
+
+@dataclass(frozen=True, slots=True)
+class AccountUid:
+    """A ServiceAccount: its UID."""
+
+    uid: str
 
 
 def of_deployment(body: Mapping[str, Any]) -> Running:
     """What is kept of a Deployment."""
     annotations = body["metadata"].get("annotations") or {}
-    return Running(annotations.get(TEMPLATE_ANNOTATION, ""), deployment_trouble(body.get("status") or {}))
+    template = (body.get("spec") or {}).get("template") or {}
+    notes = (template.get("metadata") or {}).get("annotations") or {}
+    return Running(
+        annotations.get(TEMPLATE_ANNOTATION, ""),
+        deployment_trouble(body.get("status") or {}),
+        Account(annotations.get(ACCOUNT_ANNOTATION, ""), notes.get(ACCOUNT_ANNOTATION, "")),
+    )
+
+
+def of_account(body: Mapping[str, Any]) -> AccountUid:
+    """What is kept of a ServiceAccount; what is sent to be one has no UID yet."""
+    return AccountUid(body["metadata"].get("uid", ""))
 
 
 def of_revision(body: Mapping[str, Any]) -> Revision:

@@ -7,7 +7,7 @@ from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.fleet.migration.rolling_update import ServerUpgrade, may_upgrade
 from argosy.render.repositories import RenderedServer
-from argosy.render.workloads import Images, pod_template, template_hash
+from argosy.render.workloads import NO_ACCOUNT, Images, pod_template, template_hash
 
 
 def held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView) -> frozenset[str]:
@@ -15,7 +15,13 @@ def held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Imag
 
     With it stays the ConfigMap: what a Pod is told to load is for the GPUs and volumes that it has.
     """
-    hashes = {each.plan.name: template_hash(pod_template(pool, each.plan, each.repository, images)) for each in servers}
+    templates = {
+        each.plan.name: pod_template(
+            pool, each.plan, each.repository, images, view.accounts.get(each.plan.name, NO_ACCOUNT)
+        )
+        for each in servers
+    }
+    hashes = {name: template_hash(template) for name, template in templates.items()}
     outdated = {name for name, wanted in hashes.items() if view.templates.get(name, wanted) != wanted}
     draining = {name for each in servers if each.plan.name not in outdated for name in each.drain_since}
     reports = {report.name: report for report in view.reports}

@@ -40,13 +40,16 @@ from argosy.render.workloads.metadata import (
     pool_selector,
     route_labels,
 )
-from argosy.render.workloads.pods.deployment import TEMPLATE_ANNOTATION, pod_template, template_hash
-from argosy.render.workloads.pods.inputs import Cluster, Images, KubernetesObject
+from argosy.render.workloads.pods.deployment import ACCOUNT_ANNOTATION, TEMPLATE_ANNOTATION, pod_template, template_hash
+from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.pool_objects import pool_objects
 from argosy.render.workloads.revisions import REVISION, LatestForms, controller_revision, form_name, form_of
 from argosy.render.workloads.services import METRICS_PORT, member_grpc_address, member_url, pool_grpc_address, pool_url
 
 __all__ = [
+    "ACCOUNT_ANNOTATION",
+    "NO_ACCOUNT",
+    "Account",
     "Cluster",
     "Images",
     "KubernetesObject",

@@ -1,6 +1,6 @@
 """All objects of one pool, in the order in which they are of use."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
@@ -8,7 +8,7 @@ from argosy.api.servingpool import ServingPool
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import desired_configmap, state_configmap
 from argosy.render.workloads.pods.deployment import deployment, disruption_budget
-from argosy.render.workloads.pods.inputs import Cluster, Images, KubernetesObject
+from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.rbac import role, role_binding, service_account
 from argosy.render.workloads.services import member_service, network_policy, pool_service
 
@@ -19,13 +19,15 @@ def pool_objects(
     members: Sequence[InferenceModel | Ensemble],
     images: Images,
     cluster: Cluster,
+    known: Mapping[str, Account] | None = None,
 ) -> tuple[KubernetesObject, ...]:
     """Everything that should stand for a pool: accounts and rights, what servers read, ways to them, then themselves.
 
     `members` are the pool's own models and ensembles. A pool without servers, such as a suspended one, keeps what
-    is not a server's: addresses stay as they are. No two objects have the same identity.
+    is not a server's: addresses stay as they are. `known`: by server, what is known of its service account. No two
+    objects have the same identity.
     """
-    names = [server.plan.name for server in servers]
+    names, seen = [server.plan.name for server in servers], known or {}
     accounts = (service_account(pool, name) for name in names)
     return (
         *(account for account in accounts if account is not None),
@@ -37,5 +39,5 @@ def pool_objects(
         *(member_service(pool, member) for member in members),
         network_policy(pool),
         disruption_budget(pool, cluster),
-        *(deployment(pool, server, images) for server in servers),
+        *(deployment(pool, each, images, seen.get(each.plan.name, NO_ACCOUNT)) for each in servers),
     )

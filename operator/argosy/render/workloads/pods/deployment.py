@@ -13,7 +13,7 @@ from argosy.render.workloads.metadata import GATE, owned, pods_of_pool, pods_of_
 from argosy.render.workloads.pods.containers import agent_container, container_security, server_container
 from argosy.render.workloads.pods.control import token_container
 from argosy.render.workloads.pods.ending import TERMINATION_GRACE_S
-from argosy.render.workloads.pods.inputs import Cluster, Images, KubernetesObject
+from argosy.render.workloads.pods.inputs import NO_ACCOUNT, Account, Cluster, Images, KubernetesObject
 from argosy.render.workloads.pods.overlay import overlay
 from argosy.render.workloads.pods.volumes import volumes
 from argosy.render.workloads.rbac import account_name
@@ -21,6 +21,8 @@ from argosy_agent.contract import RenderedRepository
 
 TEMPLATE_ANNOTATION = "argosy.dev/template"
 """On a Deployment: which template its Pod is made from, by `template_hash`."""
+ACCOUNT_ANNOTATION = "argosy.dev/service-account"
+"""The UID of the server's service account: on a Deployment the one that was last seen, on its Pod one made anew."""
 _PROGRESS_S = 3600
 """How long a new Pod may take until it counts as stuck: images of tens of gigabytes, and models after them."""
 _USER = 1000
@@ -28,7 +30,11 @@ _USER = 1000
 
 
 def pod_template(
-    pool: ServingPool, server_plan: ServerPlan, repository: RenderedRepository, images: Images
+    pool: ServingPool,
+    server_plan: ServerPlan,
+    repository: RenderedRepository,
+    images: Images,
+    account: Account = NO_ACCOUNT,
 ) -> dict[str, Any]:
     """The template of a server's Pod, the pool's own over it.
 
@@ -37,7 +43,10 @@ def pod_template(
     """
     metadata = {
         "labels": server_labels(pool, server_plan.name),
-        "annotations": {"kubectl.kubernetes.io/default-container": SERVER},
+        "annotations": {
+            "kubectl.kubernetes.io/default-container": SERVER,
+            **({ACCOUNT_ANNOTATION: account.remade} if account.remade else {}),
+        },
     }
     template = {"metadata": metadata, "spec": _spec(pool, server_plan, repository, images)}
     over = pool.spec.runtime.pod_template
@@ -100,15 +109,19 @@ def _toleration(toleration: Toleration) -> dict[str, Any]:
     return {name: value for name, value in rendered.items() if value != ""}
 
 
-def deployment(pool: ServingPool, server: RenderedServer, images: Images) -> dict[str, Any]:
+def deployment(
+    pool: ServingPool, server: RenderedServer, images: Images, account: Account = NO_ACCOUNT
+) -> dict[str, Any]:
     """The Deployment of one server.
 
     A new Pod waits for the old one to end: with no spare GPU it would wait for ever beside it, and a server has one
     state, which two agents cannot write. Models with replicas go on on other servers meanwhile.
     """
     name = server.plan.name
-    template = pod_template(pool, server.plan, server.repository, images)
+    template = pod_template(pool, server.plan, server.repository, images, account)
     annotations = {TEMPLATE_ANNOTATION: template_hash(template)}
+    if account.uid:
+        annotations[ACCOUNT_ANNOTATION] = account.uid
     spec = {
         "replicas": 1,
         "revisionHistoryLimit": 1,

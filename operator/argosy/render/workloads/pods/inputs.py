@@ -48,3 +48,25 @@ class Cluster:
     ends_jobs: bool = False
     judges_failures: bool = False
     build_priority_class: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a Deployment says of its server's own service account.
+
+    `uid`: the account's when it was last seen, empty before. `remade`: that of one which was made after the first Pod;
+    a Pod whose account was deleted has a token that is not valid any more, so this stands in the Pod's template.
+    """
+
+    uid: str = ""
+    remade: str = ""
+
+    def seen(self, uid: str) -> "Account":
+        """The same, where the account now has this UID; empty where there is none, or it is not known."""
+        if uid in ("", self.uid):
+            return self
+        return Account(uid, uid if self.uid else self.remade)
+
+
+NO_ACCOUNT = Account()
+"""Nothing is known of it yet."""
