@@ -41,6 +41,11 @@ OOM = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
             container(state={"terminated": {"exitCode": 3, "reason": "Error", "message": "no such flag\n"}}),
             "container server, ended with exit code 3: no such flag",
         ),
+        ({"initContainerStatuses": [{"name": "first", "state": {"terminated": {"exitCode": 0}}}]}, ""),
+        (
+            {"initContainerStatuses": [{"name": "first", "state": {"terminated": {"exitCode": 1, "message": "no"}}}]},
+            "container first, ended with exit code 1: no",
+        ),
         (
             container("agent", state={"running": {}}, lastState=OOM),
             "container agent starts again, ended with exit code 137 (OOMKilled)",

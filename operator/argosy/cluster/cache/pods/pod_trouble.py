@@ -15,7 +15,8 @@ def pod_trouble(status: Mapping[str, Any]) -> str:
     unscheduled = _unscheduled(status)
     if unscheduled:
         return unscheduled
-    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    first = [each for each in status.get("initContainerStatuses") or () if not _is_done(each)]
+    containers = [*first, *(status.get("containerStatuses") or ())]
     return "; ".join(words for container in containers for words in _container(container))
 
 
@@ -35,6 +36,12 @@ def _unscheduled(status: Mapping[str, Any]) -> str:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _said("no node takes the Pod", condition.get("reason"), condition.get("message"))
     return ""
+
+
+def _is_done(status: Mapping[str, Any]) -> bool:
+    """Whether an init container has ended well, as each should."""
+    ended = (status.get("state") or {}).get("terminated")
+    return ended is not None and ended.get("exitCode") == 0
 
 
 def _container(status: Mapping[str, Any]) -> Iterator[str]:
