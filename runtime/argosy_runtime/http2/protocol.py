@@ -40,6 +40,7 @@ class Http2Protocol(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
         self._closed = True
+        self._unread = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
@@ -73,12 +74,18 @@ class Http2Protocol(asyncio.Protocol):
         self._gone(self)
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as it is answered."""
+        """The client does not read as fast as it is answered: nothing more is read of it until it does."""
         self.connection.output.paused = True
+        self._unread = self._transport.get_write_buffer_size()
+        if not self._transport.is_closing():
+            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """It has read again."""
         self.connection.output.paused = False
+        self._keepalive.heard(self._clock())
+        if not (self._closed or self._transport.is_closing()):
+            self._transport.resume_reading()
         self._wake()
 
     def drain(self) -> None:
@@ -131,12 +138,23 @@ class Http2Protocol(asyncio.Protocol):
             self._timer.cancel()
         self._timer = None if self._closed else self._loop.call_later(delay, action)
 
+    def _heed_reader(self, now: float) -> None:
+        """Take it for a sign of life that the client has read, while nothing that it sends is."""
+        unread = self._transport.get_write_buffer_size()
+        if unread < self._unread:
+            self._keepalive.heard(now)
+        self._unread = unread
+
     def _check(self) -> None:
         """Look after the connection's timers."""
         if self._closed or self.connection.closing:
             return
         now, connection = self._clock(), self.connection
-        action, due = self._keepalive.check(now, connection.greeted, connection.unfinished, bool(connection.streams))
+        unfinished = connection.unfinished
+        if connection.output.paused:
+            unfinished = None  # Nothing is read that would finish it.
+            self._heed_reader(now)
+        action, due = self._keepalive.check(now, connection.greeted, unfinished, bool(connection.streams))
         self._rearm(max(due - now, 0.001), self._check)
         if action is Action.PING:
             connection.ping()

@@ -211,3 +211,45 @@ async def _until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not holds():  # noqa: ASYNC110  (a state of the server's, which tells nobody)
             await asyncio.sleep(0.001)
+
+
+class Stalled(asyncio.Transport):
+    """A transport whose client may stop reading; `unread` bytes are still to be taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reading = True
+        self.aborted = False
+        self.unread = 0
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.unread += len(data)
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+async def test_nothing_is_read_of_a_client_while_it_reads_nothing() -> None:
+    loop, transport = asyncio.get_running_loop(), Stalled()
+    protocol = Http2Protocol(EchoApplication(), loop, lambda _: None, Limits(), KeepAliveRules())
+    protocol.connection_made(transport)
+    protocol.pause_writing()
+    assert not transport.reading
+    protocol.resume_writing()
+    assert transport.reading
+    protocol.abort()
+    protocol.connection_lost(None)
+    protocol.pause_writing()
+    assert transport.reading

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.runtime.frontends.http.wire import Wire
+from tests.runtime.frontends.http.wire import FullWire, Wire
 
 from argosy_runtime.frontends.http.wire.application import ByCoroutine, Fixed, Handler
 from argosy_runtime.frontends.http.wire.exchange import Exchange
@@ -340,6 +340,46 @@ async def test_no_client_is_waited_for_for_ever(
     assert wire.closed
     assert wire.aborted is (phase is Phase.WRITING)
     assert wire.written[:13] == told
+
+
+@pytest.mark.parametrize("at_once", [True, False], ids=["one piece", "one by one"])
+async def test_requests_of_a_client_that_does_not_read_wait_unanswered(at_once: bool) -> None:
+    app = EchoApp()
+    wire = FullWire(app)
+    request = post("/echo", b"a" * 10_000)
+    for piece in [request * 500] if at_once else [request] * 500:
+        wire.feed(piece)
+    assert wire.unread < FullWire.HIGH + 2 * len(request)
+    assert len(app.bodies) < 10
+    assert not wire.reading
+    while len(app.bodies) < 500:
+        wire.read(50_000)
+        assert wire.unread < FullWire.HIGH + 2 * len(request)
+        await asyncio.sleep(0)
+    assert wire.written.count(b"HTTP/1.1 200 OK") == 500
+    wire.read(wire.unread)
+    assert wire.reading
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+async def test_a_client_that_leaves_a_whole_answer_unread_is_cut_off(size: int) -> None:
+    wire = FullWire(EchoApp())
+    wire.feed(post("/echo", b"a" * size))
+    assert wire.connection.phase is Phase.WRITING
+    for second in (100, 139):
+        sweep(wire.connections, second, TIMEOUTS.limits)
+        assert not wire.closed
+    sweep(wire.connections, 140, TIMEOUTS.limits)
+    assert wire.aborted
+
+
+async def test_a_client_that_reads_slowly_is_not_cut_off() -> None:
+    wire = FullWire(EchoApp())
+    wire.feed(post("/echo", b"a" * 100_000))
+    for second in range(100, 1000, 30):
+        sweep(wire.connections, second, TIMEOUTS.limits)
+        wire.read(1000)
+        assert not wire.closed
 
 
 async def test_a_body_may_take_as_long_as_it_likes_while_it_comes_and_a_head_may_not() -> None:

@@ -21,6 +21,8 @@ class Wire(asyncio.Transport):
         self.written = b""
         self.closed = False
         self.aborted = False
+        self.unread = 0
+        self.full = False
         self.reading = True
         self._protocol: asyncio.BaseProtocol = self.connection
         self._unread: list[bytes] = []
@@ -64,6 +66,9 @@ class Wire(asyncio.Transport):
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:
         self.write(b"".join(list_of_data))
 
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
     def is_closing(self) -> bool:
         return self.closed
 
@@ -75,3 +80,23 @@ class Wire(asyncio.Transport):
     def abort(self) -> None:
         self.aborted = True
         self.close()
+
+
+class FullWire(Wire):
+    """A wire whose client reads nothing until it is told to, and that says so above `HIGH` bytes, as sockets do."""
+
+    HIGH = 1 << 16
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        super().write(data)
+        self.unread += len(data)
+        if self.unread > self.HIGH and not self.full:
+            self.full = True
+            self.connection.pause_writing()
+
+    def read(self, size: int) -> None:
+        """The client takes so many bytes."""
+        self.unread -= min(size, self.unread)
+        if self.full and self.unread < self.HIGH // 4:
+            self.full = False
+            self.connection.resume_writing()

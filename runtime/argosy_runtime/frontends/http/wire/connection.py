@@ -28,7 +28,7 @@ class Connection(asyncio.Protocol):
     """The server's side of a connection. It enters itself into `connections` and leaves in the end.
 
     What is under way is cancelled when the client hangs up. Bodies above `max_body` bytes are counted, not kept. What
-    comes while a request is being answered waits, and no more is read until then.
+    comes while a request is being answered waits, and no more is read until then, nor while the client does not read.
     """
 
     def __init__(self, heads: KnownHeads, connections: "set[Connection]", max_body: int, draining: bool) -> None:
@@ -81,9 +81,11 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._writer.pause()
+        self._read()
 
     def resume_writing(self) -> None:
         self._writer.resume()
+        self._read()
 
     def drain(self) -> None:
         """Close with the next answer that no further request waits behind."""
@@ -110,11 +112,20 @@ class Connection(asyncio.Protocol):
     @property
     def phase(self) -> Phase:
         """What this connection is waiting for."""
+        if self._writer.paused:
+            return Phase.WRITING
         if self._exchange is not None:
-            return Phase.WRITING if self._writer.paused else Phase.ANSWERING
+            return Phase.ANSWERING
         if self._coming is not None:
             return Phase.BODY
-        return Phase.HEAD if self._ahead else Phase.IDLE
+        if self._ahead:
+            return Phase.HEAD
+        return Phase.WRITING if self.unread else Phase.IDLE
+
+    @property
+    def unread(self) -> int:
+        """How many bytes of answers the client has still to take."""
+        return self._transport.get_write_buffer_size()
 
     def give_up(self) -> None:
         """What is waited for has not come in time."""
@@ -133,16 +144,17 @@ class Connection(asyncio.Protocol):
         if self._reading:
             return
         self._reading = True
-        while self._exchange is None and self._ahead and not self._writer.finishing:
+        while self._exchange is None and self._ahead and not (self._writer.finishing or self._writer.paused):
             if not self._read_one():
                 break
         self._reading = False
-        if self._ahead and self._exchange is not None:
-            if not self._held_back:
-                self._held_back = True
-                self._transport.pause_reading()
-        elif self._held_back and not self._writer.lost:
-            self._held_back = False
+        hold_back = self._writer.paused or bool(self._ahead and self._exchange is not None)
+        if hold_back == self._held_back or self._writer.lost or self._transport.is_closing():
+            return
+        self._held_back = hold_back
+        if hold_back:
+            self._transport.pause_reading()
+        else:
             self._transport.resume_reading()
 
     def _read_one(self) -> bool:

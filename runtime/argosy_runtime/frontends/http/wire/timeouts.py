@@ -55,17 +55,18 @@ class Timeouts:
 class Watch:
     """What one connection was last seen waiting for, and since when."""
 
-    __slots__ = ("_phase", "_progress", "_since")
+    __slots__ = ("_phase", "_progress", "_since", "_unread")
 
     def __init__(self) -> None:
         self._phase = Phase.ANSWERING
         self._progress = 0
         self._since = 0.0
+        self._unread = 0
 
-    def is_over(self, phase: Phase, progress: int, now: float, limits: tuple[float, ...]) -> bool:
-        """Whether a phase has lasted too long. It lasts while phase and `progress` stay as they are."""
-        if phase != self._phase or progress != self._progress:
-            self._phase, self._progress, self._since = phase, progress, now
+    def is_over(self, phase: Phase, progress: int, unread: int, now: float, limits: tuple[float, ...]) -> bool:
+        """Whether a phase has lasted too long. It lasts while phase, `progress` and `unread` stay as they are."""
+        if phase != self._phase or progress != self._progress or unread != self._unread:
+            self._phase, self._progress, self._unread, self._since = phase, progress, unread, now
             return False
         return now - self._since >= limits[phase]
 
@@ -80,12 +81,16 @@ class Watched(Protocol):
     def phase(self) -> Phase:
         """What it is waiting for."""
 
+    @property
+    def unread(self) -> int:
+        """How many bytes its client has still to take."""
+
     def give_up(self) -> None:
         """It has waited too long."""
 
 
 def sweep(connections: Collection[Watched], now: float, limits: tuple[float, ...]) -> None:
     """Give up the connections whose clients have let them wait too long; `now` in seconds."""
-    late = [each for each in connections if each.watch.is_over(each.phase, each.progress, now, limits)]
+    late = [each for each in connections if each.watch.is_over(each.phase, each.progress, each.unread, now, limits)]
     for connection in late:
         connection.give_up()
