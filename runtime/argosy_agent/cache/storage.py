@@ -84,24 +84,31 @@ class Storage:
             for left in cache.glob(".gone-*"):
                 shutil.rmtree(left, ignore_errors=True)
 
-    def key(self, uri: str, digest: str = "", secret: str = "") -> str:
+    def key(self, uri: str, digest: str = "", secret: str = "", version: int = 0) -> str:
         """Return the name of the copy that this URI means now, by the credentials of `secret` if given.
 
         Of `file:` and `pvc:` it is another when a name, size or time below changes; of all others it is the URI's, the
         digest's and the credentials': what some may read is no copy for others. A Secret counts by its name, so that a
-        key that is rotated fetches nothing. Raises StorageError where a `file:` or `pvc:` is not there.
+        key that is rotated fetches nothing. Without a digest it is the version's, too, where one is given: a new one
+        may mean other bytes at the same URI. Raises StorageError where a `file:` or `pvc:` is not there.
         """
         if _is_local(uri):
             files = (f"{each.name}\0{each.size}\0{each.changed_ns}" for each in found(uri, self._places))
             return _key("file", uri, digest, *files)
-        return _key("remote", uri, digest, f"secret {secret}" if secret else f"pool {self._identity}")
+        owner = f"secret {secret}" if secret else f"pool {self._identity}"
+        return _key("remote", uri, digest, owner, *([f"version {version}"] if version and not digest else []))
 
     def whole(self, key: str) -> Path | None:
         """A copy that is here whole, by its key; nothing is waited for. None where it is not. Raises OSError."""
         return self._cache.take(key)
 
     def fetch(
-        self, uri: str, digest: str = "", progress: Progress = lambda done, total: None, secret: str = ""
+        self,
+        uri: str,
+        digest: str = "",
+        progress: Progress = lambda done, total: None,
+        secret: str = "",
+        version: int = 0,
     ) -> Path:
         """The folder with the files of `uri`, fetched if it is not here yet, by the credentials of `secret` if given.
 
@@ -109,10 +116,10 @@ class Storage:
         what came before a failure or a stop is kept, and the next call goes on from there.
         Raises StorageError, DigestMismatchError, StorageStoppedError.
         """
-        key = self.key(uri, digest, secret)
+        key = self.key(uri, digest, secret, version)
         try:
             with self._alone(key):
-                return self._cache.take(key) or self._fetch_anew(_Wish(key, uri, digest, secret), progress)
+                return self._cache.take(key) or self._fetch_anew(_Wish(key, uri, digest, secret, version), progress)
         except OSError as error:
             if is_full(error):
                 self._cache.free()
@@ -180,7 +187,7 @@ class Storage:
                 raise UnusableError(f"{shown(wish.uri)} cannot be unpacked: {reason(error)}") from error
         size = sum(path.stat().st_size for path in partial.files.rglob("*") if path.is_file())
         self._cache.make_room(wish.key, size, size, shown(wish.uri))
-        if self.key(wish.uri, wish.digest, wish.secret) != wish.key:
+        if self.key(wish.uri, wish.digest, wish.secret, wish.version) != wish.key:
             raise StorageError(f"{wish.uri} changed while it was copied; it is taken again when it stands still")
 
     def _budget(self, wish: "_Wish") -> Budget:
@@ -232,6 +239,7 @@ class _Wish:
     uri: str
     digest: str
     secret: str = ""
+    version: int = 0
 
 
 def _key(kind: str, *parts: str) -> str:

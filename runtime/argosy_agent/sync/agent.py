@@ -129,7 +129,11 @@ class Agent:
         keys: dict[int, str] = {}
         try:
             for version, source in model.versions.items():
-                key = (self._keys.key(source) or self._applied_key(model.name, version, source)) if source.uri else ""
+                key = (
+                    (self._keys.key(source, version) or self._applied_key(model.name, version, source))
+                    if source.uri
+                    else ""
+                )
                 if key is None:
                     return None
                 keys[version] = key

@@ -78,7 +78,7 @@ class Fetching:
                 call.complete = 0 < total <= done
                 tell(f"fetching version {version}: {_mebibytes(done, total)}")
 
-            return self._storage.fetch(source.uri, source.digest, progress, source.secret)
+            return self._storage.fetch(source.uri, source.digest, progress, source.secret, version)
 
         call = self._threads.submit(storage_of(source.uri), model, fetch)
         self._tell[call] = tell

@@ -13,8 +13,8 @@ from .storage_threads import Call, StorageThreads, storage_of
 PATIENCE_S = 0.2
 """How long a round waits for keys, which most storages have in a moment."""
 STORAGES_AT_ONCE = 32
-Files = tuple[str, str, str]
-"""What a key is of: URI, digest and Secret."""
+Files = tuple[str, str, str, int]
+"""What a key is of: URI, digest, Secret and version."""
 
 
 class Keys:
@@ -31,9 +31,9 @@ class Keys:
         """Look up all keys anew. Those of a storage that takes long come later."""
         wanted: dict[str, list[Files]] = {}
         for model in desired.models:
-            for source in model.versions.values():
+            for version, source in model.versions.items():
                 if source.uri:
-                    wanted.setdefault(storage_of(source.uri), []).append(_files(source))
+                    wanted.setdefault(storage_of(source.uri), []).append(_files(source, version))
         for files in self._known.keys() - {each for found in wanted.values() for each in found}:
             del self._known[files]
         for storage, found in wanted.items():
@@ -42,9 +42,9 @@ class Keys:
         self._threads.start_due()
         await self._wait()
 
-    def key(self, source: VersionSource) -> str | None:
-        """The key of a source's files; None where it is not known yet. Raises StorageError where there is none."""
-        found = self._known.get(_files(source))
+    def key(self, source: VersionSource, version: int) -> str | None:
+        """The key of a version's files; None where it is not known yet. Raises StorageError where there is none."""
+        found = self._known.get(_files(source, version))
         if isinstance(found, StorageError):
             raise found
         return found
@@ -88,5 +88,5 @@ class Keys:
             return StorageError(f"{type(error).__name__}: {error}")
 
 
-def _files(source: VersionSource) -> Files:
-    return source.uri, source.digest, source.secret
+def _files(source: VersionSource, version: int) -> Files:
+    return source.uri, source.digest, source.secret, version

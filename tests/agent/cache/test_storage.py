@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.agent.sites import Site
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.transfer.errors import StorageError, StorageStoppedError
@@ -170,3 +171,20 @@ def test_what_a_killed_copy_left_is_swept_after_a_day(tmp_path: Path) -> None:
         os.utime(tmp_path / f".partial-remote-{name}", (time.time() - age,) * 2)
     Storage(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".partial-remote-new"]
+
+
+def test_the_same_uri_under_a_new_version_is_fetched_anew(tmp_path: Path, site: Site) -> None:
+    storage, uri = Storage(tmp_path / "cache"), f"{site.url}/m"
+    site.files["/m"] = b"old"
+    first = storage.fetch(uri, version=1)
+    site.files["/m"] = b"new"
+    assert (storage.fetch(uri, version=2) / "m").read_bytes() == b"new"
+    assert storage.fetch(uri, version=1) == first
+    assert (first / "m").read_bytes() == b"old"
+
+
+def test_a_digest_says_what_the_files_are_whatever_the_version(tmp_path: Path, site: Site) -> None:
+    storage, uri = Storage(tmp_path / "cache"), f"{site.url}/m"
+    site.files["/m"] = b"model"
+    digest = "sha256:" + hashlib.sha256(b"model").hexdigest()
+    assert storage.fetch(uri, digest, version=1) == storage.fetch(uri, digest, version=2)

@@ -142,7 +142,7 @@ async def test_what_is_served_stays_as_it_is_while_its_storage_hangs(bench: Benc
 async def test_a_fetch_that_has_all_its_bytes_is_not_silent(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, go = threading.Event(), threading.Event()
 
-    def unpack(storage: Storage, uri: str, digest: str, progress: Any, secret: str) -> Path:
+    def unpack(storage: Storage, uri: str, digest: str, progress: Any, *rest: Any) -> Path:
         progress(10, 10)
         whole.set()
         assert go.wait(60)

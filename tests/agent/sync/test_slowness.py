@@ -47,7 +47,7 @@ async def test_a_server_that_is_only_slow_keeps_what_it_has(bench: Bench, monkey
 async def test_downloads_that_take_long_hold_up_no_round(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     go, fetch = threading.Event(), Storage.fetch
 
-    def slow(self: Storage, uri: str, digest: str = "", progress: Any = None, secret: str = "") -> Path:
+    def slow(self: Storage, uri: str, digest: str = "", progress: Any = None, *_: Any) -> Path:
         assert go.wait(60)
         return fetch(self, uri, digest, progress)
 
@@ -70,7 +70,7 @@ def held_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Fetches of sources called `big…` wait for this."""
     go, fetch = threading.Event(), Storage.fetch
 
-    def slow(self: Storage, uri: str, digest: str = "", progress: Any = None, secret: str = "") -> Path:
+    def slow(self: Storage, uri: str, digest: str = "", progress: Any = None, *_: Any) -> Path:
         assert "/sources/big" not in uri or go.wait(60)
         return fetch(self, uri, digest, progress)
 
@@ -121,7 +121,7 @@ async def test_a_server_that_is_only_slow_makes_no_suspect(bench: Bench, monkeyp
 async def test_a_download_that_nobody_wants_any_more_ends(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, ended = threading.Event(), threading.Event()
 
-    def endless(self: Storage, uri: str, digest: str, progress: Any, secret: str = "") -> Path:
+    def endless(self: Storage, uri: str, digest: str, progress: Any, *_: Any) -> Path:
         try:
             while not ended.wait(0.005):
                 begun.set()
