@@ -4,9 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.operator.fleet.declared import gpu_node, model, pool
+from tests.operator.fleet.declared import GIB, gpu_node, model, pool
 from tests.operator.fleet.simulated_cluster import Cluster
 from tests.operator.watching import always_routed
+
+from argosy.fleet.facts import Gpu, Node
 
 
 def test_what_runs_on_a_cordoned_node_stays_and_nothing_comes_to_it() -> None:
@@ -59,7 +61,87 @@ def test_a_node_that_is_not_ready_keeps_what_it_has_for_a_while() -> None:
         outcome = cluster.tick(resources)
         assert [server.step.plan.node for server in cluster.servers.values()] == ["a"]
     assert outcome.wake == cluster.now
+    always_routed(cluster, resources, {"m"})
+    assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
+
+
+def not_ready(cluster: Cluster) -> tuple[Node, ...]:
+    """The nodes, none of which is heard of since now."""
+    return tuple(replace(node, ready=False, unready_since=cluster.now) for node in cluster.nodes)
+
+
+def test_when_no_node_is_heard_of_everything_stays_as_it_is() -> None:
+    """As when kubelets cannot renew their leases: the servers go on serving."""
+    cluster = Cluster((gpu_node("a", 2), gpu_node("b", 2)))
+    resources = [pool(), *(model(f"m-{n}", memory=60) for n in range(4))]
     cluster.settle(resources)
+    before, heard = dict(cluster.servers), cluster.nodes
+    cluster.nodes = not_ready(cluster)
+    for _ in range(120):
+        outcome = cluster.tick(resources)
+        assert cluster.servers == before
+        assert outcome.plan.pools[0].unplaced == ()
+    cluster.nodes = heard
+    cluster.settle(resources)
+    assert {name: each.step.plan for name, each in cluster.servers.items()} == {
+        name: each.step.plan for name, each in before.items()
+    }
+
+
+def test_what_has_no_room_elsewhere_stays_on_a_node_that_is_lost() -> None:
+    cluster = Cluster((gpu_node("a"), gpu_node("b")))
+    resources = [pool(), model("m", memory=60), model("n", memory=60)]
+    cluster.settle(resources)
+    cluster.nodes = (replace(cluster.nodes[0], ready=False, unready_since=None), cluster.nodes[1])
+    always_routed(cluster, resources, {"m", "n"})
+    assert {server.step.plan.node for server in cluster.servers.values()} == {"a", "b"}
+
+
+def test_a_server_whose_pod_is_gone_stays_while_no_node_is_heard_of() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m")])
+    cluster.nodes = not_ready(cluster)
+    cluster.restart("p-0")
+    for _ in range(120):
+        cluster.tick([pool(), model("m")])
+        assert set(cluster.servers) == {"p-0"}
+
+
+def test_what_a_node_lost_of_its_facts_ends_nothing_there() -> None:
+    """Nothing is known of its GPUs: what serves there goes on until it serves elsewhere."""
+    cluster = Cluster((gpu_node("a"), gpu_node("b", 2)))
+    resources = [pool(), model("m")]
+    cluster.settle(resources)
+    unknown = Node("a", (), schedulable=False, stale=True)
+    cluster.nodes = (unknown,)
+    for _ in range(30):
+        cluster.tick(resources)
+        assert cluster.routed() == {"m": {"p-0"}}
+    cluster.nodes = (unknown, gpu_node("b", 2))
+    always_routed(cluster, resources, {"m"})
+    assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
+
+
+def test_models_for_gpus_that_are_unknown_for_now_do_not_go_to_a_cpu() -> None:
+    cluster = Cluster((gpu_node("a"),))
+    cluster.settle([pool(), model("m")])
+    cpu = Node("c", (Gpu(0, 512 * GIB, is_cpu=True),))
+    cluster.nodes = (Node("a", (), schedulable=False, stale=True), cpu)
+    for _ in range(30):
+        cluster.tick([pool(), model("m")])
+        assert [server.step.plan.node for server in cluster.servers.values()] == ["a"]
+
+
+def test_servers_leave_a_node_that_the_pool_no_longer_selects_once_they_serve_elsewhere() -> None:
+    zone = {"zone": "x"}
+    cluster = Cluster((gpu_node("a", labels=zone), gpu_node("b", labels=zone)))
+    resources = [pool(nodeSelector=zone), model("m")]
+    cluster.settle(resources)
+    cluster.nodes = (gpu_node("a"), cluster.nodes[1])
+    always_routed(cluster, resources, {"m"})
+    assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
+    cluster.nodes = (gpu_node("a"), gpu_node("b"))
+    always_routed(cluster, resources, {"m"})
     assert [server.step.plan.node for server in cluster.servers.values()] == ["b"]
 
 

@@ -49,6 +49,7 @@ class Reason(StrEnum):
     SERVERS_NOT_READY = "ServersNotReady"
     RECONCILE_FAILED = "ReconcileFailed"
     NOT_APPLIED = "NotApplied"
+    DISRUPTION_LIMITED = "DisruptionLimited"
     # Valid
     VALID = "Valid"
     INVALID_SPEC = "InvalidSpec"

@@ -244,6 +244,12 @@ class ServingPoolSpec(ApiModel):
     builds: Builds = Field(default_factory=Builds, description="What builds of engines may use.")
     packing: Packing = Field(default_factory=Packing, description="How models are put on the servers.")
     monitoring: Monitoring = Field(default_factory=Monitoring, description="Where measurements come from.")
+    max_disruption: Share = Field(
+        default=250,
+        description="The share of the servers that one change of the plan may stop though they serve what no other "
+        'server does; one at least. What would stop more is not done, and Stalled says so. Default: "25%".',
+        json_schema_extra={"default": "25%"},
+    )
     suspend: Flag = Field(
         default=False, description="Whether all servers are stopped and their GPUs freed. Default: false."
     )

@@ -249,7 +249,8 @@ class Reconciler:
         images = self._images.serving(pool, models)
         renderer = BuildRenderer(pool, self._images, self._cluster, self._clock())
         builds = renderer.builds(outcome.builds.get(key, ()), view.builds)
-        pools = pool_objects(pool, steps, members, images, self._cluster, view.accounts)
+        nodes = {node.name: node for node in self._cache.nodes()}
+        pools = pool_objects(pool, steps, members, images, self._cluster, view.accounts, nodes)
         objects = (*history.written, *pools, *activator.objects, *builds.objects)
         held = held_back(pool, steps, images, view)
         stay = frozenset(

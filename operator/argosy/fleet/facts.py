@@ -38,6 +38,8 @@ class Node:
     """A machine: its devices, and the groups of device indexes that NVLink joins.
 
     `ready` since when it is not, if known; not `schedulable` (cordoned): what runs there stays, nothing new comes.
+    `stale`: these are its last known facts, so that what runs there stays though it does not answer. `lost`: for so
+    long, or for this pool, that what runs there moves to where there is room, and stays where there is none.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Node:
     ready: bool = True
     schedulable: bool = True
     unready_since: datetime | None = None
+    stale: bool = False
+    lost: bool = False
 
     def architecture(self, on_gpu: bool) -> str:
         """What an engine is compiled for: the compute capability of its GPUs, as `9.0`, empty where nobody says it; or
@@ -147,7 +151,8 @@ class PoolFacts:
 
     `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, beside those of `current`.
     `loaded`: the models that each server of `current` has loaded now, be it that they leave it. `waiting` are models of
-    which no group has anything. `runtime` is the server that it runs.
+    which no group has anything. `runtime` is the server that it runs. `max_disruption`: the
+    thousandths of the servers that one round may stop.
     """
 
     pool: PoolKey
@@ -163,6 +168,7 @@ class PoolFacts:
     loaded: Mapping[str, frozenset[str]] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
     runtime: RuntimeName = RuntimeName.ARGOSY
+    max_disruption: int = 250
 
 
 @dataclass(frozen=True, slots=True)

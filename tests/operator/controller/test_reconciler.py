@@ -1,5 +1,6 @@
 """A round does all that it can, whatever fails; virtual, without an API server."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.operator.controller.test_store import STATUS, model, pool, with_status
-from tests.operator.fleet.declared import gpu_node
+from tests.operator.fleet.declared import GIB, gpu_node
 
 from argosy.api import Condition, ConditionType, InferenceModel
 from argosy.api.conditions import Reason
@@ -22,14 +23,14 @@ from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Rec
 from argosy.controller.report_ages import EXPIRY
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
-from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
+from argosy.fleet.facts import CurrentServer, Node, Refusal, ServerReport
 from argosy.fleet.migration.migrate import DRAIN_PERIOD
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.fleet.scaling.decision import Allocation, Decision, Ejection
 from argosy.fleet.status.statuses import Status
 from argosy.render.forms import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
-from argosy.render.workloads import Cluster, Images, KubernetesObject, parse_drain
+from argosy.render.workloads import HARDWARE_ANNOTATION, Cluster, Images, KubernetesObject, parse_drain
 from argosy.scaling import Decided, Scaling
 from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
@@ -87,6 +88,25 @@ def serving(server: str) -> PoolView:
         (RenderedRepository(server, (RenderedModel("m", 'name: "m"', {1: VersionSource("s3://bucket/m")}),)),),
         pods=(PodView(server, server, server, True, True, False, routes, True, "", NOW),),
     )
+
+
+async def test_a_fleet_of_which_no_node_is_heard_stands_as_it_is() -> None:
+    gpu = (CurrentServer("p-0", "a", (0,), {"m": (0,)}),)
+    resources, writes, cache = Store(), FakeWriter(), observed(p=replace(serving("p-0"), current=gpu))
+    for body in (pool(), with_status(model(footprint={"gpuMemory": "20Gi"}))):
+        resources.put(parsed_body(body))
+    run = rounds(writes, resources, cache)
+    await run.reconcile(KEY)
+    noted = _annotations(writes.bodies["ConfigMap n/p-0"])
+    assert json.loads(noted[HARDWARE_ANNOTATION])["memory"] == [80 * GIB]
+    silent = gpu_node("a", ready=False, unready_since=NOW - timedelta(hours=1))
+    unreadable = Node("a", (), schedulable=False, stale=True)
+    for node in (silent, unreadable):
+        cache.known_nodes = (node,)
+        await rounds(writes, resources, cache).reconcile(KEY)  # also one that starts anew
+        await run.reconcile(KEY)
+        assert {"Deployment n/p-0", "ConfigMap n/p-0", "ConfigMap n/p-0-state"} <= writes.objects
+        assert "p-0" not in writes.routes or writes.routes["p-0"] == {"m"}
 
 
 async def test_a_pool_serves_what_asks_for_another_until_it_is_reached_there() -> None:

@@ -35,16 +35,11 @@ def test_a_model_on_a_gpu_that_is_gone_gets_another() -> None:
     assert [each.gpus for each in server.placements] == [server.gpus]
 
 
-@pytest.mark.parametrize(
-    ("since", "ready", "schedulable"),
-    [(GRACE - timedelta(seconds=1), True, False), (GRACE, False, True), (None, False, True)],
-)
-def test_a_node_that_is_not_ready_is_gone_after_the_grace(
-    since: timedelta | None, ready: bool, schedulable: bool
-) -> None:
+@pytest.mark.parametrize(("since", "lost"), [(GRACE - timedelta(seconds=1), False), (GRACE, True), (None, True)])
+def test_a_node_that_is_not_ready_is_lost_after_the_grace(since: timedelta | None, lost: bool) -> None:
     node = gpu_node("a", ready=False, unready_since=None if since is None else NOON - since)
     (found,) = standing([node], NOON)
-    assert (found.ready, found.schedulable) == (ready, schedulable)
+    assert (found.ready, found.schedulable, found.stale, found.lost) == (True, False, True, lost)
 
 
 def test_the_first_grace_to_end_is_the_next_change() -> None:

@@ -55,6 +55,21 @@ def test_a_node_that_is_not_ready_is_not_selected_even_where_servers_run() -> No
     assert selected(declared(), [gpu_node("a", ready=False)], {"a"}) == ()
 
 
+def test_a_node_that_lost_a_selected_label_is_left_to_what_runs_there_until_that_has_moved() -> None:
+    node, wants = gpu_node("a"), declared(nodeSelector={"zone": "x"})
+    assert selected(wants, [node]) == ()
+    (found,) = selected(wants, [node], {"a"})
+    assert (found.schedulable, found.lost) == (False, True)
+    assert closed(wants, [node]) == frozenset()
+
+
+def test_a_node_of_which_only_the_last_facts_are_known_closes_nothing() -> None:
+    node = gpu_node("a", schedulable=False, stale=True)
+    assert closed(declared(), [node]) == frozenset()
+    (found,) = selected(declared(nodeSelector={"zone": "x"}), [node], {"a"})
+    assert not found.lost
+
+
 @pytest.mark.parametrize("state", [{"schedulable": False}, {"taints": (TAINT,)}])
 def test_what_keeps_new_pods_away_leaves_the_node_to_what_runs_there(state: dict[str, Any]) -> None:
     node = gpu_node("a", **state)

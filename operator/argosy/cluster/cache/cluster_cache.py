@@ -14,13 +14,14 @@ from argosy.cluster.cache.node_cache import NodeCache
 from argosy.cluster.cache.ownership import is_managed
 from argosy.cluster.cache.pods.pod_cache import GpuHolders, PodCache
 from argosy.cluster.cache.pool_view import PoolView, pool_label, pool_name, pool_view
-from argosy.cluster.cache.server_objects import of_account, of_configmap, of_deployment, of_revision
+from argosy.cluster.cache.server_objects import Desired, of_account, of_configmap, of_deployment, of_revision
 from argosy.cluster.cache.watches.reflectors import Reflectors
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import Kind
 from argosy.fleet.facts import Node
 from argosy.fleet.history import Revision
+from argosy.fleet.nodes.last_known import with_last_known
 from argosy.fleet.nodes.reservations import PodGpus
 from argosy.render.names import label
 from argosy.render.workloads import (
@@ -70,14 +71,14 @@ class ClusterCache:
 
     @property
     def troubles(self) -> Mapping[str, str]:
-        """What cannot be read, by plural and, where there are several, namespace; and which node is passed over, by
-        `nodes/name`.
-        """
+        """What cannot be read, by plural and, where there are several, namespace; a node by `nodes/name`."""
         return self._reflectors.troubles | {f"nodes/{name}": why for name, why in self._nodes.troubles.items()}
 
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes that can be used."""
-        return self._nodes.all()
+        """The nodes; one that does not tell of its GPUs has those that are noted with the servers there."""
+        details = (owned.detail for owned in self._indexers[kinds.CONFIG_MAP.name].all())
+        noted = (detail.hardware for detail in details if isinstance(detail, Desired))
+        return with_last_known(self._nodes.all(), {node.name: node for node in noted if node is not None})
 
     def foreign_gpus(self) -> PodGpus:
         """GPUs that Pods hold which are not ours, by node and Pod."""

@@ -8,13 +8,15 @@ from datetime import datetime
 from typing import Any
 
 from argosy.cluster.cache.pods.pod_trouble import deployment_trouble
-from argosy.fleet.facts import CurrentServer
+from argosy.fleet.facts import CurrentServer, Node
 from argosy.fleet.history import Revision
+from argosy.fleet.nodes.last_known import parse_hardware
 from argosy.render.names import label
 from argosy.render.workloads import (
     ACCOUNT_ANNOTATION,
     ACTIVATOR_LABEL,
     DRAIN_ANNOTATION,
+    HARDWARE_ANNOTATION,
     NO_ACCOUNT,
     PLACEMENT_ANNOTATION,
     SERVED_ANNOTATION,
@@ -36,6 +38,7 @@ class Desired:
     """A server's ConfigMap: its name in full, where it was placed, and what it had ready when it was last heard of.
 
     None where that cannot be read. `drain_since`: from when each model or ensemble that drains there is not routed to.
+    `hardware`: its node with the GPUs that this had; None where nothing is noted of them.
     """
 
     server: str
@@ -43,6 +46,7 @@ class Desired:
     trouble: str = ""
     served: RenderedRepository | None = None
     drain_since: Mapping[str, datetime] = field(default_factory=dict)
+    hardware: Node | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +136,9 @@ def _desired(server: str, annotations: Mapping[str, str], data: Mapping[str, str
     if not placement:
         return Desired(name, None, served=served, drain_since=drains)
     try:
-        return Desired(name, parse_placement(name, placement), served=served, drain_since=drains)
+        current = parse_placement(name, placement)
+        hardware = parse_hardware(current.node, annotations.get(HARDWARE_ANNOTATION, ""))
+        return Desired(name, current, served=served, drain_since=drains, hardware=hardware)
     except ValueError as error:
         return Desired(name, None, str(error), served, drains)
 

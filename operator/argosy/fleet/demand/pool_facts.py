@@ -42,6 +42,7 @@ def pool_facts(
         taken=frozenset(server.name for server in former),
         loaded={server: frozenset(models) for server, models in has.items()},
         runtime=spec.runtime.name,
+        max_disruption=spec.max_disruption,
         waiting=tuple(members.engines.waiting[name] for name in sorted(members.engines.waiting)),
     )
 

@@ -1,7 +1,7 @@
 """A Kubernetes Node becomes facts: GPUs by the labels of NVIDIA's GPU feature discovery."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -23,30 +23,42 @@ class BadNodeError(Exception):
 
 def node_of(body: Mapping[str, Any]) -> Node:
     """A Node's devices and state. A node without GPUs is one CPU slot with its memory. Raises BadNodeError."""
-    metadata, status = _map(body, "metadata"), _map(body, "status")
-    spec = _map(body, "spec")
-    labels = {str(key): str(value) for key, value in _map(metadata, "labels").items()}
+    node, status = state_of(body), _map(body, "status")
+    offer = _offer(node.labels, status)
+    product = node.labels.get(f"{_GPU}.product", "")
+    return replace(
+        node,
+        gpus=_gpus(node.labels, offer) if offer.count else _cpu_slot(status),
+        product=product,
+        compute_capability=_capability(node.labels),
+        nvlink=_nvlink(_map(_map(body, "metadata"), "annotations").get(NVLINK), product, offer.count),
+        schedulable=offer.now and not _map(body, "spec").get("unschedulable"),
+        stale=False,
+    )
+
+
+def state_of(body: Mapping[str, Any]) -> Node:
+    """A Node's state alone: what can be said of one whose devices cannot be read. Raises BadNodeError where it has no
+    name, or no labels that are a map.
+    """
+    metadata, spec = _map(body, "metadata"), _map(body, "spec")
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         raise BadNodeError("metadata.name: is required")
-    offer = _offer(labels, status)
-    readiness = _readiness(status)
-    product = labels.get(f"{_GPU}.product", "")
+    readiness = _readiness(_map(body, "status"))
     return Node(
         name=name,
-        gpus=_gpus(labels, offer) if offer.count else _cpu_slot(status),
-        product=product,
-        compute_capability=_capability(labels),
-        nvlink=_nvlink(_map(metadata, "annotations").get(NVLINK), product, offer.count),
-        labels=labels,
+        gpus=(),
+        labels={str(key): str(value) for key, value in _map(metadata, "labels").items()},
         taints=tuple(
             {key: str(value) for key, value in taint.items()}
             for taint in spec.get("taints") or []
             if isinstance(taint, Mapping)
         ),
         ready=all(condition.get("status") == "True" for condition in readiness),
-        schedulable=offer.now and not spec.get("unschedulable"),
+        schedulable=False,
         unready_since=_since(readiness),
+        stale=True,
     )
 
 

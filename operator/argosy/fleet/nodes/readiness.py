@@ -1,4 +1,6 @@
-"""Nodes over time: one that is not ready for a moment keeps what it runs, and gets nothing new."""
+"""Nodes over time: one that is not ready keeps what it runs and gets nothing new. After a while what it runs moves to
+where there is room; what has no room elsewhere stays: that a node is silent does not say that it serves nothing.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,11 +9,13 @@ from datetime import datetime, timedelta
 from argosy.fleet.facts import Node
 
 GRACE = timedelta(seconds=60)
-"""How long a node may be not ready before its servers are placed elsewhere."""
+"""How long a node may be not ready before another place is looked for what it runs."""
 
 
 def standing(nodes: Iterable[Node], now: datetime) -> tuple[Node, ...]:
-    """The nodes as they count now: not ready for less than the grace is as if cordoned, longer is gone."""
+    """The nodes as they count now: one that is not ready is as if cordoned, and lost after the grace or if nothing
+    says since when.
+    """
     return tuple(_standing(node, now) for node in nodes)
 
 
@@ -22,6 +26,7 @@ def next_change(nodes: Iterable[Node], now: datetime) -> datetime | None:
 
 
 def _standing(node: Node, now: datetime) -> Node:
-    if node.ready or node.unready_since is None or now >= node.unready_since + GRACE:
+    if node.ready:
         return node
-    return replace(node, ready=True, schedulable=False)
+    lost = node.unready_since is None or now >= node.unready_since + GRACE
+    return replace(node, ready=True, schedulable=False, stale=True, lost=lost)

@@ -18,21 +18,31 @@ def selected(pool: ServingPool, nodes: Iterable[Node], running: Collection[str] 
     """The ready nodes that have every selected label, by name.
 
     One with a taint that keeps new Pods away, and that the pool does not tolerate, is as if cordoned. Of the cordoned
-    only those are among them that the pool has servers on (`running`), and none whose taint ends what runs.
+    only those are among them that the pool has servers on (`running`), and none whose taint ends what runs. So it is
+    with one that lacks a label: Kubernetes ends nothing there, so what runs there moves first.
     """
-    chosen = [node for node in nodes if node.ready and _labelled(pool, node)]
-    repelled = [(node, _repelled(pool, node)) for node in chosen]
-    kept = [
-        replace(node, schedulable=False) if effects else node
-        for node, effects in repelled
-        if Effect.NO_EXECUTE not in effects
-    ]
-    return tuple(sorted((n for n in kept if n.schedulable or n.name in running), key=lambda node: node.name))
+    found = (_as_selected(pool, node) for node in nodes if node.ready)
+    kept = (node for node in found if node is not None and (node.schedulable or node.name in running))
+    return tuple(sorted(kept, key=lambda node: node.name))
 
 
 def closed(pool: ServingPool, nodes: Iterable[Node]) -> frozenset[str]:
-    """The ready nodes that take nothing new of the pool: what ends there does not come back."""
-    return frozenset(node.name for node in nodes if node.ready and not (node.schedulable and not _repelled(pool, node)))
+    """The ready nodes that take nothing new of the pool: what ends there does not come back.
+
+    Of a node of which only the last facts are known nothing is known to have ended.
+    """
+    known = (node for node in nodes if node.ready and not node.stale)
+    return frozenset(node.name for node in known if not node.schedulable or _repelled(pool, node))
+
+
+def _as_selected(pool: ServingPool, node: Node) -> Node | None:
+    """The node as it is to the pool; None where a taint ends what runs there."""
+    effects = _repelled(pool, node)
+    if Effect.NO_EXECUTE in effects:
+        return None
+    if not _labelled(pool, node):
+        return replace(node, schedulable=False, stale=True, lost=node.lost or not node.stale)
+    return replace(node, schedulable=False) if effects else node
 
 
 def _labelled(pool: ServingPool, node: Node) -> bool:

@@ -35,7 +35,8 @@ def bound_replicas(facts: PoolFacts) -> tuple[BoundReplica, ...]:
     for server in facts.current:
         for model in server.placed:
             hosts.setdefault(model, []).append(server)
-    bound = [each for group in facts.groups for each in _bound_of_group(group, hosts)]
+    lost = frozenset(node.name for node in facts.nodes if node.lost)
+    bound = [each for group in facts.groups for each in _bound_of_group(group, hosts, lost)]
     return tuple(sorted(bound, key=lambda each: (not each.complete, weight(each.replica.group), each.replica.key)))
 
 
@@ -75,12 +76,20 @@ def _gpus(candidate: Candidate) -> set[int]:
     return {gpu for gpus in candidate.assignment for gpu in gpus}
 
 
-def _bound_of_group(group: Group, hosts: Mapping[str, Sequence[CurrentServer]]) -> list[BoundReplica]:
+def _bound_of_group(
+    group: Group, hosts: Mapping[str, Sequence[CurrentServer]], lost: frozenset[str]
+) -> list[BoundReplica]:
     servers = {server.name: server for demand in group.demands for server in hosts.get(demand.model, ())}
     found = [(server, _gpus_on(server, group)) for server in servers.values()]
     kept = sorted(
         ((server, gpus) for server, gpus in found if gpus),
-        key=lambda pair: (-len(pair[1]), -_bytes(group, pair[1]), -len(pair[0].placed), pair[0].name),
+        key=lambda pair: (
+            pair[0].node in lost,
+            -len(pair[1]),
+            -_bytes(group, pair[1]),
+            -len(pair[0].placed),
+            pair[0].name,
+        ),
     )
     chosen = enumerate(kept[: group.replicas])
     return [BoundReplica(Replica(group, index), server, gpus) for index, (server, gpus) in chosen]

@@ -42,7 +42,12 @@ def cpu_memory_of(node: Node, headroom: int) -> int:
 
 
 def is_cpu_only(facts: PoolFacts) -> bool:
-    """Whether CPU slots serve what asks for a GPU: only in a pool that has no GPU, such as a laptop's."""
+    """Whether CPU slots serve what asks for a GPU: only in a pool that has no GPU, such as a laptop's.
+
+    GPUs of which nothing is known now, for they are on a node that does not tell, are GPUs all the same.
+    """
+    if any(server.gpus for server in facts.current):
+        return False
     return not any(gpus_of(node) for node in facts.nodes) and any(node.gpus for node in facts.nodes)
 
 

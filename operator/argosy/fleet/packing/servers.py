@@ -58,7 +58,8 @@ def with_idle_servers(layout: Layout, servers: Sequence[ServerPlan]) -> tuple[Se
     idle: list[ServerPlan] = []
     if missing and free:
         spare = (server for server in sorted(facts.current, key=lambda s: natural(s.name)) if server.name not in names)
-        kept = [server for server in spare if server.node in free and set(server.gpus) <= set(free[server.node])]
+        stays = {node for node in free if not opens or not layout.topology.nodes[node].lost}
+        kept = [server for server in spare if server.node in stays and set(server.gpus) <= set(free[server.node])]
         idle += [_held(free, server.name, server.node, server.gpus[:1]) for server in kept[:missing]]
         fresh = _fresh_names(layout, names | {server.name for server in idle})
         for _ in range(missing - len(idle) if opens else 0):

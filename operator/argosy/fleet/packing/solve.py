@@ -41,14 +41,26 @@ def pack(facts: PoolFacts) -> PoolPlan:
 
 def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
     """The layout, and the replicas that found no place in it."""
-    bound = bound_replicas(facts)
+    every, lost = bound_replicas(facts), {node.name for node in facts.nodes if node.lost}
+    bound = tuple(each for each in every if each.server.node not in lost)
     start = bind(Layout.empty(Topology.of(facts)), bound)
     todo = _missing(start)
     attempts = [_fill(start, sorted(todo, key=order)) for order in _dense_orders(start.topology)]
     if all(unschedulable for _, unschedulable in attempts):
         attempts += [_fill(start, sorted(todo, key=order)) for order in _fair_orders(start.topology)]
     layout, unschedulable = min(attempts, key=lambda attempt: _score(*attempt))
-    return _preempted(layout, unschedulable, bound)
+    layout, unschedulable = _preempted(layout, unschedulable, bound)
+    return _left_behind(layout, unschedulable, [each for each in every if each.server.node in lost])
+
+
+def _left_behind(
+    layout: Layout, unschedulable: Sequence[Replica], lost: Sequence[BoundReplica]
+) -> tuple[Layout, tuple[Replica, ...]]:
+    """What runs on lost nodes, and has no place elsewhere, stays where it is."""
+    homeless = {replica.key for replica in unschedulable}
+    layout = bind(layout, [each for each in lost if each.replica.key in homeless])
+    missing = {replica.key for replica in _missing(layout)}
+    return layout, tuple(replica for replica in unschedulable if replica.key in missing)
 
 
 def _missing(layout: Layout) -> list[Replica]:

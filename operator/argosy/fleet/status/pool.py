@@ -7,11 +7,13 @@ from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoo
 from argosy.api.status import GpuCount, GpuHolder, ServerStatus, UnplacedStatus
 from argosy.fleet.amounts import counted, listed
 from argosy.fleet.facts import ServerReport
+from argosy.fleet.migration.disruption import Disruption
 from argosy.fleet.plan import PoolPlan, ServerPlan
 from argosy.fleet.status.conditions import Finding, bounded, conditions
 from argosy.fleet.status.findings.scaling import pool_scaling
 from argosy.fleet.status.findings.unsupported import unused_pool_settings
 from argosy.fleet.status.progress import PoolProgress
+from argosy.fleet.status.stalled import stalled
 
 _SERVERS, _UNPLACED, _HOLDERS = 100, 50, 10
 """How many servers, replicas without a place and holders of GPUs a status lists: it has to fit into one object."""
@@ -20,15 +22,22 @@ _UNPLACED_MESSAGE = 1000
 
 
 def pool_status(
-    pool: ServingPool, progress: PoolProgress, before: Sequence[Condition], now: datetime
+    pool: ServingPool,
+    progress: PoolProgress,
+    before: Sequence[Condition],
+    now: datetime,
+    disruption: Disruption | None = None,
 ) -> ServingPoolStatus:
-    """The status of a valid pool. What sits on which GPU it leaves to what each server's ConfigMap notes."""
+    """The status of a valid pool. What sits on which GPU it leaves to what each server's ConfigMap notes.
+
+    `disruption` is what the round was not let do, if anything.
+    """
     plan, reports = progress.plan, progress.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
     generation = pool.metadata.generation
     return ServingPoolStatus(
         observed_generation=generation,
-        conditions=conditions(before, _findings(pool, plan, servers, reports), generation, now),
+        conditions=conditions(before, _findings(pool, plan, servers, reports, disruption), generation, now),
         replicas=len(servers),
         available_replicas=sum(server.ready for server in servers),
         url=next((server.url for server in servers if server.ready and server.url), ""),
@@ -65,7 +74,11 @@ def _gpus(plan: PoolPlan) -> GpuCount:
 
 
 def _findings(
-    pool: ServingPool, plan: PoolPlan, servers: Sequence[ServerStatus], reports: Mapping[str, ServerReport]
+    pool: ServingPool,
+    plan: PoolPlan,
+    servers: Sequence[ServerStatus],
+    reports: Mapping[str, ServerReport],
+    disruption: Disruption | None,
 ) -> list[Finding]:
     unused = unused_pool_settings(pool)
     valid = Finding(
@@ -74,21 +87,33 @@ def _findings(
         Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID,
         f"without effect in this release: {unused}" if unused else "",
     )
-    ready = _ready(pool, servers, [report.trouble for report in reports.values() if report.trouble])
+    troubles = [report.trouble for report in reports.values() if report.trouble]
+    progress = _progress(pool, servers, troubles) if disruption is None else _held_up(disruption)
+    return [*progress, valid, _placed(pool, plan), pool_scaling(pool)]
+
+
+def _progress(pool: ServingPool, servers: Sequence[ServerStatus], troubles: Sequence[str]) -> list[Finding]:
+    """Ready, Reconciling, Stalled of a pool in which all is done that is to be."""
+    ready = _ready(pool, servers, troubles)
     waiting = ready.reason is Reason.SERVERS_NOT_READY
+    reason = Reason.PROGRESSING if waiting else Reason.SETTLED
+    message = ready.message if waiting else "nothing is left to do"
     return [
         ready,
-        Finding(
-            ConditionType.RECONCILING,
-            waiting,
-            Reason.PROGRESSING if waiting else Reason.SETTLED,
-            ready.message if waiting else "nothing is left to do",
-        ),
+        Finding(ConditionType.RECONCILING, waiting, reason, message),
         Finding(ConditionType.STALLED, False, Reason.SETTLED),
-        valid,
-        _placed(pool, plan),
-        pool_scaling(pool),
     ]
+
+
+def _held_up(disruption: Disruption) -> list[Finding]:
+    """The same of a pool that would stop more servers than it may."""
+    names = listed(disruption.servers, separator=", ")
+    message = (
+        f"the plan would stop {len(disruption.servers)} of {counted(disruption.of, 'server')} that serve what no other "
+        f"does, and spec.maxDisruption lets it stop {disruption.allowed}: {names}. They go on as they are until nodes "
+        'and models are as before. If it is meant, raise spec.maxDisruption ("100%" lets all of them go)'
+    )
+    return stalled(Reason.DISRUPTION_LIMITED, message, "these servers are not changed")
 
 
 def _ready(pool: ServingPool, servers: Sequence[ServerStatus], troubles: Sequence[str]) -> Finding:

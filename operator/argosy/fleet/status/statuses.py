@@ -14,6 +14,7 @@ from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.builds.pool import PoolEngines
 from argosy.fleet.demand.members import Members
 from argosy.fleet.facts import Refusal
+from argosy.fleet.migration.disruption import Disruption
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
 from argosy.fleet.scaling.decision import Allocation, Decision
@@ -40,7 +41,7 @@ class Situation:
     and `selectors` to what its status gives, `bottlenecks` to what is told to hold its requests up. `engines` and
     `builds` are those of each pool, the latter by name; `holding`: the pools where requests wait for what has no
     replica. By identity too: `allocations` of what scales, and the
-    `decisions` that they are from.
+    `decisions` that they are from. `disruptions`: what each pool's round would have stopped, and was not let.
     """
 
     resources: Sequence[Resource]
@@ -59,6 +60,7 @@ class Situation:
     bottlenecks: Mapping[str, Told] = field(default_factory=dict)
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
+    disruptions: Mapping[PoolKey, Disruption] = field(default_factory=dict)
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
@@ -120,7 +122,8 @@ class _Writer:
 
     def _found(self, resource: Resource, before: Sequence[Condition]) -> Status:
         if isinstance(resource, ServingPool):
-            return pool_status(resource, self._pools[resource.key], before, self._now)
+            limit = self._situation.disruptions.get(resource.key)
+            return pool_status(resource, self._pools[resource.key], before, self._now, limit)
         progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):
             status: Status = model_status(resource, progress, before, self._scaled(resource), self._now)

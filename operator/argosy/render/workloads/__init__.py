@@ -16,6 +16,7 @@ from argosy.render.workloads.builds import (
 )
 from argosy.render.workloads.configmaps import (
     DRAIN_ANNOTATION,
+    HARDWARE_ANNOTATION,
     PLACEMENT_ANNOTATION,
     SERVED_ANNOTATION,
     parse_drain,
@@ -65,6 +66,7 @@ __all__ = [
     "SERVED_ANNOTATION",
     "parse_drain",
     "DRAIN_ANNOTATION",
+    "HARDWARE_ANNOTATION",
     "build_configmaps",
     "build_job",
     "build_rights",

@@ -1,7 +1,7 @@
 """A server's two ConfigMaps: what it should hold, which only the operator writes, and what it has, the agent's.
 
-On the first stand as annotations where the server sits, what it had ready and what drains there: how an operator that
-starts anew knows what the last one decided.
+On the first stand as annotations where the server sits, what GPUs its node has, what it had ready and what drains
+there: how an operator that starts anew knows what the last one decided, and what a node has that does not tell it now.
 """
 
 import json
@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
-from argosy.fleet.facts import CurrentServer
+from argosy.fleet.facts import CurrentServer, Node
+from argosy.fleet.nodes.last_known import hardware_text
 from argosy.fleet.plan import ServerPlan
 from argosy.render.names import object_name, state_name
 from argosy.render.repositories import RenderedServer
@@ -20,6 +21,8 @@ from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.documents import DESIRED_KEY, repository_text
 
 PLACEMENT_ANNOTATION = "argosy.dev/placement"
+HARDWARE_ANNOTATION = "argosy.dev/node-hardware"
+"""The GPUs of the server's node, as they were last read."""
 SERVED_ANNOTATION = "argosy.dev/served"
 """Which versions the server had ready when it was last heard of. Its Pod may be gone by the next round, and with it all
 that its agent said: a new one is given back what served."""
@@ -27,10 +30,15 @@ DRAIN_ANNOTATION = "argosy.dev/drain-since"
 """From when each model or ensemble that drains there is not routed to."""
 
 
-def desired_configmap(pool: ServingPool, server: RenderedServer) -> dict[str, Any]:
-    """The repository that the agent is to bring about, where the server was placed, what serves and what drains."""
+def desired_configmap(pool: ServingPool, server: RenderedServer, node: Node | None = None) -> dict[str, Any]:
+    """The repository that the agent is to bring about, where the server was placed, what serves and what drains.
+
+    `node` is the server's; None where nothing is known of it.
+    """
     name = server.plan.name
     annotations = {PLACEMENT_ANNOTATION: placement_text(server.plan)}
+    if node is not None and any(not gpu.is_cpu for gpu in node.gpus):
+        annotations[HARDWARE_ANNOTATION] = hardware_text(node)
     if server.served:
         annotations[SERVED_ANNOTATION] = served_text(server.served)
     if server.drain_since:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
+from argosy.fleet.facts import Node
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import desired_configmap, state_configmap
 from argosy.render.workloads.pods.deployment import deployment, disruption_budget
@@ -20,12 +21,13 @@ def pool_objects(
     images: Images,
     cluster: Cluster,
     known: Mapping[str, Account] | None = None,
+    nodes: Mapping[str, Node] | None = None,
 ) -> tuple[KubernetesObject, ...]:
     """Everything that should stand for a pool: accounts and rights, what servers read, ways to them, then themselves.
 
     `members` are the pool's own models and ensembles. A pool without servers, such as a suspended one, keeps what
     is not a server's: addresses stay as they are. `known`: by server, what is known of its service account. No two
-    objects have the same identity.
+    objects have the same identity. `nodes` by name.
     """
     names, seen = [server.plan.name for server in servers], known or {}
     accounts = (service_account(pool, name) for name in names)
@@ -33,7 +35,7 @@ def pool_objects(
         *(account for account in accounts if account is not None),
         *(role(pool, name) for name in names),
         *(role_binding(pool, name) for name in names),
-        *(desired_configmap(pool, server) for server in servers),
+        *(desired_configmap(pool, server, (nodes or {}).get(server.plan.node)) for server in servers),
         *(state_configmap(pool, name) for name in names),
         pool_service(pool),
         *(member_service(pool, member) for member in members),

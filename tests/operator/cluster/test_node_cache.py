@@ -1,0 +1,39 @@
+"""Nodes as a watch tells of them, without an API server."""
+
+from typing import Any
+
+from argosy.cluster.cache.node_cache import NodeCache
+
+LABELS = {"nvidia.com/gpu.memory": "81559", "nvidia.com/gpu.count": "2", "zone": "x"}
+
+
+def body(labels: dict[str, str], ready: str = "True") -> dict[str, Any]:
+    """A node with two GPUs."""
+    return {
+        "metadata": {"name": "a", "labels": labels},
+        "status": {
+            "capacity": {"nvidia.com/gpu": "2"},
+            "allocatable": {"nvidia.com/gpu": "2"},
+            "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        },
+    }
+
+
+def test_a_node_whose_gpus_cannot_be_read_is_still_there_with_its_state() -> None:
+    """GPU feature discovery takes its labels back while it starts anew."""
+    told: list[int] = []
+    cache = NodeCache(lambda: told.append(1))
+    cache.seen(body(LABELS))
+    assert [(len(node.gpus), node.stale) for node in cache.all()] == [(2, False)]
+    cache.seen(body({"zone": "x"}))
+    (node,) = cache.all()
+    assert (node.gpus, node.stale, node.schedulable, node.ready, node.labels) == ((), True, False, True, {"zone": "x"})
+    assert "nvidia.com/gpu.memory" in cache.troubles["a"]
+    cache.seen(body({"zone": "x"}, ready="Unknown"))
+    assert [node.ready for node in cache.all()] == [False]
+    cache.seen(body(LABELS))
+    assert [(len(node.gpus), node.stale) for node in cache.all()] == [(2, False)]
+    assert cache.troubles == {}
+    assert len(told) == 4
+    cache.only("", ())
+    assert cache.all() == ()

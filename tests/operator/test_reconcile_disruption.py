@@ -1,0 +1,80 @@
+"""How much of a pool one round may take down: what nodes say wrongly, all at once, ends no fleet."""
+
+from tests.operator.fleet.declared import gpu_node, model, pool
+from tests.operator.fleet.simulated_cluster import POOL, Cluster
+from tests.operator.watching import message
+
+from argosy.api import ConditionType, Resource
+
+MODELS = tuple(model(f"m-{n}", memory=60) for n in range(8))
+
+
+def serving() -> tuple[Cluster, list[Resource]]:
+    """A pool of eight servers with a model each, on four nodes."""
+    cluster, resources = Cluster(tuple(gpu_node(name, 2) for name in "abcd")), [pool(maxGpusPerServer=1), *MODELS]
+    cluster.settle(resources)
+    assert len(cluster.servers) == 8
+    return cluster, resources
+
+
+def test_servers_that_answer_stay_when_all_their_nodes_vanish_from_a_list() -> None:
+    cluster, resources = serving()
+    nodes, before = cluster.nodes, cluster.routed()
+    cluster.nodes = ()
+    for _ in range(30):
+        cluster.tick(resources)
+        assert cluster.routed() == before
+    assert cluster.outcome is not None
+    status = cluster.outcome.statuses["ServingPool default/p"]
+    stalled = status.condition(ConditionType.STALLED)
+    assert stalled is not None
+    assert (str(stalled.status), str(stalled.reason)) == ("True", "DisruptionLimited")
+    assert "would stop 8 of 8 servers" in stalled.message
+    assert "lets it stop 2" in stalled.message
+    assert "raise spec.maxDisruption" in stalled.message
+    cluster.nodes = nodes
+    cluster.settle(resources)
+    assert cluster.routed() == before
+    assert message(cluster, "ServingPool default/p", ConditionType.STALLED) == "Settled: "
+
+
+def test_it_is_forced_by_the_pools_own_field() -> None:
+    cluster, resources = serving()
+    cluster.nodes = ()
+    cluster.tick(resources)
+    assert len(cluster.servers) == 8
+    cluster.tick([pool(maxGpusPerServer=1, maxDisruption="100%"), *MODELS])
+    assert cluster.servers == {}
+
+
+def test_a_few_of_many_servers_go_at_once() -> None:
+    cluster, resources = serving()
+    cluster.nodes = tuple(each for each in cluster.nodes if each.name != "a")
+    cluster.tick(resources)
+    assert "a" not in {each.step.plan.node for each in cluster.servers.values()}
+
+
+def test_servers_whose_pods_went_with_their_nodes_hold_nothing_up() -> None:
+    cluster, resources = serving()
+    for name in "abc":
+        cluster.lose(name)
+    cluster.tick(resources)
+    assert message(cluster, "ServingPool default/p", ConditionType.STALLED) == "Settled: "
+    assert {each.step.plan.node for each in cluster.servers.values()} == {"d"}
+
+
+def test_what_nobody_declares_any_more_and_what_is_suspended_is_no_disruption() -> None:
+    cluster, _ = serving()
+    cluster.settle([pool(maxGpusPerServer=1)])
+    assert cluster.servers == {}
+    cluster, _ = serving()
+    cluster.tick([pool(maxGpusPerServer=1, suspend=True), *MODELS])
+    assert cluster.servers == {}
+
+
+def test_a_server_that_stays_keeps_what_is_noted_of_its_place() -> None:
+    cluster, resources = serving()
+    before = {each.name: each for each in cluster.snapshot.pool(POOL).servers}
+    cluster.nodes = ()
+    cluster.tick(resources)
+    assert {each.name: each for each in cluster.snapshot.pool(POOL).servers} == before
