@@ -22,7 +22,7 @@ from argosy.fleet.builds.scheduling import plan_builds, withhold
 from argosy.fleet.demand.members import Members
 from argosy.fleet.demand.pool_facts import LoadedVersions, pool_facts
 from argosy.fleet.facts import CurrentServer, Device, Node, PoolFacts
-from argosy.fleet.migration.disruption import Disruption, limited
+from argosy.fleet.migration.disruption import limited
 from argosy.fleet.migration.migrate import DRAIN_PERIOD, migrate
 from argosy.fleet.migration.next_step import server_steps
 from argosy.fleet.migration.observed import Observed
@@ -108,10 +108,11 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
         key: Migration() if facts[key].suspended else migrate(state, snapshot.pool(key).drain_since, now, drain_period)
         for key, state in states.items()
     }
-    disruptions: dict[PoolKey, Disruption] = {}
-    for key, state in states.items():
-        states[key], found = limited(state, migrations[key], facts[key].max_disruption)
-        disruptions |= {key: found} if found is not None and not facts[key].suspended else {}
+    disruptions = {
+        key: found
+        for key, state in states.items()
+        if not facts[key].suspended and (found := limited(state, migrations[key], facts[key].max_disruption))
+    }
     steps = {
         key: server_steps(state, migrations[key], _keys(state.members, facts[key])) for key, state in states.items()
     }

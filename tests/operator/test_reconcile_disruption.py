@@ -1,4 +1,4 @@
-"""How much of a pool one round may take down: what nodes say wrongly, all at once, ends no fleet."""
+"""How many servers go with their Nodes: a list of Nodes that is wrong ends no fleet."""
 
 from tests.operator.fleet.declared import gpu_node, model, pool
 from tests.operator.fleet.simulated_cluster import POOL, Cluster
@@ -29,8 +29,8 @@ def test_servers_that_answer_stay_when_all_their_nodes_vanish_from_a_list() -> N
     stalled = status.condition(ConditionType.STALLED)
     assert stalled is not None
     assert (str(stalled.status), str(stalled.reason)) == ("True", "DisruptionLimited")
-    assert "would stop 8 of 8 servers" in stalled.message
-    assert "lets it stop 2" in stalled.message
+    assert "the Nodes of 8 of 8 servers are gone" in stalled.message
+    assert "gives up 2" in stalled.message
     assert "raise spec.maxDisruption" in stalled.message
     cluster.nodes = nodes
     cluster.settle(resources)

@@ -246,8 +246,9 @@ class ServingPoolSpec(ApiModel):
     monitoring: Monitoring = Field(default_factory=Monitoring, description="Where measurements come from.")
     max_disruption: Share = Field(
         default=250,
-        description="The share of the servers that one change of the plan may stop though they serve what no other "
-        'server does; one at least. What would stop more is not done, and Stalled says so. Default: "25%".',
+        description="The share of the servers that are given up at once where their Nodes are gone though they answer, "
+        "and serve what no other server does; one at least. Beyond it all of them stay, and Stalled says so. "
+        'Default: "25%".',
         json_schema_extra={"default": "25%"},
     )
     suspend: Flag = Field(

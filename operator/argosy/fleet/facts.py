@@ -152,7 +152,7 @@ class PoolFacts:
     `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, beside those of `current`.
     `loaded`: the models that each server of `current` has loaded now, be it that they leave it. `waiting` are models of
     which no group has anything. `runtime` is the server that it runs. `max_disruption`: the
-    thousandths of the servers that one round may stop.
+    thousandths of the servers that are given up where their Nodes are gone.
     """
 
     pool: PoolKey

@@ -4,10 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from argosy.cluster.cache.indexer import Owned
+from argosy.cluster.cache.indexer import Indexer, Owned
 from argosy.cluster.cache.pods.pod_cache import PodCache, PodView, pod_view
 from argosy.cluster.cache.pool_view import pool_view
 from argosy.cluster.cache.server_objects import Held, Running, of_configmap
+from argosy.cluster.client import kinds
 from argosy_agent.contract.activation import MEMBERS_KEY, HeldRequests, held_key, held_text
 
 POD = PodView("p", "u", "", True, False, False, frozenset(), False, "", datetime(2026, 1, 1, tzinfo=UTC))
@@ -57,7 +58,31 @@ def test_why_nobody_holds_requests_is_told() -> None:
 
 def test_a_word_that_cannot_be_read_is_none() -> None:
     found = state({held_key("u"): "{", MEMBERS_KEY: "{}", **said(HeldRequests("w", {"a": 1}))})
-    assert found == Held((HeldRequests("w", {"a": 1}),))
+    assert isinstance(found, Held)
+    assert found.said == (HeldRequests("w", {"a": 1}),)
+
+
+def test_how_many_wait_is_known_and_only_whether_any_do_is_news() -> None:
+    told: list[tuple[str, str]] = []
+    indexer = Indexer(kinds.CONFIG_MAP, told.append, of_configmap)
+    labels = {"argosy.dev/pool": "pool", "argosy.dev/activator": "pool"}
+
+    def counted(version: int, *words: HeldRequests) -> dict[str, int]:
+        metadata = {"namespace": "n", "name": "a-state", "uid": "x", "resourceVersion": str(version), "labels": labels}
+        indexer.seen({"metadata": metadata, "data": said(*words)})
+        view = pool_view([each for _, each in indexer.of_pool(("n", "pool"))], [], activators=[POD])
+        return dict(view.held)
+
+    counted(1)
+    told.clear()
+    assert counted(2, HeldRequests("u", {"a": 1})) == {"a": 1}
+    assert len(told) == 1
+    for version in range(3, 50):
+        assert counted(version, HeldRequests("u", {"a": version})) == {"a": version}
+    assert len(told) == 1
+    assert counted(50, HeldRequests("u", {"a": 9, "b": 1})) == {"a": 9, "b": 1}
+    assert counted(51) == {}
+    assert len(told) == 3
 
 
 def body(**status: Any) -> dict[str, Any]:

@@ -63,9 +63,14 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An activator's state ConfigMap: what each of its Pods says; of one whose word cannot be read nothing."""
+    """An activator's state ConfigMap: what each of its Pods says; of one whose word cannot be read nothing.
 
-    said: tuple[HeldRequests, ...] = ()
+    Two are equal where the same names wait at the same Pods: for how many requests that is, each measurement asks, and
+    a change of it alone is no reason to plan.
+    """
+
+    said: tuple[HeldRequests, ...] = field(default=(), compare=False)
+    waiting: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +131,8 @@ def _held(data: Mapping[str, str]) -> Held:
         if key.endswith(HELD_SUFFIX):
             with suppress(DocumentError):  # it is written anew in half a minute
                 found.append(parse_held(data[key]))
-    return Held(tuple(found))
+    waiting = ((each.pod, name) for each in found for name, count in each.held.items() if count)
+    return Held(tuple(found), frozenset(waiting))
 
 
 def _desired(server: str, annotations: Mapping[str, str], data: Mapping[str, str]) -> Desired:

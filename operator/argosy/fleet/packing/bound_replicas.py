@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from argosy.fleet.facts import CurrentServer, Group, PoolFacts
 from argosy.fleet.packing.layout import Layout, Replica
 from argosy.fleet.packing.scoring import Candidate, candidates_on
+from argosy.fleet.packing.seating import Seating
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,13 @@ def bind(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
     """The layout with every bound replica that still fits; a group that has grown takes the rest of its models to its
     server.
     """
-    for each in bound:
+    seated = () if layout.topology.cpu_only else tuple(each for each in bound if each.complete)
+    if seated:
+        seating = Seating(layout)
+        for each in seated:
+            seating.seat(each.replica, each.server, tuple(each.gpus[d.model] for d in each.replica.group.demands))
+        layout = seating.done()
+    for each in bound if not seated else (each for each in bound if not each.complete):
         candidate = _stay(layout, each)
         layout = candidate.applied(layout, each.replica) if candidate else layout
     return layout
@@ -81,15 +88,20 @@ def _bound_of_group(
 ) -> list[BoundReplica]:
     servers = {server.name: server for demand in group.demands for server in hosts.get(demand.model, ())}
     found = [(server, _gpus_on(server, group)) for server in servers.values()]
-    kept = sorted(
-        ((server, gpus) for server, gpus in found if gpus),
-        key=lambda pair: (
-            pair[0].node in lost,
-            -len(pair[1]),
-            -_bytes(group, pair[1]),
-            -len(pair[0].placed),
-            pair[0].name,
-        ),
+    there = [(server, gpus) for server, gpus in found if gpus]
+    kept = (
+        there
+        if len(there) < 2
+        else sorted(
+            there,
+            key=lambda pair: (
+                pair[0].node in lost,
+                -len(pair[1]),
+                -_bytes(group, pair[1]),
+                -len(pair[0].placed),
+                pair[0].name,
+            ),
+        )
     )
     chosen = enumerate(kept[: group.replicas])
     return [BoundReplica(Replica(group, index), server, gpus) for index, (server, gpus) in chosen]

@@ -118,13 +118,13 @@ def _options(
         yield ()
         return
     options = _whole(site, need, free, held) if need.whole else _shared(site, need, free, held)
-    if wanted is not None and _may_take(site.node, need, free, wanted):
+    if wanted is not None and may_take(site.node, need, free, wanted):
         yield wanted
         options = (gpus for gpus in options if gpus != wanted)
     yield from options
 
 
-def _may_take(node: Node, need: Footprint, free: Mapping[int, FreeCapacity], gpus: tuple[int, ...]) -> bool:
+def may_take(node: Node, need: Footprint, free: Mapping[int, FreeCapacity], gpus: tuple[int, ...]) -> bool:
     """Whether exactly these GPUs can take `need`."""
     if any(gpu not in free for gpu in gpus):
         return False

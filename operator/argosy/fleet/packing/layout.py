@@ -149,9 +149,19 @@ class Layout:
         after = self._settled(before, (*before.placed, replica))
         return self._with_server(before, after)
 
-    def without(self, replica: Replica) -> "Layout":
-        """This layout less one replica; GPUs and a server that nobody needs any more go with it."""
-        before = next(s for s in self.servers.values() if any(t.replica.key == replica.key for t in s.placed))
+    def with_servers(self, filled: Iterable[tuple[Server, tuple[PlacedReplica, ...]]]) -> "Layout":
+        """This layout with servers, new ones or of its own, on which this is placed; they keep all that they had."""
+        servers = dict(self.servers)
+        left: dict[str, set[int]] = {}
+        for before, placed in filled:
+            after = servers[before.name] = self._settled(before, placed)
+            left.setdefault(after.node, set(self.unallocated[after.node])).difference_update(after.gpus)
+        free = {node: tuple(sorted(gpus)) for node, gpus in left.items()}
+        return Layout(self.topology, servers, {**self.unallocated, **free})
+
+    def without(self, replica: Replica, server: str) -> "Layout":
+        """This layout less one replica of a server; GPUs and a server that nobody needs any more go with it."""
+        before = self.servers[server]
         after = self._settled(before, tuple(t for t in before.placed if t.replica.key != replica.key))
         return self._with_server(before, after)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from argosy.fleet.packing.bound_replicas import BoundReplica, bind, weight
+from argosy.fleet.packing.equivalence import Room
 from argosy.fleet.packing.gpu_assignment import Budget
 from argosy.fleet.packing.layout import Layout, Replica, Topology
 from argosy.fleet.packing.scoring import best, candidates
@@ -25,22 +26,21 @@ class PreemptionBudget:
 
 
 def preempt(
-    layout: Layout, unschedulable: Replica, bound: Sequence[BoundReplica], budget: PreemptionBudget
+    layout: Layout, unschedulable: Replica, bound: Mapping[tuple[str, int], BoundReplica], budget: PreemptionBudget
 ) -> Layout | None:
     """A layout with everything that is in `layout`, and `unschedulable` too; None if none was found.
 
     A small pool is searched whole, fewest moves first, so that None means there is none. In a large one, only
-    single moves are tried.
+    single moves are tried. `bound` by the replica's key.
     """
-    by_key = {each.replica.key: each for each in bound}
-    moved_one = _preempt_one(layout, unschedulable, by_key, budget.moves)
-    if moved_one is not None and not by_key:
+    moved_one = _preempt_one(layout, unschedulable, bound, budget.moves)
+    if moved_one is not None and not bound:
+        return moved_one
+    if sum(len(server.placed) for server in layout.servers.values()) >= _EXHAUSTIVE_REPLICAS:
         return moved_one
     replicas = [each.replica for server in layout.servers.values() for each in server.placed]
-    if len(replicas) >= _EXHAUSTIVE_REPLICAS:
-        return moved_one
     steps = budget.steps.part(_EXHAUSTIVE_STEPS)
-    found = _search_all(layout.topology, [*replicas, unschedulable], bound, steps)
+    found = _search_all(layout.topology, [*replicas, unschedulable], [*bound.values()], steps)
     budget.steps.back(steps)
     return found or moved_one
 
@@ -48,18 +48,24 @@ def preempt(
 def _preempt_one(
     layout: Layout, unschedulable: Replica, bound: Mapping[tuple[str, int], BoundReplica], budget: Budget
 ) -> Layout | None:
-    """Move one placed replica elsewhere: the lightest that does not run yet, else the lightest that does."""
-    placed = [each.replica for server in layout.servers.values() for each in server.placed]
-    placed.sort(key=lambda replica: (replica.key in bound, _lightness(replica), replica.key))
-    for preempted in placed:
+    """Move one placed replica elsewhere: the lightest that does not run yet, else the lightest that does.
+
+    Where nothing had a place before, only the node that it leaves can have one then.
+    """
+    if budget.left <= 0:
+        return None
+    placed = [(each.replica, server.name) for server in layout.servers.values() for each in server.placed]
+    placed.sort(key=lambda each: (each[0].key in bound, _lightness(each[0]), each[0].key))
+    room = Room(layout)
+    for preempted, server_name in placed:
         if not budget.spend():
             return None
-        without = layout.without(preempted)
-        place = best(without, unschedulable)
+        without, node = layout.without(preempted, server_name), layout.servers[server_name].node
+        place = best(without, unschedulable, on=None if layout.full else node)
         if place is None:
             continue
         with_it = place.applied(without, unschedulable)
-        elsewhere = best(with_it, preempted)
+        elsewhere = best(with_it, preempted, on=None if layout.full or room.has(preempted) else node)
         if elsewhere is not None:
             return elsewhere.applied(with_it, preempted)
     return None

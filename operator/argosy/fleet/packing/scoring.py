@@ -42,15 +42,17 @@ class Candidate:
         return layout.with_replica(self.server, self.node, PlacedReplica(replica, self.assignment))
 
 
-def best(layout: Layout, replica: Replica) -> Candidate | None:
-    """The best place, or None if the replica fits nowhere in this layout."""
-    return min(candidates(layout, replica), key=lambda candidate: candidate.cost, default=None)
+def best(layout: Layout, replica: Replica, on: str | None = None) -> Candidate | None:
+    """The best place, or None if the replica fits nowhere in this layout, or on the node `on` where that is given."""
+    return min(candidates(layout, replica, on=on), key=lambda candidate: candidate.cost, default=None)
 
 
-def candidates(layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE) -> Iterator[Candidate]:
-    """Every site that can take the replica, in at most `tries` ways each."""
+def candidates(
+    layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE, on: str | None = None
+) -> Iterator[Candidate]:
+    """Every site that can take the replica, in at most `tries` ways each; `on` one node alone where that is given."""
     nodes = layout.nodes_with(replica.group.name) if replica.group.replicas > 1 else frozenset()
-    for name, node, server in _sites(layout, replica):
+    for name, node, server in _sites(layout, replica, on):
         yield from candidates_on(layout, replica, name, node, server, {}, tries, beside=node in nodes)
 
 
@@ -74,11 +76,13 @@ def candidates_on(
         yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, beside))
 
 
-def _sites(layout: Layout, replica: Replica) -> Iterator[tuple[str, str, Server | None]]:
+def _sites(layout: Layout, replica: Replica, on: str | None) -> Iterator[tuple[str, str, Server | None]]:
     nodes, several = layout.topology.nodes, replica.group.replicas > 1
     shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.whole]
     memory, compute = sum(need.memory for need in shared), sum(need.compute for need in shared)
     for server in layout.servers.values():
+        if on is not None and server.node != on:
+            continue
         full = not layout.unallocated[server.node] and (memory > server.memory or compute > server.compute)
         if full and not layout.topology.cpu_only:
             continue
@@ -89,7 +93,7 @@ def _sites(layout: Layout, replica: Replica) -> Iterator[tuple[str, str, Server 
     name = layout.fresh_name()
     busy = {server.node for server in layout.servers.values()}
     seen: set[int] = set()
-    for node in nodes.values():
+    for node in nodes.values() if on is None else (nodes[on],):
         if not node.schedulable:
             continue
         kind = layout.topology.kinds[node.name]

@@ -21,11 +21,12 @@ def settled_names(layout: Layout, servers: Iterable[ServerPlan]) -> tuple[Server
     kept = [server for server in servers if server.name in topology.running]
     new = [server for server in servers if server.name not in topology.running]
     new.sort(key=lambda server: (server.node, server.gpus, [(p.group, p.model) for p in server.placements]))
-    idle = [each for each in topology.facts.current if each.name not in {server.name for server in kept}]
+    named = {server.name for server in kept}
+    idle = [each for each in topology.facts.current if each.name not in named]
     taken = topology.taken
     free = (name for name in (f"{base}-{n}" for n in range(len(taken) + len(new))) if name not in taken)
-    named = [replace(server, name=_taken_over(server, idle) or next(free)) for server in new]
-    return tuple(sorted([*kept, *named], key=lambda server: natural(server.name)))
+    settled = [replace(server, name=_taken_over(server, idle) or next(free)) for server in new]
+    return tuple(sorted([*kept, *settled], key=lambda server: natural(server.name)))
 
 
 def _taken_over(server: ServerPlan, idle: list[CurrentServer]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from argosy.fleet.facts import Footprint, Group, PoolFacts
 from argosy.fleet.packing.bound_replicas import BoundReplica, bind, bound_replicas
 from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
+from argosy.fleet.packing.equivalence import Hopeless, Shape, shape
 from argosy.fleet.packing.fit.fit_errors import FitErrors
 from argosy.fleet.packing.layout import Layout, Replica, Topology
 from argosy.fleet.packing.lower_bound import gpus_one_per_model, with_a_place
@@ -57,6 +58,8 @@ def _left_behind(
     layout: Layout, unschedulable: Sequence[Replica], lost: Sequence[BoundReplica]
 ) -> tuple[Layout, tuple[Replica, ...]]:
     """What runs on lost nodes, and has no place elsewhere, stays where it is."""
+    if not unschedulable or not lost:
+        return layout, tuple(unschedulable)
     homeless = {replica.key for replica in unschedulable}
     layout = bind(layout, [each for each in lost if each.replica.key in homeless])
     missing = {replica.key for replica in _missing(layout)}
@@ -72,10 +75,14 @@ def _missing(layout: Layout) -> list[Replica]:
 def _fill(layout: Layout, todo: Sequence[Replica]) -> tuple[Layout, tuple[Replica, ...]]:
     """Each replica to its best place, in order; those that fit nowhere are returned."""
     unschedulable = []
+    hopeless = Hopeless()
     for replica in todo:
-        place = best(layout, replica)
+        known = replica in hopeless
+        place = None if known else best(layout, replica)
         if place is None:
             unschedulable.append(replica)
+            if not known:
+                hopeless.add(layout, replica)
         else:
             layout = place.applied(layout, replica)
     return layout, tuple(unschedulable)
@@ -91,14 +98,18 @@ def _preempted(
     layout: Layout, unschedulable: Sequence[Replica], bound: Sequence[BoundReplica]
 ) -> tuple[Layout, tuple[Replica, ...]]:
     """Room made for one replica after the other, where there is any to make."""
-    still = []
-    budget = PreemptionBudget()
+    still: list[Replica] = []
+    budget, tried = PreemptionBudget(), set[Shape]()
+    by_key = {each.replica.key: each for each in bound}
     for replica in unschedulable:
-        alone = best(Layout.empty(layout.topology), replica)
-        roomier = preempt(layout, replica, bound, budget) if alone else None
-        layout = roomier or layout
+        alone = shape(replica) not in tried and best(Layout.empty(layout.topology), replica)
+        roomier = preempt(layout, replica, by_key, budget) if alone else None
         if roomier is None:
             still.append(replica)
+            tried.add(shape(replica))
+        else:
+            layout = roomier
+            tried.clear()
     return layout, tuple(still)
 
 

@@ -109,9 +109,9 @@ def _held_up(disruption: Disruption) -> list[Finding]:
     """The same of a pool that would stop more servers than it may."""
     names = listed(disruption.servers, separator=", ")
     message = (
-        f"the plan would stop {len(disruption.servers)} of {counted(disruption.of, 'server')} that serve what no other "
-        f"does, and spec.maxDisruption lets it stop {disruption.allowed}: {names}. They go on as they are until nodes "
-        'and models are as before. If it is meant, raise spec.maxDisruption ("100%" lets all of them go)'
+        f"the Nodes of {len(disruption.servers)} of {counted(disruption.of, 'server')} are gone, though these answer "
+        f"and serve what no other does; spec.maxDisruption gives up {disruption.allowed}: {names}. They stay as they "
+        'are until the Nodes are back or their Pods end. If they are to go, raise spec.maxDisruption ("100%" gives up all)'
     )
     return stalled(Reason.DISRUPTION_LIMITED, message, "these servers are not changed")
 

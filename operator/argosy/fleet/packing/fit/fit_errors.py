@@ -1,13 +1,14 @@
 """Why a replica fits nowhere: the first rule that stops it, the numbers, the nearest miss and the way out."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from argosy.api import Reason
 from argosy.fleet.amounts import counted, gib, listed, percent
 from argosy.fleet.facts import Demand, Group, Node, PoolFacts
 from argosy.fleet.nodes.reservations import withheld
 from argosy.fleet.packing.capacity import FreeCapacity, gpus_of
+from argosy.fleet.packing.equivalence import Shape, shape
 from argosy.fleet.packing.fit.fit_limits import Diagnosis, hardest, limit_of, need_text
 from argosy.fleet.packing.fit.outranked import Outranked
 from argosy.fleet.packing.layout import Layout, Replica, Topology
@@ -28,6 +29,7 @@ class FitErrors:
     whole: Layout
     holders: dict[str, int]
     outranked: Outranked
+    found: dict[Shape, Diagnosis] = field(default_factory=dict)
 
     @classmethod
     def of(cls, layout: Layout) -> "FitErrors":
@@ -37,9 +39,19 @@ class FitErrors:
         return cls(layout, _whole(layout, facts) if holders else layout, holders, Outranked(layout))
 
     def explain(self, replica: Replica) -> Diagnosis:
-        """Why `replica` has no place, and who has it. The first rule that applies answers."""
-        why = self.lack(replica)
-        return replace(why, message=f"{self.outranked.words(replica)}{why.message}")
+        """Why `replica` has no place, and who has it. The first rule that applies answers.
+
+        Equivalent replicas are explained once, under names that nothing has, in whose place each one's own are put.
+        """
+        key, names = shape(replica), _names(replica)
+        if key not in self.found:
+            anonymous = replica if replica.group.replicas > 1 else _renamed(replica, names)
+            why = self.lack(anonymous)
+            self.found[key] = replace(why, message=f"{self.outranked.words(anonymous)}{why.message}")
+        message = self.found[key].message
+        for own, stand_in in names.items():
+            message = message.replace(stand_in, own[1])
+        return replace(self.found[key], message=message)
 
     def lack(self, replica: Replica) -> Diagnosis:
         """What there is too little of."""
@@ -62,6 +74,20 @@ class FitErrors:
         said = ", ".join(f"{count} by {holder}" for holder, count in ordered[:_NAMED])
         rest = ordered[_NAMED:]
         return said + (f", {sum(count for _, count in rest)} by {len(rest)} others" if rest else "")
+
+
+def _names(replica: Replica) -> dict[tuple[str, str], str]:
+    """What stands for the names of a group and of its models, in the order of these."""
+    models = sorted(demand.model for demand in replica.group.demands)
+    return {("group", replica.group.name): "\0group\0"} | {
+        ("model", name): f"\0{at:04}\0" for at, name in enumerate(models)
+    }
+
+
+def _renamed(replica: Replica, names: Mapping[tuple[str, str], str]) -> Replica:
+    group = replica.group
+    demands = tuple(replace(each, model=names["model", each.model]) for each in group.demands)
+    return replace(replica, group=replace(group, name=names["group", group.name], demands=demands))
 
 
 _Rule = Callable[[FitErrors, Replica], Diagnosis | None]

@@ -41,7 +41,7 @@ class Outranked:
                 continue
             if not self.budget.spend():
                 return
-            if best(self.layout.without(each.replica), replica) is not None:
+            if best(self.layout.without(each.replica, server.name), replica) is not None:
                 yield each.replica.group
 
     def _higher(self, priority: int) -> list[tuple[Server, PlacedReplica]]:
