@@ -12,6 +12,7 @@
 # make bench-scaling  Argosy's scaling beside HPA's, KEDA's and Knative's, on seeded and real traces; BENCH=--json
 # make bench-scrapes  what it costs to measure a server of 1,000 models: the server, and the operator
 # make bench-soak     loads, crashes, cancellations and streams for minutes: what a server gets wrong, loses and keeps
+# make bench-planning  what a plan of 800 to 8,000 GPUs costs the operator, with room for all models and without
 # make bench-scale    a server at rest, and with 1,000 models and 10,000 idle connections
 #
 # A test whose program cannot be had (Kubernetes, NVIDIA's Triton, Helm …) is skipped and says why and how it would run.
@@ -29,7 +30,7 @@ COMPILED_PATH := tests/runtime tests/differential --ignore=tests/runtime/builder
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)
 
-.PHONY: setup compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-stages bench-gpu bench-engines clean
+.PHONY: setup compile run test check programs suite pure e2e gpu bench-triton bench-peers bench-scaling bench-scale bench-soak bench-scrapes bench-planning bench-stages bench-gpu bench-engines clean
 
 setup: compile
 
@@ -96,6 +97,9 @@ bench-soak: setup
 
 bench-scrapes: setup
 	$(BIN)/python -m benchmarks.scrapes $(BENCH)
+
+bench-planning: setup
+	$(BIN)/python -m benchmarks.planning $(BENCH)
 
 bench-engines: setup
 	$(BIN)/python -m benchmarks.engines $(BENCH)

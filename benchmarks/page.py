@@ -5,8 +5,9 @@
     make bench-peers BENCH='--json build/peers.json'
     make bench-scale BENCH='--json build/scale.json'
     make bench-scrapes BENCH='--json build/scrapes.json'
+    make bench-planning BENCH='--json build/planning.json'
     make bench-stages BENCH='--whole build/triton.json --json build/stages.json'
-    python -m benchmarks.page build/{triton,thread,peers,scale,scrapes,stages}.json
+    python -m benchmarks.page build/{triton,thread,peers,scale,scrapes,planning,stages}.json
 
 Each table stands between two comments that name it; a table whose file is not given stays as it is.
 """
@@ -89,6 +90,7 @@ TABLES: dict[str, dict[str, Callable[[Any], str]]] = {
     "stages": {"stages": _stages},
     "scale": {"at rest and at scale": _scale},
     "scrapes": {"scrapes": _scale},
+    "planning": {"planning": _scale},
 }
 """A file's name, and the tables that are made of it."""
 

@@ -111,7 +111,7 @@ def _held_up(disruption: Disruption) -> list[Finding]:
     message = (
         f"the Nodes of {len(disruption.servers)} of {counted(disruption.of, 'server')} are gone, though these answer "
         f"and serve what no other does; spec.maxDisruption gives up {disruption.allowed}: {names}. They stay as they "
-        'are until the Nodes are back or their Pods end. If they are to go, raise spec.maxDisruption ("100%" gives up all)'
+        'are until the Nodes are back or the Pods end. To let them go, raise spec.maxDisruption ("100%" gives up all)'
     )
     return stalled(Reason.DISRUPTION_LIMITED, message, "these servers are not changed")
 
