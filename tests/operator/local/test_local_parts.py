@@ -224,12 +224,13 @@ def test_a_template_of_variables_alone_is_all_in_effect(workspace: Any) -> None:
     assert without_effect(resources) == []
 
 
-def test_a_pools_flags_reach_its_servers(workspace: Any) -> None:
+def test_a_pools_flags_reach_its_servers(workspace: Any, tmp_path: Path) -> None:
     resources = pool_of(workspace, "args: [--log-verbose=1]", ", rateLimit: {}, cache: {size: 1Mi}")
     found = settings(resources)["default/laptop"]
     assert found.flags == ("--rate-limit=execution_count", "--cache-config=local,size=1048576", "--log-verbose=1")
-    command = Command(Path("/models"), "127.0.0.1", Ports(1, 2, 3), settings=found).arguments()
-    options = flags.parse(command[3:])
+    command = Command(tmp_path / "models", "127.0.0.1", Ports(1, 2, 3), settings=found)
+    command.control_token.write_text("a" * 32)
+    options = flags.parse(command.arguments()[3:])
     assert options.log.log_verbose_level == 1
     assert set(options.without_effect) == {"--rate-limit", "--cache-config"}
 
