@@ -191,8 +191,6 @@ class Dispatcher:
     def _freed(self, number: int, now: int) -> None:
         self._statistics.instance_freed(now)
         if self._group.has(number):
-            if self._group.on_trial:
-                self._group.answered(number)
             self._queue_up(number)
             self._scheduler.instance_freed(number)
 
@@ -208,6 +206,8 @@ class Dispatcher:
     ) -> None:
         """An instance has answered a whole batch, and is free."""
         now = self._clock.now()
+        if self._group.on_trial:
+            self._group.answered(number, responses)
         self._freed(number, now)
         if self._scheduler.pending:
             self._advance(now)
@@ -221,6 +221,12 @@ class Dispatcher:
             self._delivering = False
             if self._scheduler.pending:
                 self._advance(self._clock.now())
+
+    def answered_one(self, number: int, queued: QueuedRequest, response: InferResponse) -> None:
+        """An instance has a response to one request of its batch."""
+        if self._group.on_trial:
+            self._group.answered(number, [response])
+        self.respond(queued, response)
 
     def respond(self, queued: QueuedRequest, response: InferResponse) -> None:
         """A request has a response."""
@@ -344,7 +350,7 @@ class _Running:
 
     def respond(self, index: int, response: InferResponse) -> None:
         """See `RunListener`."""
-        self._dispatcher.respond(self._batch[index], response)
+        self._dispatcher.answered_one(self._number, self._batch[index], response)
 
     def done(self, times: ExecutionTimes | None) -> None:
         """See `RunListener`."""

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from argosy_runtime.crash_loops import LAST_PAUSE_S, LOOP_AFTER, on_trial, pause_s, resting
 from argosy_runtime.errors import ServingError, internal, unavailable
+from argosy_runtime.messages import InferResponse
 
 from .clock import Clock, sleep
 from .instance import Instance
@@ -117,8 +118,13 @@ class InstanceGroup:
         """Whether what stands there takes batches: it is not loading, lost or on its way back."""
         return place.number in self._ready
 
-    def answered(self, number: int) -> None:
-        """Note that an instance on trial has answered: the row of ends at its place is over."""
+    def answered(self, number: int, responses: Sequence[InferResponse]) -> None:
+        """Note what an instance has answered: but for errors, the row of ends at the place of one on trial is over.
+
+        An error may be its last word.
+        """
+        if not any(response.error is None for response in responses):
+            return
         place = self.on_trial.pop(number, None)
         if place is not None:
             place.row = 0

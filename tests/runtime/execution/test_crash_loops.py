@@ -8,6 +8,7 @@ from tests.runtime.execution.fakes import SECOND, settle
 from tests.runtime.execution.test_dispatcher import Bench
 
 from argosy_runtime.crash_loops import LAST_PAUSE_S, pause_s, said_in
+from argosy_runtime.errors import internal
 
 
 @pytest.fixture(autouse=True)
@@ -101,3 +102,31 @@ async def test_an_instance_that_answers_keeps_a_model_ready_whatever_becomes_of_
         assert bench.dispatcher.ready
         assert not bench.dispatcher.caution
         await come_back(bench, row)
+
+
+async def test_one_that_takes_a_batch_and_ends_before_its_answers_has_not_answered():
+    bench = await Bench(decoupled=True).start()
+    for row in (1, 2):
+        bench.ask("poison")
+        bench.made[-1].free()
+        bench.made[-1].die()
+        await settle()
+        await come_back(bench, row)
+    bench.ask("poison")
+    bench.made[-1].free()
+    bench.made[-1].die()
+    await settle()
+    assert said_in(bench.dispatcher.problem)
+
+
+async def test_an_error_is_no_answer_of_one_on_trial_and_a_response_of_a_stream_is():
+    bench = await Bench(decoupled=True).start()
+    for row in (1, 2, 3):
+        await end(bench)
+        await come_back(bench, row)
+    bench.ask("wrong")
+    bench.made[-1].fail(internal("it cannot"))
+    assert said_in(bench.dispatcher.caution)
+    bench.ask("good")
+    bench.made[-1].respond(final=False)
+    assert not bench.dispatcher.caution
