@@ -15,6 +15,8 @@ CACHE = "__pycache__"
 _LEFTOVERS = frozenset({".DS_Store", "__MACOSX"})
 _LEFTOVER_PREFIX = "._"
 """How macOS begins the name of a file with what its file system has of another file."""
+_OF_FILE_SYSTEM = "lost+found"
+"""What ext4 has at the top of a volume, where only root may look."""
 
 ALGORITHM = "sha256"
 
@@ -84,7 +86,7 @@ def digest_of_file(path: Path) -> str:
 def _walk(folder: Path, prefix: str, root: Path, above: tuple[tuple[int, int], ...]) -> Iterator[LocalFile]:
     """The files below a folder. `above` has the device and inode of it and of each folder that leads to it."""
     for path in sorted(folder.iterdir()):
-        skipped = path.name == CACHE or path.name.startswith(".")
+        skipped = path.name in (CACHE, _OF_FILE_SYSTEM) or path.name.startswith(".")
         if is_leftover(path.name) or (skipped and not path.is_file()):
             continue
         status = resolved(path, root).stat()

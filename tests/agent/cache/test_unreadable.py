@@ -82,3 +82,22 @@ def test_hidden_folders_and_what_editors_leave_are_passed_over(tmp_path: Path) -
     (folder / "model.py").write_text("model")
     copy = Storage(tmp_path / "cache").fetch(folder.as_uri())
     assert [path.name for path in copy.iterdir()] == ["model.py"]
+
+
+def test_the_folder_that_ext4_has_on_each_volume_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only root may look into it, and the agent is not root."""
+    folder = tmp_path / "m"
+    (folder / "lost+found").mkdir(parents=True)
+    (folder / "model.py").write_text("model")
+    listing = os.listdir
+
+    def refusing(path: str | os.PathLike[str]) -> list[str]:
+        if os.fspath(path) == str(folder / "lost+found"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return listing(path)
+
+    monkeypatch.setattr(os, "listdir", refusing)
+    copy = Storage(tmp_path / "cache").fetch(folder.as_uri())
+    assert [path.name for path in copy.iterdir()] == ["model.py"]
