@@ -62,22 +62,34 @@ class Containers(Background):
                 self._end(uid)
             for uid, pod in there.items():
                 if uid not in self._running and pod["status"].get("podIP"):
+                    self._initialize(pod)
                     self._running[uid] = [self._start(pod, each) for each in pod["spec"]["containers"]]
+
+    def _initialize(self, pod: Body) -> None:
+        """Run the containers that come before the others: those that make a control token."""
+        folder = self._root / pod["metadata"]["uid"]
+        folder.mkdir(exist_ok=True)
+        for container in pod["spec"].get("initContainers", ()):
+            *command, _ = container["command"]
+            words = [sys.executable, *command[1:], str(folder / "control-token")]
+            subprocess.run(words, env=self._environment(), check=True)
 
     def _start(self, pod: Body, container: Body) -> subprocess.Popen[bytes]:
         uid, address = pod["metadata"]["uid"], pod["status"]["podIP"]
         folder = self._root / uid
         (folder / "repository").mkdir(parents=True, exist_ok=True)
         given = [each.replace("$(POD_UID)", uid) for each in container["args"]]
+        token = f"--control-token-file={folder / 'control-token'}"
         match container["name"]:
             case "activator":
                 words = [*given, f"--host={address}", f"--credentials={self._credentials(pod, folder)}"]
             case "server":
                 flags = {f"--{port}-address={address}" for port in ("http", "grpc", "metrics")}
-                words = [*_without(given, "--model-repository"), f"--model-repository={folder / 'repository'}", *flags]
+                own = [f"--model-repository={folder / 'repository'}", token]
+                words = [*_without(given, "--model-repository", "--control-token-file"), *own, *flags]
             case _:
-                own = [f"--server=http://{address}:8000", f"--folder={folder}", f"--cache={folder / 'cache'}"]
-                words = [*_without(given, "--server", "--folder", "--cache"), *own]
+                own = [f"--server=http://{address}:8000", f"--folder={folder}", f"--cache={folder / 'cache'}", token]
+                words = [*_without(given, "--server", "--folder", "--cache", "--control-token-file"), *own]
                 words.append(f"--credentials={self._credentials(pod, folder)}")
         command = [sys.executable, *container["command"][1:], *words]
         with (self._root / f"{container['name']}-{uid}.log").open("wb") as log:

@@ -98,8 +98,9 @@ def world(cluster: Cluster, namespace: str, tmp_path: Path) -> Iterator[World]:
     (tmp_path / "containers").mkdir()
     own = fake_nodes(cluster, 1, prefix=f"n{namespace}-")
     names = [each["metadata"]["name"] for each in cluster.json("get", "nodes")["items"]]  # of other tests, too
-    here = {"spec": {"nodeSelector": {"kubernetes.io/hostname": own[0]}}}  # others' nodes may have GPUs
-    cluster.apply(json.dumps(pool_body(namespace) | here))
+    here = {"nodeSelector": {"kubernetes.io/hostname": own[0]}}  # others' nodes may have GPUs
+    spec = {**here, "storage": {"allowedFolders": [str(source)]}}
+    cluster.apply(json.dumps(pool_body(namespace) | {"spec": spec}))
     with (
         FakeKubelets(cluster, names, addresses()),
         Containers(cluster, namespace, tmp_path / "containers") as containers,
@@ -135,7 +136,7 @@ def test_a_model_that_finds_no_place_tells_who_waited_why(world: World) -> None:
     world.declare(replicas=1, footprint={"gpus": 4}, scaling={"holdTimeout": "2s"})
     world.until("the activator", lambda: bool(world.containers.service("sleeper")))
     body = {"inputs": [{"name": "X", "datatype": "FP32", "shape": [1, 1], "data": [4.0]}]}
-    (address,) = world.containers.service("sleeper")
+    address = world.containers.service("sleeper")[0]
 
     def says_why() -> bool:
         """On a busy machine the first who wait may be answered before the plan is told."""
