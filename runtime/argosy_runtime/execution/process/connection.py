@@ -107,11 +107,14 @@ class WorkerConnection(asyncio.BufferedProtocol):
     async def _watched(self, process: asyncio.subprocess.Process) -> int:
         """The process's exit code, when it is gone with all of its group."""
         try:
-            return await process.wait()
-        finally:
-            GROUPS.end(process.pid)
-            if not self._is_lost:
-                self._hanging_up = asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._hang_up)
+            code = await process.wait()
+        except BaseException:
+            GROUPS.kill(process.pid)
+            raise
+        await GROUPS.end(process.pid)
+        if not self._is_lost:
+            self._hanging_up = asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._hang_up)
+        return code
 
     def _hang_up(self) -> None:
         if self._transport is not None:

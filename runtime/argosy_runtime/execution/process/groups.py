@@ -1,9 +1,10 @@
 """The process groups of this server's models: each model's process leads one, in a session of its own.
 
-What a model starts belongs to its group, unless it takes pains not to. The group is killed when the model's process is
-gone, and by the guard when this one is.
+What a model starts belongs to its group, unless it takes pains not to. The group is ended when the model's process is
+gone, and killed by the guard when this one is.
 """
 
+import asyncio
 import atexit
 import os
 import signal
@@ -17,6 +18,8 @@ from typing import Final
 from .guard import LEADER
 
 _GUARD: Final = Path(__file__).with_name("guard.py")
+_ENDING_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 0.01
 
 
 class Groups:
@@ -33,8 +36,21 @@ class Groups:
             self._leaders.add(leader)
             self._tell(leader)
 
-    def end(self, leader: int) -> None:
-        """Kill what is left of a group, whose leader has ended."""
+    async def end(self, leader: int) -> None:
+        """End what is left of a group, whose leader has ended.
+
+        It is asked before it is killed: what tidies up behind others, as Python's tracker of shared memory does, takes
+        a moment, and goes by itself.
+        """
+        _send(leader, signal.SIGTERM)
+        for _ in range(round(_ENDING_SECONDS / _LOOK_SECONDS)):
+            if _is_gone(leader):
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+        self.kill(leader)
+
+    def kill(self, leader: int) -> None:
+        """Kill what is left of a group."""
         with self._lock:
             if leader not in self._leaders:
                 return
@@ -42,6 +58,8 @@ class Groups:
             self._leaders.discard(leader)
             with suppress(OSError):
                 self._tell(-leader)
+        if not _is_gone(leader):
+            threading.Thread(target=_bury, args=(leader,), name=f"group {leader}", daemon=True).start()
 
     def close(self) -> None:
         """End the guard, and with it all groups that are left."""
@@ -63,9 +81,33 @@ class Groups:
 
 def kill(leader: int) -> None:
     """Kill a group, where there is one."""
-    # PermissionError is what macOS says of a group in which only zombies are left.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
+    _send(leader, signal.SIGKILL)
+
+
+def _send(leader: int, number: int) -> bool:
+    """Send a signal to a group, 0 for none; whether there is one."""
+    try:
+        os.killpg(leader, number)
+    except (ProcessLookupError, PermissionError):  # the latter is what macOS says where only zombies are left
+        return False
+    return True
+
+
+def _is_gone(leader: int) -> bool:
+    """Whether nothing is left of a group whose leader has ended. Takes leave of those of it that this process inherits,
+    as a container's first process inherits all orphans: else they would stay as zombies.
+    """
+    with suppress(ChildProcessError):
+        while os.waitpid(-leader, os.WNOHANG) != (0, 0):
+            pass
+    return not _send(leader, 0)
+
+
+def _bury(leader: int) -> None:
+    """Wait for those of a killed group that this process inherits."""
+    with suppress(ChildProcessError):
+        while True:
+            os.waitpid(-leader, 0)
 
 
 def _started() -> "subprocess.Popen[bytes]":
