@@ -12,9 +12,9 @@ from .frontends.grpc.tls import TlsFiles
 from .frontends.http.wire.timeouts import Timeouts
 from .frontends.restrictions import CONTROL_TOKEN_FLAG, Api, Restriction, Restrictions, control_restrictions
 from .http2 import KeepAliveRules
-from .quiet import QuietPeriod, seconds
 from .repository.backend_settings import BackendSetting
 from .repository.options import ControlMode, RepositoryOptions
+from .shared.quiet import QuietPeriod, seconds
 from .telemetry.log_settings import DEFAULT_FORMAT, FORMATS, LogSettings
 
 # tritonserver's flags that may stand on a command line and change nothing here; each is told when the server starts.

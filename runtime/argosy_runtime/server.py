@@ -21,8 +21,8 @@ from .frontends.grpc import listener as grpc
 from .frontends.grpc.listener import GrpcListener
 from .frontends.http import app as http
 from .frontends.http.wire.listener import HttpListener
-from .quiet import Quiet
 from .repository.options import ControlMode
+from .shared.quiet import Quiet
 from .telemetry.exposition import Family
 from .telemetry.machine.cpu import CpuReader, cpu_families
 from .telemetry.machine.gpu import Gpu, GpuReader, gpu_families

@@ -14,7 +14,7 @@ import transformers
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api import InferenceModel
-from argosy.local.manifests import read_manifests
+from argosy.local.manifests.reading import read_manifests
 from argosy.render.config.model_config import Devices, model_config
 from argosy_runtime.backends import resolve
 from argosy_runtime.backends.contract import InstanceSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy_runtime.tarballs import extract_all
+from argosy_runtime.shared.tarballs import extract_all
 
 
 @pytest.fixture(params=["filter", "no filter"], autouse=True)

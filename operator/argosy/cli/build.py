@@ -17,10 +17,10 @@ from argosy.cli.printing.builds import LineBuilds, ProgressBuilds, build_table, 
 from argosy.cli.printing.terminal import console, refuse
 from argosy.local.builds.runner import LocalBuilds
 from argosy.local.builds.session import STOPPED, BuildSession, asked
-from argosy.local.checks import checked
 from argosy.local.machine import this_machine
-from argosy.local.manifests import for_this_machine, read_manifests, with_cache
-from argosy.local.shapes import local_shapes
+from argosy.local.manifests.checks import checked
+from argosy.local.manifests.reading import for_this_machine, read_manifests, with_cache
+from argosy.local.manifests.shapes import local_shapes
 from argosy.local.state import DEFAULT_STATE, StateFolder, StateInUseError
 
 FAILED = 2

@@ -16,9 +16,9 @@ from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.plan_document import plan_document
 from argosy.cli.printing.plan_table import plan_table
 from argosy.cli.printing.terminal import console, refuse
-from argosy.local.checks import checked
-from argosy.local.manifests import read_manifests
-from argosy.local.shapes import local_shapes
+from argosy.local.manifests.checks import checked
+from argosy.local.manifests.reading import read_manifests
+from argosy.local.manifests.shapes import local_shapes
 from argosy.reconcile import Outcome
 from argosy.snapshot import FleetSnapshot
 

@@ -11,11 +11,11 @@ from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.terminal import refuse
 from argosy.fleet.facts import Node
-from argosy.local.checks import checked
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
-from argosy.local.manifests import for_this_machine, read_manifests
-from argosy.local.shapes import local_shapes
+from argosy.local.manifests.checks import checked
+from argosy.local.manifests.reading import for_this_machine, read_manifests
+from argosy.local.manifests.shapes import local_shapes
 from argosy.local.state import DEFAULT_STATE
 from argosy.reconcile import Outcome
 from argosy.snapshot import FleetSnapshot

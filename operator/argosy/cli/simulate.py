@@ -15,7 +15,7 @@ from argosy.cli.curves import Curve, CurvesError, read_curves
 from argosy.cli.printing.simulation import documents, picture, tables
 from argosy.cli.printing.terminal import console, refuse
 from argosy.cli.workloads import Asked, asked, wrong_other
-from argosy.local.manifests import read_manifests
+from argosy.local.manifests.reading import read_manifests
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.member import Workload
 from argosy.simulation.simulate import Fleet

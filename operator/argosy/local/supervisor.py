@@ -28,7 +28,7 @@ from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
 from .builds.compilers import installed_compilers
 from .builds.runner import LocalBuilds
-from .manifests import (
+from .manifests.reading import (
     SUFFIXES,
     for_this_machine,
     read_manifests,
@@ -36,13 +36,13 @@ from .manifests import (
     with_engine_store,
     without_effect,
 )
+from .manifests.shapes import local_shapes
+from .manifests.taken import Taken, take
 from .measuring import Measuring, pool_targets
 from .rates import Meter, reading
 from .servers.fleet import LocalFleet
-from .shapes import local_shapes
 from .snapshot import all_ready, any_stalled, documents, remembered, rows, stamped
 from .state import StateFolder
-from .taken import Taken, take
 from .view import View
 
 ROUND_S = 1.0

@@ -10,7 +10,7 @@ from argosy_agent.contract.activation import HeldRequests, held_text, parse_acti
 from argosy_agent.contract.fields import DocumentError
 from argosy_agent.exchange.ports import DesiredSource, PublishError, StateSink
 from argosy_agent.exchange.publisher import Publisher
-from argosy_runtime.quiet import Quiet
+from argosy_runtime.shared.quiet import Quiet
 
 from .flags import Flags
 from .grpc.calls import Calls

@@ -2,6 +2,6 @@
 
 `sidecar`: the loop beside a server in a Pod; `agent`: one round of it, which `argosy up` runs as well; `ledger`: what
 is known (it asks nobody); `control`: the server's public protocol; `observation`: when it is asked what; `loading`,
-`unloading`, `fetching`, `reasons`: a step each; `record`: what outlives the process; `supervisor`: the parent that
-starts it again.
+`unloading`, `reasons`: a step each; `storage/`: keys and files, in threads; `record`: what outlives the process;
+`supervisor`: the parent that starts it again.
 """

@@ -22,15 +22,15 @@ from argosy_agent.transfer.errors import (
     TooLargeError,
     UnusableError,
 )
-from argosy_runtime.quiet import AT_ONCE, QuietPeriod
+from argosy_runtime.shared.quiet import AT_ONCE, QuietPeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
-from .fetching import Fetching
-from .keys import Keys
 from .ledger import RETRY_FIRST_S, Ledger
 from .loading import Loading
 from .observation import Observation
-from .storage_threads import storage_of, unanswered
+from .storage.fetching import Fetching
+from .storage.keys import Keys
+from .storage.threads import storage_of, unanswered
 from .unloading import UntilQuiet
 
 LOG = logging.getLogger(__name__)

@@ -15,10 +15,10 @@ from argosy_agent.folder.target import Target
 from argosy_agent.transfer.errors import StorageError, StorageStoppedError
 
 from .control import ControlError, Controls, RefusedError
-from .fetching import Fetching
 from .ledger import LOADING, QUEUED, Ledger
 from .observation import Observation
 from .reasons import load_failure
+from .storage.fetching import Fetching
 from .unloading import UntilQuiet
 
 LOG = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from argosy_agent.exchange.publisher import Publisher
 from argosy_agent.threads import in_thread
 
 from .agent import Agent
-from .keys import PATIENCE_S
 from .record import Record, read_record, write_record
+from .storage.keys import PATIENCE_S
 
 LOG = logging.getLogger(__name__)
 POLL_S = 2.0

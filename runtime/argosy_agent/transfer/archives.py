@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from argosy_runtime.tarballs import BROKEN_TAR, extract
+from argosy_runtime.shared.tarballs import BROKEN_TAR, extract
 
 from .budget import Budget
 from .localfiles import is_leftover

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from tests.agent.sync.bench import Bench
 
-from argosy_agent.sync import keys, sidecar
+from argosy_agent.sync import sidecar
+from argosy_agent.sync.storage import keys
 
 
 @pytest.fixture(autouse=True)

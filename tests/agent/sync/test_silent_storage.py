@@ -12,9 +12,10 @@ from tests.agent.sync.test_sidecar import Bench as LoopBench
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import FailureKind, LoadState, RenderedModel, RenderedRepository
-from argosy_agent.sync import keys, sidecar
-from argosy_agent.sync.fetching import FETCHES_AT_ONCE
-from argosy_agent.sync.storage_threads import SILENT_S, StorageThreads, storage_of, unanswered
+from argosy_agent.sync import sidecar
+from argosy_agent.sync.storage import keys
+from argosy_agent.sync.storage.fetching import FETCHES_AT_ONCE
+from argosy_agent.sync.storage.threads import SILENT_S, StorageThreads, storage_of, unanswered
 
 
 class Hanging:

@@ -14,7 +14,7 @@ from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import LoadState, RenderedRepository
 from argosy_agent.sync.agent import SLOW_ANSWERS
 from argosy_agent.sync.control import SlowError
-from argosy_agent.sync.fetching import FETCHES_AT_ONCE
+from argosy_agent.sync.storage.fetching import FETCHES_AT_ONCE
 
 
 async def test_a_server_that_ends_while_it_loads_makes_the_model_a_suspect(bench: Bench) -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from argosy.cli.engines import engines
 from argosy.fleet.builds.requests import requests
-from argosy.local.manifests import read_manifests
+from argosy.local.manifests.reading import read_manifests
 from argosy_agent.contract.builds import AccuracyReport
 from argosy_agent.engines.store import EngineStore
 

@@ -17,7 +17,7 @@ from argosy.api.problems import Problem
 from argosy.cli.render import render
 from argosy.local.export import MARKER, NotOursError, export
 from argosy.local.machine import cpu_node, joined, visible
-from argosy.local.manifests import for_this_machine, read_manifests, settings, without_effect
+from argosy.local.manifests.reading import for_this_machine, read_manifests, settings, without_effect
 from argosy.local.printing import age, definition_of, find, table
 from argosy.local.rates import Meter, Rate, Reading, rates, reading
 from argosy.local.servers.ports import PortInUseError, Ports, check_free, next_free

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from argosy.api.documents import Resource
-from argosy.local.manifests import read_manifests
-from argosy.local.taken import Taken, take
+from argosy.local.manifests.reading import read_manifests
+from argosy.local.manifests.taken import Taken, take
 
 POOL = "apiVersion: argosy.dev/v1alpha1\nkind: ServingPool\nmetadata: {name: pool}\n"
 

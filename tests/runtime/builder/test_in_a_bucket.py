@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from argosy.cli.engines import engines
 from argosy.fleet.builds.requests import requests
-from argosy.local.manifests import read_manifests
+from argosy.local.manifests.reading import read_manifests
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract.builddocuments import parse_report, request_text
 from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildState

@@ -7,8 +7,8 @@ import pytest
 from tests.runtime.execution.fakes import SECOND, settle
 from tests.runtime.execution.test_dispatcher import Bench
 
-from argosy_runtime.crash_loops import LAST_PAUSE_S, pause_s, said_in
 from argosy_runtime.errors import internal
+from argosy_runtime.shared.crash_loops import LAST_PAUSE_S, pause_s, said_in
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from argosy.fleet.cycles import find_cycle
 from argosy.fleet.migration.blockers import Blockers
+from argosy.fleet.migration.changes.surge import Surges, with_users
 from argosy.fleet.migration.drain import Drain
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
-from argosy.fleet.migration.surge import Surges, with_users
 
 
 def break_deadlocks(

@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from argosy.fleet.migration.blockers import Blockers, blockers_of
+from argosy.fleet.migration.changes.recreation import asks_to_recreate
+from argosy.fleet.migration.changes.surge import Surges, surges
 from argosy.fleet.migration.deadlock import break_deadlocks, note_early
 from argosy.fleet.migration.drain import Drain, drain_of, schedule
 from argosy.fleet.migration.memory.budget import MemoryBudget
 from argosy.fleet.migration.memory.changes import ServerChanges
 from argosy.fleet.migration.memory.occupancy import Occupant, memory_of, node_gpus
 from argosy.fleet.migration.observed import Binding
-from argosy.fleet.migration.recreation import asks_to_recreate
 from argosy.fleet.migration.state import Migration, Note, PoolState
-from argosy.fleet.migration.surge import Surges, surges
 from argosy.fleet.plan import ServerPlan
 
 DRAIN_PERIOD = timedelta(seconds=10)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from argosy.fleet.packing.bound_replicas import BoundReplica, bind, weight
+from argosy.fleet.packing.bound.replicas import BoundReplica, bind, weight
 from argosy.fleet.packing.equivalence import Room
 from argosy.fleet.packing.gpu_assignment import Budget
 from argosy.fleet.packing.layout import Layout, Replica, Topology

@@ -8,7 +8,7 @@ better solver replaces `pack` and nothing else: it is the one solver, for the re
 from collections.abc import Callable, Iterator, Sequence
 
 from argosy.fleet.facts import Footprint, Group, PoolFacts
-from argosy.fleet.packing.bound_replicas import BoundReplica, bind, bound_replicas
+from argosy.fleet.packing.bound.replicas import BoundReplica, bind, bound_replicas
 from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
 from argosy.fleet.packing.equivalence import Hopeless, Shape, shape
 from argosy.fleet.packing.fit.fit_errors import FitErrors

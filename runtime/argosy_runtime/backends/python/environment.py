@@ -12,7 +12,7 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, invalid, not_found
-from argosy_runtime.tarballs import BROKEN_TAR, extract_all
+from argosy_runtime.shared.tarballs import BROKEN_TAR, extract_all
 
 PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"

@@ -9,13 +9,13 @@ from tests.operator.fleet.migration.pool_states import Running, on, pool_state, 
 
 from argosy.fleet.cycles import find_cycle
 from argosy.fleet.migration.blockers import Blockers
+from argosy.fleet.migration.changes.surge import Surges
 from argosy.fleet.migration.deadlock import break_deadlocks
 from argosy.fleet.migration.drain import Drain
 from argosy.fleet.migration.forms import Form
 from argosy.fleet.migration.migrate import migrate
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
-from argosy.fleet.migration.surge import Surges
 from argosy_agent.contract import VersionSource
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

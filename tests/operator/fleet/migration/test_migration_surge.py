@@ -7,9 +7,9 @@ from tests.operator.fleet.declared import ensemble, model
 from tests.operator.fleet.migration.pool_states import Running, on, pool_state, running, server
 
 from argosy.api import Resource
+from argosy.fleet.migration.changes.surge import Surges, surges, with_users
 from argosy.fleet.migration.migrate import budgets_of, occupants_of
 from argosy.fleet.migration.observed import Binding
-from argosy.fleet.migration.surge import Surges, surges, with_users
 from argosy.fleet.plan import ServerPlan
 
 OLD, NEW = model("m", memory=50), model("m", version=2, memory=50)

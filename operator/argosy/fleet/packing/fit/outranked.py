@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from argosy.fleet.facts import Footprint, Group
-from argosy.fleet.packing.bound_replicas import weight
+from argosy.fleet.packing.bound.replicas import weight
 from argosy.fleet.packing.fit.fit_limits import hardest
 from argosy.fleet.packing.gpu_assignment import Budget
 from argosy.fleet.packing.layout import Layout, PlacedReplica, Replica, Server

@@ -16,9 +16,8 @@ from argosy.api.servingpool import EngineCache, Runtime, RuntimeName, ServingPoo
 from argosy.api.values.meta import GROUP
 from argosy.api.values.storage import ModelStorage
 from argosy.api.yamltext import YamlTextError, read_documents
+from argosy.local.servers.server import ServerSettings
 from argosy_agent.transfer.localfiles import is_file, local_path
-
-from .servers.server import ServerSettings
 
 SUFFIXES = (".yaml", ".yml")
 

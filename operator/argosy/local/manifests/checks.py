@@ -6,10 +6,9 @@ from pathlib import Path
 
 from argosy.api.values.identity import Identity
 from argosy.fleet.topology.refusals import refusals
+from argosy.local.manifests.reading import Manifests, with_engine_store
 from argosy.render.config.configrules import check_together
 from argosy_agent.contract.builds import ModelShape
-
-from .manifests import Manifests, with_engine_store
 
 
 def checked(manifests: Manifests, shapes: Mapping[str, ModelShape], engines: Path | None = None) -> Manifests:

@@ -12,7 +12,7 @@ from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.folder.target import Target
 from argosy_agent.transfer.errors import StorageStoppedError
 
-from .storage_threads import Call, StorageThreads, storage_of, unanswered
+from .threads import Call, StorageThreads, storage_of, unanswered
 
 FETCHES_AT_ONCE = 4
 """As many take what a network gives; as many of one storage may hang."""

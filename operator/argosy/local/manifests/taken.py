@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
-
-from .manifests import Manifests
+from argosy.local.manifests.reading import Manifests
 
 
 @dataclass(frozen=True, slots=True)

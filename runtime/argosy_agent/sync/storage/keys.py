@@ -8,7 +8,7 @@ from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository, VersionSource
 from argosy_agent.transfer.errors import StorageError
 
-from .storage_threads import Call, StorageThreads, storage_of
+from .threads import Call, StorageThreads, storage_of
 
 PATIENCE_S = 0.2
 """How long a round waits for keys, which most storages have in a moment."""

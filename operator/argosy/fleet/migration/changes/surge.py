@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from argosy.fleet.amounts import gib
 from argosy.fleet.migration.blockers import Blockers
+from argosy.fleet.migration.changes.recreation import awaited, replaces
 from argosy.fleet.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
 from argosy.fleet.migration.observed import Binding, Observed
-from argosy.fleet.migration.recreation import awaited, replaces
 from argosy.fleet.migration.state import PoolState
 from argosy.fleet.plan import ServerPlan
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.fleet.facts import CurrentServer, Group, PoolFacts
+from argosy.fleet.packing.bound.seating import Seating
 from argosy.fleet.packing.layout import Layout, Replica
 from argosy.fleet.packing.scoring import Candidate, candidates_on
-from argosy.fleet.packing.seating import Seating
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Replicas that run already, put where they are before any other finds a place."""

@@ -1,0 +1,1 @@
+"""Manifests on this machine: read from files, checked together, and what is acted upon while some are wrong."""

@@ -1,0 +1,1 @@
+"""Calls of the models' storage, in threads that no round waits for: keys, and files."""
