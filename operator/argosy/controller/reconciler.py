@@ -29,7 +29,8 @@ from argosy.controller.rendering.upgrades import held_back
 from argosy.controller.report_ages import ReportAges
 from argosy.controller.reservations import Reservations
 from argosy.controller.resources.store import Declared, Store
-from argosy.fleet.facts import CurrentServer, Device, Node, Refusal
+from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.fleet.nodes.concessions import next_concession
 from argosy.fleet.scaling.decision import Ejection
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.validation.references import check_names
@@ -76,6 +77,7 @@ class Around:
 
     nodes: tuple[Node, ...]
     servers: tuple[CurrentServer, ...]
+    reports: tuple[ServerReport, ...]
     claimed: frozenset[Device]
     conflicts: tuple[Problem, ...]
     moved: Mapping[str, bool]
@@ -153,10 +155,11 @@ class Reconciler:
         moved = elsewhere(declared, view, self._cache.pool)
         async with self._deciding:
             conflicts = tuple(self._conflicts(key, declared))
-            nodes, servers, claimed = self._reservations.of(key)
-            decided = self._scaling.before(key, declared.members)
-            around = Around(nodes, servers, claimed, conflicts, moved, decided)
             memory.ages = memory.ages.after(view.reports, self._clock())
+            reports = memory.ages.marked(view.reports, self._clock())
+            nodes, servers, claimed = self._reservations.of(key, reports, self._clock())
+            decided = self._scaling.before(key, declared.members)
+            around = Around(nodes, servers, reports, claimed, conflicts, moved, decided)
             outcome = await asyncio.to_thread(self._decide, key, declared, view, memory, around)
             memory.valid = outcome.valid
             self._scaling.after(key, outcome)
@@ -191,14 +194,15 @@ class Reconciler:
             self._reservations.forget(key)
             self._scaling.forget(key)
         soon = self._clock() + timedelta(seconds=HELD_AGAIN_S) if rendered.activating.again else None
-        wakes = (outcome.wake, rendered.wake, soon, memory.ages.next_expiry(self._clock()))
+        patience = next_concession(view.reports, self._clock())
+        wakes = (outcome.wake, rendered.wake, soon, patience, memory.ages.next_expiry(self._clock()))
         return self._clock() if again else _again(self._clock(), applied.refusals, moved, rendered.held, wakes)
 
     def _decide(self, key: PoolKey, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
         """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
         pool = PoolSnapshot(
             servers=around.servers,
-            reports=memory.ages.marked(view.reports, self._clock()),
+            reports=around.reports,
             repositories=view.repositories,
             served=view.served,
             drain_since=view.drain_since,

@@ -1,13 +1,16 @@
 """Which GPUs each pool holds, needs and asks for: what pools know of each other."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from argosy.api.values.identity import PoolKey
 from argosy.controller.ports import Cache
 from argosy.fleet.builds.observed import JobState
 from argosy.fleet.builds.plan import PlannedBuild
-from argosy.fleet.facts import CurrentServer, Device, Node
+from argosy.fleet.facts import CurrentServer, Device, Node, ServerReport
+from argosy.fleet.nodes.concessions import conceded
+from argosy.fleet.nodes.lost_gpus import GpuUse, answering, short, without_lost
 from argosy.fleet.nodes.reservations import devices, reserved
 from argosy.fleet.plan import FleetPlan
 
@@ -38,15 +41,32 @@ class Reservations:
         self._cluster = cluster
         self._pools: dict[PoolKey, _Pool] = {}
 
-    def of(self, key: PoolKey) -> tuple[tuple[Node, ...], tuple[CurrentServer, ...], frozenset[Device]]:
-        """The nodes as the pool may plan with them, its servers, and which GPUs other pools ask for."""
+    def of(
+        self, key: PoolKey, reports: Sequence[ServerReport], now: datetime
+    ) -> tuple[tuple[Node, ...], tuple[CurrentServer, ...], frozenset[Device]]:
+        """The nodes as the pool may plan with them, its servers, and which GPUs other pools ask for. `reports` are what
+        its servers say.
+        """
         known = self._pools.get(key)
         own = known.decided if known is not None else self._cluster.pool(key).current
         pools = (other for other in self._cluster.pools() | self._pools.keys() if other != key)
         others = {other: (*self._holdings(other), *self._building(other)) for other in pools}
-        nodes = reserved(self._cluster.nodes(), own, others, self._cluster.foreign_gpus())
+        left = self._left({**others, key: tuple(own)}, {key: reports})
+        nodes = reserved(left, own, others, self._cluster.foreign_gpus(), conceded(own, reports, now))
         claims = (each.claims for other, each in self._pools.items() if other != key)
         return nodes, tuple(own), frozenset().union(*claims)
+
+    def _left(
+        self, servers: Mapping[PoolKey, Sequence[CurrentServer]], reports: Mapping[PoolKey, Sequence[ServerReport]]
+    ) -> tuple[Node, ...]:
+        """The nodes without the GPUs that they have lost. What other pools' servers say is read where one has."""
+        nodes = self._cluster.nodes()
+        held = devices(each for found in servers.values() for each in found)
+        if not short(nodes, held):
+            return nodes
+        said = {key: reports.get(key) or self._cluster.pool(key).reports for key in servers}
+        heard = (answering(found, said[key]) for key, found in servers.items())
+        return without_lost(nodes, GpuUse(held, frozenset().union(*heard)))
 
     def decided(
         self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan, builds: Iterable[PlannedBuild] = ()

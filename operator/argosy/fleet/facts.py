@@ -198,7 +198,7 @@ class ServerReport:
     `settled`: since it was started, every model that it should have was ready or failed once. `routes`: what its Pod is
     labelled for; requests for it come once the Pod is Ready (`takes_requests`), and those that run go on if it is not.
     `written_at`: when its agent wrote this, by the agent's clock, 0 where it does not say; `expired`: nothing newer has
-    come for so long that what it says may be so no more.
+    come for so long that what it says may be so no more. `unscheduled_since`: since when no node takes its Pod.
     """
 
     name: str
@@ -212,6 +212,7 @@ class ServerReport:
     grpc_address: str = ""
     written_at: int = 0
     expired: bool = False
+    unscheduled_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import pytest
 
 from argosy.cluster.cache.indexer import Owned, PoolLabel
 from argosy.cluster.cache.ownership import Owner, why_not_ours
-from argosy.cluster.cache.pods.pod_cache import PodCache, gpus_of, pod_view
+from argosy.cluster.cache.pods.pod_cache import PodCache, PodView, gpus_of, pod_view
 from argosy.cluster.cache.pods.pod_trouble import deployment_trouble, pod_trouble
 from argosy.cluster.cache.pods.routing import Routes, routes_of, routes_patch
 from argosy.cluster.cache.pool_view import pool_view
@@ -133,6 +133,20 @@ def test_a_pod_that_is_not_ready_takes_no_requests_and_still_has_its_routes(read
     objects = [Owned("1", 1, True, None, "pool", "pool-0", False, b"", detail) for detail in details]
     (report,) = pool_view(objects, [pod]).reports
     assert (report.takes_requests, report.routes) == (ready, {"embedder"})
+
+
+def test_since_when_no_node_takes_a_servers_pod() -> None:
+    def pod(name: str, *conditions: dict[str, str]) -> PodView:
+        metadata = {"name": name, "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"}
+        labels = {"argosy.dev/server": "pool-0"}
+        return pod_view({"metadata": {**metadata, "labels": labels}, "status": {"conditions": list(conditions)}})
+
+    waits = {"type": "PodScheduled", "status": "False", "lastTransitionTime": "2026-01-01T00:00:07Z"}
+    desired = Owned("1", 1, True, None, "pool", "pool-0", False, b"", Desired("pool-0", None))
+    unsaid = {**waits, "lastTransitionTime": "soon"}
+    for pods, since in (([pod("a", waits)], 7), ([pod("a", waits), pod("b")], None), ([pod("a", unsaid)], None)):
+        (report,) = pool_view([desired], pods).reports
+        assert (report.unscheduled_since.second if report.unscheduled_since else None) == since
 
 
 POOL = ("n", "p")

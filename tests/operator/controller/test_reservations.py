@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ from argosy.controller.reconciler import Reconciler
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.fleet.builds.observed import JobState
-from argosy.fleet.facts import CurrentServer, Refusal
+from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
+from argosy.fleet.nodes.concessions import PATIENCE
 from argosy.render.workloads import Cluster, Images, KubernetesObject
 
 SHRUNKEN = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,)})
@@ -72,6 +74,14 @@ def reconciler(observed: FakeCache, writes: Applies, told: list[str], gpus: int 
 
 def _whole(name: str, pool_ref: dict[str, str], gpus: int) -> dict[str, Any]:
     return model(name, poolRef=pool_ref, footprint={"gpus": gpus, "gpuMemory": "10Gi"})
+
+
+def node_of(writes: FakeWriter, server: str) -> tuple[str, list[int]]:
+    """Where a server is to be, and with which GPUs, by its pool's status."""
+    status = writes.statuses[f"ServingPool n/{server[0]}"]
+    assert isinstance(status, ServingPoolStatus)
+    (found,) = (each for each in status.servers if each.name == server)
+    return found.node, list(found.gpus)
 
 
 def gpus_of(writes: FakeWriter, identity: str) -> tuple[int, int, int]:
@@ -146,6 +156,42 @@ async def test_a_pool_that_waits_looks_again_when_another_one_needs_less() -> No
     assert told == []
     await run.reconcile(PoolKey("n/q"))
     assert told == ["n/p"]
+
+
+async def test_a_gpu_less_moves_the_server_that_does_not_answer() -> None:
+    ours = CurrentServer("p-0", "a", (0, 1), {"x": (0, 1)})
+    theirs = CurrentServer("q-0", "a", (3,), {"y": (3,)})
+    answers = PoolView((theirs,), (ServerReport("q-0", True),))
+    observed, writes = fleet(p=PoolView((ours,), (ServerReport("p-0", False),)), q=answers), Applies()
+    observed.known_nodes = (gpu_node("a", 3), gpu_node("b", 2, nvlink=(frozenset({0, 1}),)))
+    run = reconciler(observed, writes, [], gpus=2)
+    for key in ("n/q", "n/p", "n/q", "n/p"):
+        await run.reconcile(PoolKey(key))
+    assert node_of(writes, "q-0") == ("a", [3])
+    observed.known_nodes = (gpu_node("a", 1), *observed.known_nodes[1:])
+    for key in ("n/q", "n/p", "n/q", "n/p"):
+        await run.reconcile(PoolKey(key))
+    assert node_of(writes, "q-0") == ("a", [3])
+
+
+async def test_a_gpu_that_a_foreign_pod_took_is_conceded_once_our_pod_finds_no_node_for_long() -> None:
+    since = NOW - PATIENCE + timedelta(seconds=5)
+    mine = CurrentServer("q-0", "a", (0,), {"y": (0,)})
+    view = PoolView((mine,), (ServerReport("q-0", False, unscheduled_since=since),))
+    observed, writes, now = fleet({"a": {"team/train": 4}}, q=view), Applies(), NOW
+    observed.known_nodes = (gpu_node("a", 4), gpu_node("b", 1))
+    store = Store()
+    for body in (pool("q"), _whole("y", {"name": "q"}, 1)):
+        store.put(parsed_body(body))
+    images = Images("a", "b", "c")
+    run = Reconciler(store, observed, writes, FakeStatusListener(), images, Cluster(), lambda: now)
+    assert await run.reconcile(PoolKey("n/q")) == NOW + timedelta(seconds=5)
+    assert node_of(writes, "q-0") == ("a", [0])
+    now += timedelta(seconds=5)
+    await run.reconcile(PoolKey("n/q"))
+    status = writes.statuses["ServingPool n/q"]
+    assert isinstance(status, ServingPoolStatus)
+    assert [each.node for each in status.servers] == ["b"]
 
 
 def builder(observed: FakeCache, writes: Applies) -> Reconciler:

@@ -160,7 +160,8 @@ def _present(server: _Server) -> tuple[AgentState | None, PodView | None]:
 def _report(name: str, server: _Server) -> ServerReport:
     said, pod = _present(server)
     if said is None or pod is None:
-        return ServerReport(name, ready=False, trouble=_trouble(server, None))
+        since = _unscheduled_since(server)
+        return ServerReport(name, ready=False, trouble=_trouble(server, None), unscheduled_since=since)
     return ServerReport(
         name,
         ready=pod.server_ready and said.live,
@@ -171,6 +172,12 @@ def _report(name: str, server: _Server) -> ServerReport:
         routes=pod.routes,
         written_at=server.state.written_at if server.state else 0,
     )
+
+
+def _unscheduled_since(server: _Server) -> datetime | None:
+    """Since when no node takes any of its Pods; None where one has a node, or ends on one."""
+    since = [pod.unscheduled_since for pod in server.pods]
+    return max((each for each in since if each is not None), default=None) if None not in since else None
 
 
 def _trouble(server: _Server, said: AgentState | None) -> str:

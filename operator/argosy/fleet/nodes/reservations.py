@@ -19,16 +19,18 @@ def reserved(
     own: Iterable[CurrentServer],
     others: Mapping[PoolKey, Iterable[CurrentServer]],
     pods: PodGpus | None = None,
+    conceded: Collection[Device] = (),
 ) -> tuple[Node, ...]:
     """The nodes, on which every GPU that a pool may not plan with says who holds it.
 
     `own` are the pool's servers, `others` other pools', by the pool's key. What another pool needs comes first, then
     what the pool itself needs, then what another has without need, which is reclaimable, then what it has itself. Pods
-    hold the highest indexes of the rest, so what runs keeps its own.
+    hold the highest indexes of the rest, so what runs keeps its own; for more of them than that, Pods hold GPUs of the
+    pool's own that are `conceded`.
     """
     mine = tuple(own)
     needed, spare = _holders(others)
-    claimed = _Claims(needed, _needed(mine), spare, devices(mine))
+    claimed = _Claims(needed, _needed(mine), spare, devices(mine), conceded)
     return tuple(_reserved(node, claimed, (pods or {}).get(node.name, {})) for node in nodes)
 
 
@@ -93,6 +95,7 @@ class _Claims:
     needed: Collection[Device]
     spare_of_others: Mapping[Device, str]
     own: Collection[Device]
+    conceded: Collection[Device]
 
     def holder(self, device: Device) -> tuple[str, bool] | None:
         """Which other pool holds it, and whether without need; None if none does."""
@@ -122,8 +125,10 @@ def _needed(servers: Iterable[CurrentServer]) -> set[Device]:
 def _reserved(node: Node, claims: _Claims, pods: Mapping[str, int]) -> Node:
     open_to_us = [gpu.index for gpu in node.gpus if not gpu.is_cpu and not gpu.withheld_by]
     holders = {index: found for index in open_to_us if (found := claims.holder((node.name, index)))}
-    rest = (index for index in open_to_us if index not in holders and (node.name, index) not in claims.own)
-    for index, pod in zip(sorted(rest, reverse=True), _each(pods), strict=False):
+    rest = sorted((index for index in open_to_us if index not in holders), reverse=True)
+    unowned = [index for index in rest if (node.name, index) not in claims.own]
+    conceded = [index for index in rest if index not in unowned and (node.name, index) in claims.conceded]
+    for index, pod in zip((*unowned, *conceded), _each(pods), strict=False):
         holders[index] = f"Pod {pod}", False
     return replace(node, gpus=tuple(_held(gpu, holders) for gpu in node.gpus)) if holders else node
 

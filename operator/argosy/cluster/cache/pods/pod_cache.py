@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.api.pool.podtemplate import SERVER
 from argosy.cluster.cache.indexer import PoolLabel
-from argosy.cluster.cache.pods.pod_trouble import pod_trouble
+from argosy.cluster.cache.pods.pod_trouble import pod_trouble, unscheduled_since
 from argosy.cluster.cache.pods.routing import is_settled, routes_of
 from argosy.cluster.client.kinds import Key, key_of
 from argosy.render.workloads import POOL_LABEL, SERVER_LABEL
@@ -23,7 +23,8 @@ class PodView:
 
     `ready` is the Pod, its gate included, `server_ready` the server's container alone; `routes` are the names that its
     labels say it may be asked for, and no Service leads to those of them that are `ejected`; `settled` its gate;
-    `trouble` why it does not run, in words; `address` its IP, empty before it has one.
+    `trouble` why it does not run, in words; `address` its IP, empty before it has one; `unscheduled_since`: since when
+    no node takes it, None where one did.
     """
 
     name: str
@@ -38,6 +39,7 @@ class PodView:
     created: datetime
     address: str = ""
     ejected: frozenset[str] = frozenset()
+    unscheduled_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,7 @@ def pod_view(body: Mapping[str, Any]) -> PodView:
         trouble="" if terminating else pod_trouble(status),
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         address=status.get("podIP") or "",
+        unscheduled_since=unscheduled_since(status),
     )
 
 

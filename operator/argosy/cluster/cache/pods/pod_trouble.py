@@ -1,6 +1,7 @@
 """Why a Pod does not run, in words, from what the scheduler and the kubelet say of it. Pure."""
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 _USUAL = ("ContainerCreating", "PodInitializing")
@@ -18,6 +19,17 @@ def pod_trouble(status: Mapping[str, Any]) -> str:
     first = [each for each in status.get("initContainerStatuses") or () if not _is_done(each)]
     containers = [*first, *(status.get("containerStatuses") or ())]
     return "; ".join(words for container in containers for words in _container(container))
+
+
+def unscheduled_since(status: Mapping[str, Any]) -> datetime | None:
+    """Return since when no node takes a Pod with this status; None where one does, or nothing says since when."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            try:
+                return datetime.fromisoformat(str(condition.get("lastTransitionTime")))
+            except ValueError:
+                return None
+    return None
 
 
 def deployment_trouble(status: Mapping[str, Any]) -> str:
