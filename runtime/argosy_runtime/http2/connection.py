@@ -11,10 +11,11 @@ from typing import Final
 
 from . import frames
 from .application import Application
-from .control import HANDLERS
-from .errors import ErrorCode, MalformedError, PeerError, flow_control_error, protocol_error
+from .control import HANDLERS, greeting
+from .errors import ErrorCode, MalformedError, PeerError, protocol_error
 from .headers.blocks import HeaderBlocks, Opening
 from .headers.request import check_trailers
+from .inbound import Inbound
 from .keepalive import KeepAliveRules, PingStrikes
 from .limits import Limits, Waste
 from .output import Output
@@ -31,10 +32,9 @@ class Connection:
     """One connection. `wake` is called when something is to be sent outside of `receive`."""
 
     __slots__ = (
-        "_abandoned",
         "_announced",
         "_blocks",
-        "_credit",
+        "_given_up",
         "_last",
         "_leaving",
         "_limits",
@@ -42,6 +42,7 @@ class Connection:
         "_refusing",
         "_waste",
         "closing",
+        "inbound",
         "now",
         "output",
         "pings",
@@ -52,18 +53,18 @@ class Connection:
     def __init__(
         self, application: Application, limits: Limits, rules: KeepAliveRules, wake: Callable[[], None], now: float
     ) -> None:
-        self.output = Output(wake)
+        self.output = Output(wake, limits.unsent_limit)
         self.closing = False
         """Nothing is read any more; once `output` is sent the transport is to be closed."""
         self.streams: dict[int, Stream] = {}
         self.stream_window = limits.stream_window
         self.now = now
         self.pings = PingStrikes(rules)
+        self.inbound = Inbound(self, limits)
         self._limits = limits
-        self._credit = limits.connection_window
         self._last = 0
-        self._abandoned: dict[int, None] = {}
-        """Streams that this side has ended while their clients may still be sending."""
+        self._given_up: list[Stream] = []
+        """Streams that this side has reset, and whose receivers have not heard of it."""
         self._waste = Waste(limits, now)
         self._blocks = HeaderBlocks(application, limits)
         self._reader = FrameReader(self, limits.frame_size)
@@ -75,15 +76,7 @@ class Connection:
 
     def begin(self) -> None:
         """Say what this side allows."""
-        limits = self._limits
-        settings = (
-            (frames.MAX_CONCURRENT_STREAMS, limits.streams),
-            (frames.INITIAL_WINDOW_SIZE, limits.stream_window),
-            (frames.MAX_FRAME_SIZE_SETTING, limits.frame_size),
-            (frames.MAX_HEADER_LIST_SIZE, limits.header_list),
-        )
-        more = limits.connection_window - frames.DEFAULT_WINDOW
-        self.output.write(frames.settings(settings) + frames.window_update(0, more))
+        self.output.write(greeting(self._limits))
 
     def receive(self, data: bytes, now: float) -> None:
         """Act on what the client sent; whatever it is, this does not raise. `output` is then to be sent."""
@@ -139,7 +132,7 @@ class Connection:
 
     def _block(self, stream_id: int, block: bytes, ended: bool) -> None:
         stream = self.streams.get(stream_id)
-        if stream is not None or stream_id in self._abandoned:
+        if stream is not None or stream_id in self.inbound.abandoned:
             self._trailers(stream, block, stream_id, ended)
         elif stream_id <= self._last:
             raise PeerError(ErrorCode.STREAM_CLOSED, "HEADERS on a closed stream")
@@ -180,7 +173,7 @@ class Connection:
         fields = self._blocks.fields(block)
         if stream is None:
             if ended:
-                self._abandoned.pop(stream_id, None)
+                self.inbound.abandoned.pop(stream_id, None)
             return
         if stream.peer_ended:
             self.break_off(stream, ErrorCode.STREAM_CLOSED)
@@ -198,12 +191,12 @@ class Connection:
 
     def on_data(self, flags: int, stream_id: int, payload: bytes, size: int) -> None:
         """See `FrameSink`."""
-        self._credit -= size
-        if self._credit < self._limits.connection_window >> 1:
-            self._replenish()
+        self.inbound.spend(size)
         stream = self.streams.get(stream_id)
         if stream is None or stream.peer_ended or self._blocks.pending:
-            self._unwanted_data(flags, stream_id, stream)
+            self._check_no_block()
+            self.check_opened(stream_id, "DATA")
+            self.inbound.heed_unwanted(flags, stream_id, stream)
             return
         stream.credit -= size
         if stream.credit < 0:
@@ -223,26 +216,16 @@ class Connection:
                 self.break_off(stream, ErrorCode.PROTOCOL_ERROR)
                 return
         stream.peer_ended = ended
+        if self.inbound.is_deferred(stream):
+            self.inbound.defer(stream, payload)
+        else:
+            self._hand_on(stream, payload)
+
+    def _hand_on(self, stream: Stream, payload: bytes) -> None:
         try:
-            stream.receiver.received(payload, ended)
+            stream.receiver.received(payload, stream.peer_ended)
         except Exception as error:
             self._failed(stream, error)
-
-    def _unwanted_data(self, flags: int, stream_id: int, stream: Stream | None) -> None:
-        self._check_no_block()
-        self.check_opened(stream_id, "DATA")
-        if stream is not None:
-            raise PeerError(ErrorCode.STREAM_CLOSED, "DATA behind the end of its stream")
-        if stream_id not in self._abandoned:
-            raise PeerError(ErrorCode.STREAM_CLOSED, "DATA on a closed stream")
-        if flags & frames.END_STREAM:
-            del self._abandoned[stream_id]
-
-    def _replenish(self) -> None:
-        if self._credit < 0:
-            raise flow_control_error("more than the connection's window")
-        self.output.write(frames.window_update(0, self._limits.connection_window - self._credit))
-        self._credit = self._limits.connection_window
 
     def _failed(self, stream: Stream, error: Exception) -> None:
         """A receiver raised: its stream ends, with an answer if the receiver has one."""
@@ -277,7 +260,7 @@ class Connection:
 
     def given_up(self, stream_id: int) -> None:
         """The client has reset a stream."""
-        self._abandoned.pop(stream_id, None)
+        self.inbound.abandoned.pop(stream_id, None)
         stream = self.streams.get(stream_id)
         if stream is not None:
             self._remove(stream)
@@ -312,10 +295,23 @@ class Connection:
         self._send_reset(stream.id, code, stream.peer_ended)
         self._remove(stream)
 
+    def give_up(self, stream: Stream) -> None:
+        """Reset a stream whose client makes no room for its answer; its receiver hears of it with the next `resume`."""
+        self._given_up.append(stream)
+        self.drop(stream, ErrorCode.ENHANCE_YOUR_CALM)
+
+    def give_up_stalled(self, now: float, patience: float) -> None:
+        """Give up the streams for which the client has made no room in `patience` seconds."""
+        for stream in tuple(self.output.waiting.values()):
+            if stream.is_stalled(now, patience):
+                self.give_up(stream)
+
     def _remove(self, stream: Stream) -> None:
         stream.close()
         self.streams.pop(stream.id, None)
         self.output.remove(stream.id)
+        if stream.deferred is not None:
+            self.inbound.remove(stream)
         if self._refusing:
             self._close_if_idle()
 
@@ -328,15 +324,26 @@ class Connection:
     def _send_reset(self, stream_id: int, code: ErrorCode, ended: bool) -> None:
         self.output.write(frames.rst_stream(stream_id, code))
         if not ended:
-            self._abandoned[stream_id] = None
-            if len(self._abandoned) > self._limits.streams:
-                del self._abandoned[next(iter(self._abandoned))]
+            self.inbound.abandon(stream_id)
+
+    def _tell_given_up(self) -> None:
+        while self._given_up:
+            self._tell_reset(self._given_up.pop())
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether `resume` has something to do."""
+        output = self.output
+        return bool(output.stalled or output.waiting or self.inbound.deferred or self._given_up)
 
     def resume(self) -> None:
-        """The transport takes more: send what waits, and let producers go on."""
+        """The transport takes more: send what waits, and let producers and deferred requests go on."""
         output = self.output
         if output.waiting:
             output.unblock()
+        self._tell_given_up()
+        while (deferred := self.inbound.next()) is not None:
+            self._hand_on(deferred, self.inbound.take(deferred))
         for stream in tuple(output.stalled.values()):
             if stream.may_go_on() and output.stalled.pop(stream.id, None) is not None:
                 try:
@@ -382,6 +389,7 @@ class Connection:
     def lose(self) -> None:
         """The client is gone."""
         self.closing = True
+        self._tell_given_up()
         for stream in tuple(self.streams.values()):
             self._remove(stream)
             self._tell_reset(stream)

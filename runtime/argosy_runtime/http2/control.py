@@ -5,12 +5,25 @@ from typing import TYPE_CHECKING, Final
 
 from . import frames
 from .errors import ErrorCode, flow_control_error, frame_size_error, protocol_error, too_much
+from .limits import Limits
 
 if TYPE_CHECKING:
     from .connection import Connection
 
 Handler = Callable[["Connection", int, int, bytes], None]
 """Of the connection, the frame's flags, its stream and its payload. Raises PeerError."""
+
+
+def greeting(limits: Limits) -> bytes:
+    """Return the frames that say what this side allows."""
+    settings = (
+        (frames.MAX_CONCURRENT_STREAMS, limits.streams),
+        (frames.INITIAL_WINDOW_SIZE, limits.stream_window),
+        (frames.MAX_FRAME_SIZE_SETTING, limits.frame_size),
+        (frames.MAX_HEADER_LIST_SIZE, limits.header_list),
+    )
+    more = limits.connection_window - frames.DEFAULT_WINDOW
+    return frames.settings(settings) + frames.window_update(0, more)
 
 
 def priority(connection: "Connection", flags: int, stream_id: int, payload: bytes) -> None:

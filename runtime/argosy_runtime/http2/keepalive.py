@@ -14,7 +14,8 @@ class KeepAliveRules:
     """Seconds; infinite turns a rule off. The names and defaults are those of gRPC's keepalive and of tritonserver.
 
     `handshake`: until the client has begun; `unfinished`: for the rest of a frame or header block that has begun;
-    `idle`: without a request, before the client is sent away; `closing`: for a client to take its last bytes.
+    `idle`: without a request, before the client is sent away; `unread`: for a client that has stopped to read, and for
+    one that makes no room for an answer; `closing`: for a client to take its last bytes.
     """
 
     time: float = 7200.0
@@ -25,6 +26,7 @@ class KeepAliveRules:
     handshake: float = 20.0
     unfinished: float = 120.0
     idle: float = 3600.0
+    unread: float = 620.0
     max_age: float = NEVER
     max_age_grace: float = NEVER
     closing: float = 10.0
@@ -64,12 +66,23 @@ class Action(Enum):
     PING = "ping"
     SEND_AWAY = "send away"
     GIVE_UP = "give up"
+    CUT = "cut"
 
 
 class KeepAlive:
     """One connection's timers, asked at the times that they name and told what was heard."""
 
-    __slots__ = ("_began", "_heard", "_left", "_pinged", "_rules", "_unfinished", "_unfinished_since")
+    __slots__ = (
+        "_began",
+        "_heard",
+        "_left",
+        "_pinged",
+        "_rules",
+        "_unfinished",
+        "_unfinished_since",
+        "_unread",
+        "_unread_since",
+    )
 
     def __init__(self, rules: KeepAliveRules, now: float) -> None:
         self._rules = rules
@@ -79,11 +92,26 @@ class KeepAlive:
         self._left = NEVER
         self._unfinished: tuple[int, int] | None = None
         self._unfinished_since = NEVER
+        self._unread = 0
+        self._unread_since = NEVER
 
     def heard(self, now: float) -> None:
         """The client sent something, which says that it lives."""
         self._heard = now
         self._pinged = NEVER
+
+    def reads(self, now: float, unread: int) -> None:
+        """Say how many bytes the client has still to take, 0 while it takes all. Fewer than before are a sign of life.
+
+        While it takes nothing, nothing is read of it either, so that it can give no other.
+        """
+        if unread < self._unread:
+            self.heard(now)
+        if unread < self._unread or self._unread_since == NEVER:
+            self._unread_since = now
+        if not unread:
+            self._unread_since = NEVER
+        self._unread = unread
 
     def check(self, now: float, greeted: bool, unfinished: tuple[int, int] | None, busy: bool) -> tuple[Action, float]:
         """What to do now, and the time at which to ask again.
@@ -98,6 +126,8 @@ class KeepAlive:
         return action, self._due(now, greeted, busy)
 
     def _act(self, now: float, greeted: bool, busy: bool) -> Action:
+        if now >= self._unread_since + self._rules.unread:
+            return Action.CUT
         if now >= self._ends(greeted):
             return Action.GIVE_UP
         if now >= self._leaves(busy):
@@ -131,5 +161,6 @@ class KeepAlive:
 
     def _due(self, now: float, greeted: bool, busy: bool) -> float:
         # What has changed meanwhile, that the client has begun a frame or a request, shows at the next look.
-        looks = now + min(self._rules.time, self._rules.idle, self._rules.unfinished) / 2
-        return min(looks, self._ends(greeted), self._leaves(busy), self._pings(busy))
+        rules = self._rules
+        looks = now + min(rules.time, rules.idle, rules.unfinished, rules.unread) / 2
+        return min(looks, self._unread_since + rules.unread, self._ends(greeted), self._leaves(busy), self._pings(busy))

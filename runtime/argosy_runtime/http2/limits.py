@@ -12,6 +12,9 @@ class Limits:
 
     `wasted_frames` is how many frames without effect (resets, pings, settings, priorities, empty DATA, updates of
     windows) are taken in `wasted_period` beyond those that answered streams pay for.
+
+    `unsent_pause`: bytes of answers that wait for the peer to make room, beyond which its requests wait too.
+    `unsent_limit`: as many, beyond which further answers to the requests before those are given up.
     """
 
     stream_window: int = 4 << 20
@@ -25,6 +28,8 @@ class Limits:
     remembered_block: int = 1024
     wasted_frames: int = 1000
     wasted_period: float = 10.0
+    unsent_pause: int = 64 << 20
+    unsent_limit: int = 512 << 20
 
 
 class Waste:

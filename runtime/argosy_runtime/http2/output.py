@@ -20,9 +20,21 @@ class Output:
     `wake` is called once for all that is written until the next `take`.
     """
 
-    __slots__ = ("_awake", "_wake", "frame_size", "initial_window", "paused", "pieces", "stalled", "waiting", "window")
+    __slots__ = (
+        "_awake",
+        "_unsent_limit",
+        "_wake",
+        "frame_size",
+        "initial_window",
+        "paused",
+        "pieces",
+        "stalled",
+        "unsent",
+        "waiting",
+        "window",
+    )
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], unsent_limit: int) -> None:
         self.pieces: list[Piece] = []
         self.paused = False
         """The transport takes no more for now."""
@@ -35,6 +47,9 @@ class Output:
         """Streams with something to send that no window lets through."""
         self.stalled: dict[int, Stream] = {}
         """Streams whose producers were told to wait."""
+        self.unsent = 0
+        """Bytes of bodies in all streams that no window, or not the transport, lets through."""
+        self._unsent_limit = unsent_limit
         self._wake = wake
         self._awake = False
 
@@ -70,6 +85,10 @@ class Output:
     def is_full(self) -> bool:
         """Whether producers should wait for the next write."""
         return self.paused or len(self.pieces) >= _FULL
+
+    def is_overfull(self) -> bool:
+        """Whether so much waits that nothing may be added."""
+        return self.unsent > self._unsent_limit
 
     def unblock(self) -> None:
         """Send of what waits as much as windows and the transport let through, a frame of each stream in turn."""

@@ -40,7 +40,6 @@ class Http2Protocol(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._timer: asyncio.TimerHandle | None = None
         self._closed = True
-        self._unread = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected."""
@@ -76,14 +75,14 @@ class Http2Protocol(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read as fast as it is answered: nothing more is read of it until it does."""
         self.connection.output.paused = True
-        self._unread = self._transport.get_write_buffer_size()
+        self._heed_reader()
         if not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         """It has read again."""
         self.connection.output.paused = False
-        self._keepalive.heard(self._clock())
+        self._heed_reader()
         if not (self._closed or self._transport.is_closing()):
             self._transport.resume_reading()
         self._wake()
@@ -121,7 +120,7 @@ class Http2Protocol(asyncio.Protocol):
                 self._transport.write(b"".join(pieces))
             else:
                 self._transport.writelines(pieces)
-        if connection.output.stalled or connection.output.waiting:
+        if connection.has_waiting:
             connection.resume()
         if connection.closing and not self._transport.is_closing():
             self._close()
@@ -138,12 +137,9 @@ class Http2Protocol(asyncio.Protocol):
             self._timer.cancel()
         self._timer = None if self._closed else self._loop.call_later(delay, action)
 
-    def _heed_reader(self, now: float) -> None:
-        """Take it for a sign of life that the client has read, while nothing that it sends is."""
-        unread = self._transport.get_write_buffer_size()
-        if unread < self._unread:
-            self._keepalive.heard(now)
-        self._unread = unread
+    def _heed_reader(self) -> None:
+        unread = self._transport.get_write_buffer_size() if self.connection.output.paused else 0
+        self._keepalive.reads(self._clock(), unread)
 
     def _check(self) -> None:
         """Look after the connection's timers."""
@@ -153,12 +149,15 @@ class Http2Protocol(asyncio.Protocol):
         unfinished = connection.unfinished
         if connection.output.paused:
             unfinished = None  # Nothing is read that would finish it.
-            self._heed_reader(now)
+            self._heed_reader()
+        connection.give_up_stalled(now, self._rules.unread)
         action, due = self._keepalive.check(now, connection.greeted, unfinished, bool(connection.streams))
         self._rearm(max(due - now, 0.001), self._check)
         if action is Action.PING:
             connection.ping()
         elif action is Action.SEND_AWAY:
             self.leave()
+        elif action is Action.CUT:
+            self.abort()
         elif action is Action.GIVE_UP:
             connection.fail(ErrorCode.NO_ERROR, "the client has been silent for too long")

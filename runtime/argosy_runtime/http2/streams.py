@@ -22,13 +22,16 @@ class Stream:
 
     __slots__ = (
         "_connection",
+        "_moved",
         "_output",
         "_pending",
+        "_stalled_since",
         "_trailers",
         "_unreturned",
         "closed",
         "credit",
         "declared",
+        "deferred",
         "id",
         "peer_ended",
         "receiver",
@@ -49,11 +52,15 @@ class Stream:
         self.peer_ended = False
         self.started = False
         self.closed = False
+        self.deferred: bytearray | None = None
+        """What has come and waits in `Inbound`."""
         self._connection = connection
         self._output = output
         self._unreturned = 0
         self._pending: deque[Piece] | None = None
         self._trailers: bytes | None = None
+        self._moved = True
+        self._stalled_since = 0.0
 
     def respond(self, prepared: PreparedResponse, parts: Sequence[Piece], size: int) -> None:
         """A whole response, its body in parts of together `size` bytes. Does nothing on a closed stream."""
@@ -80,15 +87,20 @@ class Stream:
         """More of the body; False: the producer should wait for `Receiver.writable`."""
         if self.closed or self._trailers is not None:
             return True
+        output = self._output
+        if output.is_overfull():
+            self._connection.give_up(self)
+            return True
         if self._pending is None:
             self._pending = deque()
-            self._output.waiting[self.id] = self
+            output.waiting[self.id] = self
+        output.unsent += size
         self._pending.extend(parts if size >= _JOIN_BELOW else (b"".join(parts),))
         while self.send_frame():
             pass
         if self.may_go_on():
             return True
-        self._output.stalled[self.id] = self
+        output.stalled[self.id] = self
         return False
 
     def end(self, trailers: bytes) -> None:
@@ -142,8 +154,10 @@ class Stream:
         else:
             pending.popleft()
         self.send_window -= len(piece)
+        self._moved = True
         output = self._output
         output.window -= len(piece)
+        output.unsent -= len(piece)
         output.write(frames.head(frames.DATA, 0, self.id, len(piece)))
         output.write(piece)
         self._connection.sent_data()
@@ -160,7 +174,15 @@ class Stream:
             output.write(frames.header_frames(self.id, trailers, frames.END_STREAM, output.frame_size))
             self._connection.answered(self)
 
+    def is_stalled(self, now: float, patience: float) -> bool:
+        """Return whether nothing was sent for `patience` seconds, of calls one after the other."""
+        if self._moved or self._output.paused:
+            self._moved, self._stalled_since = False, now
+        return now - self._stalled_since >= patience
+
     def close(self) -> None:
         """Nothing more is sent; what waited is dropped."""
         self.closed = True
-        self._pending = None
+        if self._pending is not None:
+            self._output.unsent -= sum([len(piece) for piece in self._pending])
+            self._pending = None

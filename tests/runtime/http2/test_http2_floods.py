@@ -108,7 +108,7 @@ def test_what_is_remembered_of_a_client_is_bounded() -> None:
         play.application.opened[-1].answer()
         play.output()
     assert len(play.server._blocks.known) <= limits.remembered_blocks
-    assert len(play.server._abandoned) <= limits.streams
+    assert len(play.server.inbound.abandoned) <= limits.streams
     assert not play.server.closing
 
 

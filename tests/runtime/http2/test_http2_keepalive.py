@@ -76,3 +76,29 @@ def test_pings_in_their_time_do_not_strike() -> None:
     strikes = PingStrikes(KeepAliveRules(min_ping_interval=10.0, max_ping_strikes=1))
     assert not any(strikes.is_too_many(now, True) for now in (0.0, 10.0, 20.0, 30.0))
     assert [strikes.is_too_many(now, False) for now in (40.0, 50.0)] == [False, True]
+
+
+def test_a_client_that_takes_nothing_more_is_cut_off() -> None:
+    rules = KeepAliveRules(unread=60.0)
+    keepalive = KeepAlive(rules, 0.0)
+    for now, unread in ((0.0, 900), (30.0, 900), (50.0, 800), (80.0, 800), (109.0, 850)):
+        keepalive.reads(now, unread)
+        assert keepalive.check(now, True, None, True)[0] is Action.NOTHING
+    assert keepalive.check(109.0, True, None, True)[1] == 110.0
+    assert keepalive.check(110.0, True, None, True)[0] is Action.CUT
+
+
+def test_a_client_that_takes_all_in_the_end_is_not_cut_off() -> None:
+    keepalive = KeepAlive(KeepAliveRules(unread=60.0), 0.0)
+    keepalive.reads(0.0, 900)
+    keepalive.reads(59.0, 0)
+    assert keepalive.check(100.0, True, None, True)[0] is Action.NOTHING
+
+
+def test_what_a_client_reads_is_a_sign_of_life() -> None:
+    keepalive = KeepAlive(KeepAliveRules(time=100.0, unread=1000.0), 0.0)
+    keepalive.reads(0.0, 900)
+    keepalive.reads(90.0, 800)
+    assert keepalive.check(100.0, True, None, True)[0] is Action.NOTHING
+    keepalive.reads(150.0, 800)
+    assert keepalive.check(190.0, True, None, True)[0] is Action.PING

@@ -13,6 +13,7 @@ import uvloop
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import DataReceived, TrailersReceived
+from h2.settings import SettingCodes
 
 from argosy_runtime.http2 import ErrorCode, Http2Protocol, KeepAliveRules, Limits, frames
 
@@ -220,6 +221,7 @@ class Stalled(asyncio.Transport):
         super().__init__()
         self.reading = True
         self.aborted = False
+        self.cut = asyncio.Event()
         self.unread = 0
 
     def get_write_buffer_size(self) -> int:
@@ -239,6 +241,7 @@ class Stalled(asyncio.Transport):
 
     def abort(self) -> None:
         self.aborted = True
+        self.cut.set()
 
 
 async def test_nothing_is_read_of_a_client_while_it_reads_nothing() -> None:
@@ -253,3 +256,31 @@ async def test_nothing_is_read_of_a_client_while_it_reads_nothing() -> None:
     protocol.connection_lost(None)
     protocol.pause_writing()
     assert transport.reading
+
+
+async def test_a_stalled_socket_is_cut_off() -> None:
+    loop, transport = asyncio.get_running_loop(), Stalled()
+    rules = KeepAliveRules(unread=0.01)
+    protocol = Http2Protocol(EchoApplication(), loop, lambda _: None, Limits(), rules)
+    protocol.connection_made(transport)
+    protocol.pause_writing()
+    await asyncio.wait_for(transport.cut.wait(), 10)
+    protocol.connection_lost(None)
+
+
+async def test_a_window_that_stays_shut_ends_its_stream_and_not_the_connection() -> None:
+    loop, transport = asyncio.get_running_loop(), Stalled()
+    application = EchoApplication()
+    protocol = Http2Protocol(application, loop, lambda _: None, Limits(), KeepAliveRules(unread=0.01))
+    protocol.connection_made(transport)
+    client = H2Connection(H2Configuration(client_side=True))
+    client.initiate_connection()
+    client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+    client.send_headers(1, head("/echo"))
+    client.send_data(1, b"hello", end_stream=True)
+    protocol.data_received(client.data_to_send())
+    await _until(lambda: application.opened[0].resets == 1)
+    assert not transport.aborted
+    assert not protocol.connection.closing
+    assert not protocol.connection.streams
+    protocol.connection_lost(None)

@@ -1,0 +1,127 @@
+"""What a client that makes no room for its answers can have a server keep is bounded, in bytes and in time."""
+
+from h2 import events
+from h2.settings import SettingCodes
+
+from argosy_runtime.http2 import ErrorCode, Limits, frames
+
+from .heard import body, goaway_code, of
+from .playing import Play
+
+ANSWER = bytes(10_000)
+
+
+def deaf(waits: bool = False, **limits: int) -> Play:
+    """A connection whose client reads its socket and opens no window."""
+    play = Play(limits=Limits(**limits), waits=waits)
+    play.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 0})
+    play.exchange()
+    return play
+
+
+def open_windows(play: Play, size: int = 1 << 20) -> list[events.Event]:
+    play.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: size})
+    play.client.increment_flow_control_window(size)
+    return play.exchange()
+
+
+def test_requests_wait_while_too_much_of_the_answers_is_unsent() -> None:
+    play = deaf(unsent_pause=25_000)
+    streams = []
+    for _ in range(10):
+        streams.append(play.ask(body=ANSWER))
+        play.exchange()
+    assert play.server.output.unsent == 30_000
+    assert [len(one.body) for one in play.application.opened] == [1, 1, 1] + [0] * 7
+    heard = open_windows(play)
+    assert all(body(heard, stream_id) == ANSWER for stream_id in streams)
+    assert play.server.output.unsent == 0
+    assert not play.server.inbound.deferred
+
+
+def test_a_body_that_waited_comes_in_one_piece_and_in_its_order() -> None:
+    play = deaf(unsent_pause=1)
+    play.ask(body=ANSWER)
+    stream_id = play.ask(body=None)
+    for piece in (b"a", b"b", b"c"):
+        play.client.send_data(stream_id, piece)
+        play.exchange()
+    receiver = play.application.opened[1]
+    assert receiver.body == []
+    open_windows(play)
+    play.client.send_data(stream_id, b"d", end_stream=True)
+    heard = play.exchange()
+    assert (receiver.body, body(heard, stream_id)) == ([b"abc", b"d"], b"abcd")
+
+
+def test_the_connections_window_is_not_filled_up_while_requests_wait() -> None:
+    play = deaf(unsent_pause=1, connection_window=200_000, stream_window=200_000)
+    play.ask(body=ANSWER)
+    stream_id = play.ask(body=None)
+    while play.client.local_flow_control_window(stream_id) >= 10_000:
+        play.client.send_data(stream_id, bytes(10_000))
+        play.exchange()
+    assert play.client.outbound_flow_control_window < 10_000
+    open_windows(play)
+    assert play.client.outbound_flow_control_window > 100_000
+
+
+def test_a_request_that_waits_can_be_given_up() -> None:
+    play = deaf(unsent_pause=1)
+    play.ask(body=ANSWER)
+    stream_id = play.ask(body=ANSWER)
+    play.exchange()
+    play.client.reset_stream(stream_id)
+    play.exchange()
+    assert not play.server.inbound.deferred
+    assert (play.application.opened[1].body, play.application.opened[1].resets) == ([], 1)
+
+
+def test_what_waits_of_a_stream_that_is_reset_counts_no_more() -> None:
+    play = deaf(unsent_pause=1)
+    first = play.ask(body=ANSWER)
+    play.ask(body=b"second")
+    play.exchange()
+    play.client.reset_stream(first)
+    play.exchange()
+    assert play.application.opened[1].body == [b"second"]
+    assert play.server.output.unsent == len(b"second")
+
+
+def test_answers_to_what_was_asked_before_are_given_up_beyond_the_limit() -> None:
+    play = deaf(waits=True, unsent_limit=25_000)
+    for _ in range(6):
+        play.ask(body=ANSWER)
+    play.exchange()
+    for receiver in play.application.due:
+        receiver.answer()
+    ended = of(events.StreamReset, play.exchange())
+    assert [event.error_code for event in ended] == [ErrorCode.ENHANCE_YOUR_CALM] * 3
+    assert [receiver.resets for receiver in play.application.opened] == [0, 0, 0, 1, 1, 1]
+    assert play.server.output.unsent == 30_000
+    assert goaway_code(play) is None
+
+
+def test_an_answer_for_which_no_room_is_made_is_given_up_in_time() -> None:
+    play = deaf()
+    slow, silent = play.ask(body=ANSWER), play.ask(body=ANSWER)
+    play.exchange()
+    for now in (0.0, 5.0, 9.0):
+        play.server.give_up_stalled(now, patience=10.0)
+        play.client.increment_flow_control_window(1, slow)
+        assert not of(events.StreamReset, play.exchange())
+    play.server.give_up_stalled(10.0, patience=10.0)
+    assert [event.stream_id for event in of(events.StreamReset, play.exchange())] == [silent]
+    assert [receiver.resets for receiver in play.application.opened] == [0, 1]
+
+
+def test_all_answers_may_be_given_up_at_once() -> None:
+    play = deaf(wasted_frames=10)
+    for _ in range(50):
+        play.ask(body=b"x")
+    play.exchange()
+    for now in (0.0, 10.0):
+        play.server.give_up_stalled(now, patience=10.0)
+    assert len(of(events.StreamReset, play.exchange())) == 50
+    assert not play.server.closing
+    assert frames.goaway(0, ErrorCode.NO_ERROR)[3:4] not in play.output()
