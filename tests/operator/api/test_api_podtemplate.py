@@ -98,6 +98,21 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         "would hide /var/run/secrets/kubernetes.io/serviceaccount",
     ),
     (sidecar(ports=[{"containerPort": 8000}]), "spec.containers[0].ports[0].containerPort", "a port of the server's"),
+    (
+        sidecar(volumeMounts=[{"name": "control-token", "mountPath": "/x"}]),
+        "spec.containers[0].volumeMounts[0].name",
+        "a volume of Argosy's",
+    ),
+    (
+        {"spec": {"initContainers": [{"name": "control-token", "image": "other"}]}},
+        "spec.initContainers[0].name",
+        "a container of Argosy's",
+    ),
+    (
+        {"spec": {"volumes": [{"name": "control-token", "emptyDir": {}}]}},
+        "spec.volumes[0].name",
+        "a volume of Argosy's",
+    ),
     ({"spec": {"securityContext": {"$patch": "replace"}}}, "spec.securityContext['$patch']", "null removes a field"),
     ({"spec": {"volumes": [{"name": "a", "$patch": "delete"}]}}, "spec.volumes[0]['$patch']", "null removes a field"),
 ]
