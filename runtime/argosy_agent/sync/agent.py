@@ -129,11 +129,7 @@ class Agent:
         keys: dict[int, str] = {}
         try:
             for version, source in model.versions.items():
-                key = (
-                    (self._keys.key(source, version) or self._applied_key(model.name, version, source))
-                    if source.uri
-                    else ""
-                )
+                key = self._key(model, version, source) if source.uri else ""
                 if key is None:
                     return None
                 keys[version] = key
@@ -141,6 +137,18 @@ class Agent:
             self.ledger.without_files(model.name, str(error), self._clock())
             return None
         return Target(model, keys)
+
+    def _key(self, model: RenderedModel, version: int, source: VersionSource) -> str | None:
+        """The key of a version's files. One that is loaded beside others needs no storage: where that has nothing any
+        more, the key of what was fetched stands. Raises StorageError where there is none.
+        """
+        applied = self._applied_key(model.name, version, source)
+        try:
+            return self._keys.key(source, version) or applied
+        except StorageError:
+            if applied is None or len(model.versions) == 1:
+                raise
+            return applied
 
     def _applied_key(self, name: str, version: int, source: VersionSource) -> str | None:
         applied = self.ledger.applied.get(name)

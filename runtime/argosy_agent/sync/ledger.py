@@ -204,8 +204,11 @@ class Ledger:
         return sorted((set(self.applied) | folders) - wanted - used - set(self.doing) - self._unsettled)
 
     def loaded(self) -> tuple[LoadedModel, ...]:
-        """The index, with what is known better: what is under way, and why something failed. By declared names."""
-        seen = dict(self._index)
+        """The index, with what is known better: what is under way, and why something failed. By declared names.
+
+        A server's index goes on naming versions that it has unloaded; these are left out.
+        """
+        seen = {key: each for key, each in self._index.items() if each.state in HELD or each.failure is not None}
         for model in self.desired:
             for version in model.versions:
                 ready = self.state(model.name, version) is LoadState.READY

@@ -1,6 +1,7 @@
 """Files that cannot be had, or are wrong: told with the step and no password, and tried again."""
 
 import errno
+import shutil
 
 import pytest
 from tests.agent.sync.bench import Bench
@@ -17,6 +18,15 @@ async def test_files_that_are_not_there_are_told_and_taken_when_they_come(bench:
     bench.source("late", "here")
     await bench.settle(model)
     assert bench.fake.loaded == {"m": {1: "here"}}
+
+
+async def test_a_new_version_is_served_though_the_files_of_the_former_one_are_gone(bench: Bench) -> None:
+    former = bench.source("a", "one")
+    await bench.settle(bench.model("m", v1=former))
+    shutil.rmtree(bench.root / "sources" / "a")
+    await bench.settle(bench.model("m", v1=former, v2=bench.source("b", "two")))
+    assert bench.fake.loaded == {"m": {1: "one", 2: "two"}}
+    assert {each.state for each in bench.agent.ledger.loaded()} == {LoadState.READY}
 
 
 async def test_what_fails_is_told_with_the_step_at_which_it_failed(bench: Bench) -> None:

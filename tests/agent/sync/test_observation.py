@@ -171,3 +171,9 @@ async def test_what_ended_unknown_is_asked_for_at_once(scene: Scene) -> None:
     await scene.observation.look()
     assert scene.fake.asked["index"] == 1
     assert not scene.ledger.unsettled
+
+
+def test_a_version_that_the_server_has_unloaded_is_not_told_as_one_that_failed() -> None:
+    ledger = Ledger({})
+    ledger.observed([LoadedModel("m", 1, LoadState.READY), LoadedModel("m", 2, LoadState.UNAVAILABLE, "unloaded")])
+    assert ledger.loaded() == (LoadedModel("m", 1, LoadState.READY),)
