@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy_runtime.shared.tarballs import extract_all
+from argosy_runtime.shared.tarballs import extract_all, opened
 
 
 @pytest.fixture(params=["filter", "no filter"], autouse=True)
@@ -82,3 +82,26 @@ def test_nothing_leads_out(tmp_path: Path, members: list[tarfile.TarInfo]) -> No
         extract_all(_archive(*members), folder)
     assert (tmp_path / "out").read_text() == "theirs"
     assert [path.name for path in tmp_path.iterdir() if path.name != "folder"] == ["out"]
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
+@pytest.mark.parametrize("first", [True, False])
+def test_headers_that_would_fill_the_memory_are_refused(tmp_path: Path, kind: bytes, first: bool) -> None:
+    header = _member("x", kind)
+    header.size = 2**32  # that much is never there, nor asked for
+    before = b"" if first else _member("model").tobuf()
+    (tmp_path / "m.tar").write_bytes(before + header.tobuf(tarfile.USTAR_FORMAT) + bytes(2**20))
+    with (
+        pytest.raises(tarfile.ReadError, match="a header of 4294967296 bytes"),
+        opened(tmp_path / "m.tar") as archive,
+    ):
+        extract_all(archive, tmp_path / "out")
+
+
+def test_long_names_and_attributes_are_read(tmp_path: Path) -> None:
+    long = "a" * 200 + "/" + "ä" * 120
+    member = _member(long)
+    with tarfile.open(tmp_path / "m.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member)
+    with opened(tmp_path / "m.tar") as archive:
+        assert archive.getnames() == [long]

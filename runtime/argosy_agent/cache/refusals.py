@@ -16,10 +16,13 @@ FIRST_S, MOST_S = 60.0, 1800.0
 
 
 class Refusals:
-    """The refusals of one cache folder. Times are seconds since 1970."""
+    """The refusals of one cache folder, at most `size_limit` bytes large. Times are seconds since 1970.
 
-    def __init__(self, cache: Path) -> None:
-        self._cache = cache
+    What was too large for another limit may fit now.
+    """
+
+    def __init__(self, cache: Path, size_limit: int | None) -> None:
+        self._cache, self._limit = cache, size_limit or 0
         self._mine: set[str] = set()
 
     def check(self, key: str, now: float) -> None:
@@ -27,6 +30,8 @@ class Refusals:
         if key in self._mine or (record := self._read(key)) is None:
             return
         with suppress(DocumentError):
+            if record.flag("tooLarge") and record.number("sizeLimit") != self._limit:
+                return
             if 0 < record.amount("until") - now <= MOST_S:
                 kind = TooLargeError if record.flag("tooLarge") else UnusableError
                 raise kind(record.text("said"))
@@ -40,7 +45,8 @@ class Refusals:
         pause = min(FIRST_S * 2**attempts, MOST_S)
         values = {"attempts": attempts + 1, "until": now + pause, "said": str(error)}
         with suppress(OSError):
-            write_json(self._path(key), {**values, "tooLarge": isinstance(error, TooLargeError)})
+            too_large = isinstance(error, TooLargeError)
+            write_json(self._path(key), {**values, "tooLarge": too_large, "sizeLimit": self._limit})
 
     def forget(self, key: str) -> None:
         """It came, and is of use."""

@@ -72,7 +72,7 @@ class Storage:
         self._places = Places(pvc_root, tuple(folders))
         self._secrets, self._named_secrets, self._identity = secrets, named_secrets, identity
         cache.mkdir(parents=True, exist_ok=True)
-        self._lasting, self._now, self._refusals = lasting, now, Refusals(cache)
+        self._lasting, self._now, self._refusals = lasting, now, Refusals(cache, size_limit)
         self._stopped = threading.Event()
         self._locks: dict[str, threading.Lock] = {}
         owner = Owner.mine()

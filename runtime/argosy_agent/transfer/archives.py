@@ -3,11 +3,10 @@
 import os
 import secrets
 import shutil
-import tarfile
 import zipfile
 from pathlib import Path
 
-from argosy_runtime.shared.tarballs import BROKEN_TAR, extract
+from argosy_runtime.shared.tarballs import BROKEN_TAR, extract, opened
 
 from .budget import Budget
 from .localfiles import is_leftover
@@ -56,7 +55,7 @@ def _extract(archive: Path, is_zip: bool, folder: Path, budget: Budget) -> None:
                     budget.take_file(entry.file_size)
                     zipped.extract(entry, folder)
         else:
-            with tarfile.open(archive) as tarred:
+            with opened(archive) as tarred:
                 for member in tarred:
                     budget.take_file(member.size)
                     extract(tarred, member, folder)

@@ -14,6 +14,28 @@ BROKEN_TAR = (tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EO
 """What unpacking raises where an archive is cut off, damaged or none, beside OSError."""
 
 _PERMISSIONS = 0o755
+_LONGEST_HEADER = 2**22
+_HEADERS = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+)
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose long names and attributes, which are read into memory as a whole, have a limit."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type in _HEADERS and self.size > _LONGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size} bytes, of at most {_LONGEST_HEADER}")
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
+
+
+def opened(path: Path) -> tarfile.TarFile:
+    """Open an archive to be read. Raises OSError and what is in BROKEN_TAR, as does reading it."""
+    return tarfile.open(path, tarinfo=_Member)
 
 
 def extract_all(archive: tarfile.TarFile, folder: Path) -> None:

@@ -157,3 +157,12 @@ def test_what_came_in_vain_is_left_alone_by_the_next_process(tmp_path: Path, sit
     agents.now += 60
     assert names(agents.fetch(uri)) == ["model"]
     assert not list((tmp_path / "cache").glob(".refused-*"))
+
+
+def test_what_was_too_large_is_tried_at_once_under_another_limit(tmp_path: Path, site: Site) -> None:
+    site.files["/a.tgz"] = archive(tmp_path / "a.tgz", big=bytes(20 * MIB)).read_bytes()
+    agents, uri = Agents(tmp_path / "cache", 10 * MIB), f"{site.url}/a.tgz"
+    with pytest.raises(TooLargeError):
+        agents.fetch(uri)
+    agents.limit = 100 * MIB
+    assert names(agents.fetch(uri)) == ["big"]

@@ -5,7 +5,7 @@ import tarfile
 from pathlib import Path, PurePosixPath
 
 from argosy_agent.transfer.budget import Budget
-from argosy_runtime.shared.tarballs import extract
+from argosy_runtime.shared.tarballs import extract, opened
 
 from .source import safe_name
 
@@ -20,7 +20,7 @@ def lay(layer: Path, folder: Path, budget: Budget) -> None:
     and the opaque whiteout all that they brought beside it. Raises StorageError, OSError, tarfile.TarError.
     """
     brought: set[Path] = set()
-    with tarfile.open(layer) as tarred:
+    with opened(layer) as tarred:
         for member in tarred:
             if not PurePosixPath(member.name).parts:
                 continue  # the folder itself

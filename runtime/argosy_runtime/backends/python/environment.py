@@ -4,7 +4,6 @@ import hashlib
 import os
 import shutil
 import sys
-import tarfile
 import tempfile
 from importlib.metadata import distributions, version
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ServingError, invalid, not_found
-from argosy_runtime.shared.tarballs import BROKEN_TAR, extract_all
+from argosy_runtime.shared.tarballs import BROKEN_TAR, extract_all, opened
 
 PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
@@ -81,7 +80,7 @@ def _unpacked(model: str, archive: Path) -> Path:
         return target
     partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
     try:
-        with tarfile.open(archive) as contents:
+        with opened(archive) as contents:
             extract_all(contents, partial)
         _publish(partial, target)
     except (*BROKEN_TAR, OSError) as error:
