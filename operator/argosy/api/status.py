@@ -45,6 +45,12 @@ class VersionStatus(StatusPart):
     replicas: Int = Field(default=0, ge=0, description="Servers that are to hold it.")
     available_replicas: Int = Field(default=0, ge=0, description="Servers on which it is loaded.")
     reason: str = Field(default="", description="Why it is in that state, where that is no success.")
+    digests: tuple[str, ...] = Field(
+        default=(),
+        description="The files that servers answer from: their digest where it is declared or the storage gives it, "
+        "else listing: and a digest of their names, sizes and ETags. More than one where servers fetched different "
+        "files: the first ten.",
+    )
 
 
 class PlacementStatus(StatusPart):

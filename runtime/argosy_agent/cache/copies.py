@@ -7,6 +7,7 @@
 import os
 import secrets
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Collection, Iterator
@@ -17,6 +18,7 @@ from argosy_agent.jsonfiles import read_json, write_json
 from argosy_agent.transfer.errors import StorageError
 
 from .lru import Entry, evicted
+from .origins import PREFIX as ORIGIN
 from .owners import Owner, disk_time, is_at_work
 from .partials import Partials
 
@@ -126,8 +128,11 @@ class Cache:
         copies = [(path, path.name in stay) for kind in KINDS for path in self._folder.glob(f"{kind}*")]
         mine = {*self._fetching, key}
         partials = [(each.path, each.filled) for each in self._partials.all() if each.key not in mine]
-        found = (_entry(path, stays) for path, stays in [*copies, *partials] if path.name not in mine)
-        return [entry for entry in found if entry is not None]
+        found = (_last_use(path, stays) for path, stays in [*copies, *partials] if path.name not in mine)
+        # Copies may have files in common: their bytes are freed with the last of them that goes.
+        counted: set[tuple[int, int]] = set()
+        lasting = sorted(filter(None, found), reverse=True)
+        return [Entry(path.name, _size(path, counted), used_at, stays) for stays, used_at, path in lasting]
 
     def _staying(self) -> set[str]:
         now = disk_time(self._folder, self._owner)
@@ -146,23 +151,29 @@ class Cache:
         gone = self._folder / f".gone-{secrets.token_hex(8)}"
         with suppress(OSError):
             path.rename(gone)
+            (self._folder / f"{ORIGIN}{path.name}.json").unlink(missing_ok=True)
         shutil.rmtree(gone, ignore_errors=True)
 
 
-def _entry(path: Path, stays: bool) -> Entry | None:
+def _last_use(path: Path, stays: bool) -> tuple[bool, float, Path] | None:
     try:
-        return Entry(path.name, _size(path), path.stat().st_mtime, stays)
+        return stays, path.stat().st_mtime, path
     except FileNotFoundError:  # another agent evicted it
         return None
 
 
-def _size(folder: Path) -> int:
-    """The bytes below a folder; of a partial copy, whose files have holes, what they take on the disk."""
+def _size(folder: Path, counted: set[tuple[int, int]]) -> int:
+    """The bytes below a folder; of a partial copy, whose files have holes, what they take on the disk.
+
+    Files in `counted`, by device and inode, are left out; those that are found are added to it.
+    """
     total = 0
     for path in folder.rglob("*"):
         with suppress(OSError):
-            if path.is_file() and not path.is_symlink():
-                total += path.stat().st_blocks * 512 if folder.name.startswith(".") else path.stat().st_size
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and (status.st_dev, status.st_ino) not in counted:
+                counted.add((status.st_dev, status.st_ino))
+                total += status.st_blocks * 512 if folder.name.startswith(".") else status.st_size
     return total
 
 

@@ -4,6 +4,7 @@
     .partial-<key>.<owner>     being filled by `owner`
         journal                what of it is there
         files/                 the files; renamed to <cache>/<key> when they are whole
+        linked/                those of another whole copy with the same content, on their way to be files/
 
 A folder changes hands by being renamed, which one process alone can do. Two that begin the same copy in the same
 instant may both fetch it; the second finds it there when it is done, and drops its own.
@@ -40,6 +41,19 @@ class Partial:
     def seal(self) -> None:
         """The files are about to be changed: no later try may go on from here."""
         (self.path / "journal").unlink(missing_ok=True)
+
+    def link(self, copy: Path) -> bool:
+        """Make it the files of a whole copy, by hard links. False where that copy is gone, or the disk has none."""
+        linked = self.path / "linked"
+        try:
+            shutil.copytree(copy, linked, symlinks=True, copy_function=os.link)
+        except OSError:
+            shutil.rmtree(linked, ignore_errors=True)
+            return False
+        self.seal()
+        shutil.rmtree(self.files)
+        linked.rename(self.files)
+        return True
 
     def drop(self) -> None:
         """Throw it away."""

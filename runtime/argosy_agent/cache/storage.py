@@ -34,6 +34,7 @@ from argosy_agent.transfer.stores.settings import Settings
 from argosy_agent.transfer.stores.source import Source
 
 from .copies import Cache
+from .origins import Origin, Origins
 from .owners import Owner
 from .partials import Partial, Partials
 from .refusals import Refusals
@@ -77,10 +78,11 @@ class Storage:
         self._locks: dict[str, threading.Lock] = {}
         owner = Owner.mine()
         self._partials = Partials(cache, owner)
-        self._cache = Cache(cache, size_limit, owner, self._partials)
+        self._cache, self._origins = Cache(cache, size_limit, owner, self._partials), Origins(cache)
         with suppress(OSError):
             self._partials.sweep()
             self._refusals.sweep(now())
+            self._origins.sweep()
             for left in cache.glob(".gone-*"):
                 shutil.rmtree(left, ignore_errors=True)
 
@@ -101,6 +103,10 @@ class Storage:
     def whole(self, key: str) -> Path | None:
         """A copy that is here whole, by its key; nothing is waited for. None where it is not. Raises OSError."""
         return self._cache.take(key)
+
+    def digests(self, keys: Collection[str]) -> dict[str, str]:
+        """Return what is told of the content of these copies, by key: see `Origin.digest`."""
+        return {key: digest for key in keys if (digest := self._origins.of(key).digest)}
 
     def fetch(
         self,
@@ -167,17 +173,21 @@ class Storage:
         with self._cache.fetching(wish.key), self._partials.claim(wish.key, self._wait) as partial:
             if partial is not None:
                 try:
-                    self._fill(partial, wish, Flow(progress, self._stopped, self._retry, self._budget(wish)))
+                    flow = Flow(progress, self._stopped, self._retry, self._budget(wish))
+                    origin = self._fill(partial, wish, flow)
                     partial.publish(target)
+                    self._origins.note(wish.key, origin)
                 except OSError as error:
                     if is_full(error):
                         partial.seal()
                     raise
         return self._cache.take(wish.key) or target
 
-    def _fill(self, partial: Partial, wish: "_Wish", flow: Flow) -> None:
+    def _fill(self, partial: Partial, wish: "_Wish", flow: Flow) -> Origin:
         with source_of(wish.uri, self._places, self._settings(wish.secret)) as source:
-            flow.persist(lambda: self._bring(source, partial, wish, flow))
+            origin, is_whole = flow.persist(lambda: self._bring(source, partial, wish, flow))
+            if is_whole:
+                return origin
             partial.seal()
             try:
                 source.assemble(partial.files, self._budget(wish))
@@ -189,6 +199,11 @@ class Storage:
         self._cache.make_room(wish.key, size, size, shown(wish.uri))
         if self.key(wish.uri, wish.digest, wish.secret, wish.version) != wish.key:
             raise StorageError(f"{wish.uri} changed while it was copied; it is taken again when it stands still")
+        return origin
+
+    def _has_linked(self, partial: Partial, origin: Origin) -> bool:
+        """Make the partial copy whole from one that holds the same, if there is one: its bytes are there once."""
+        return any((copy := self._cache.take(key)) and partial.link(copy) for key in self._origins.alike(origin))
 
     def _budget(self, wish: "_Wish") -> Budget:
         """Room in the cache for bytes that nobody has counted before. It is a TooLargeError where they find none."""
@@ -205,15 +220,22 @@ class Storage:
         pools = Settings.of_process(self._secrets)  # which authorities are trusted is said there for all
         return Settings.of_secret(self._named_secrets / secret) if secret else pools
 
-    def _bring(self, source: Source, partial: Partial, wish: "_Wish", flow: Flow) -> None:
-        """One listing, and its files. Raises TransientError where they change meanwhile."""
+    def _bring(self, source: Source, partial: Partial, wish: "_Wish", flow: Flow) -> tuple[Origin, bool]:
+        """One listing, and its files. Return where they came from, and whether the copy is whole: nothing is fetched
+        that another version's copy holds. Raises TransientError where they change meanwhile.
+        """
         files = flow.persist(source.files)
+        place = "" if wish.digest or _is_local(wish.uri) else self.key(wish.uri, "", wish.secret)
+        origin = Origin.of(place, files, wish.digest or source.digest)
+        if wish.version and place and self._has_linked(partial, origin):
+            return origin, True
         size = sum(file.size or 0 for file in files)
         self._cache.make_room(wish.key, size, partial.journal.size, shown(wish.uri))
         try:
             Download(source, partial.files, partial.journal, flow, self._part or source.part).run(files)
         except ChangedError as error:
             raise TransientError(str(error)) from error
+        return origin, False
 
     def _wait(self) -> None:
         self._check_stopped()

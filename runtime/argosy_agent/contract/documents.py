@@ -185,6 +185,8 @@ def _of_loaded(loaded: LoadedModel) -> dict[str, Any]:
         values["failure"] = str(loaded.failure)
     if loaded.former:
         values["former"] = True
+    if loaded.digest:
+        values["digest"] = loaded.digest
     return values
 
 
@@ -197,6 +199,7 @@ def _loaded(fields: Fields) -> LoadedModel:
         reason=fields.text("reason", ""),
         failure=FailureKind(fields.one_of("failure", FailureKind)) if failure else None,
         former=fields.flag("former", False),
+        digest=fields.text("digest", ""),
     )
 
 

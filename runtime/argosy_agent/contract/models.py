@@ -38,7 +38,9 @@ class LoadedModel:
     at which step.
 
     `former`: it is not yet, or cannot be, in the form that it should have, and goes on answering in its former one.
-    What has FailureKind.CRASH may be READY for a moment, each time that it has started again.
+    What has FailureKind.CRASH may be READY for a moment, each time that it has started again. `digest` is that of the
+    files that it answers from: of their content, or `listing:` and that of their names, sizes and ETags; empty where
+    it is not known.
     """
 
     model: str
@@ -47,6 +49,7 @@ class LoadedModel:
     reason: str = ""
     failure: FailureKind | None = None
     former: bool = False
+    digest: str = ""
 
     @property
     def answers(self) -> bool:

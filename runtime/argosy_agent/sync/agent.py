@@ -60,6 +60,7 @@ class Agent:
         self._tell_ended = ended
         self._slow = 0
         self.ledger = Ledger(folder.applied())
+        self.ledger.learned(storage.digests(self.ledger.copies()))
         self._observation = Observation(control, self.ledger, clock)
         self._tasks: dict[str, asyncio.Task[bool]] = {}
         self._quiet = UntilQuiet(control, quiet, clock, time.time)

@@ -3,7 +3,7 @@
 The agent writes it; nothing here asks a server, touches a file or reads a clock.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
@@ -46,6 +46,8 @@ class Ledger:
         self.doing: dict[str, str] = {}
         self.silent: dict[str, str] = {}
         """What is said of the models that wait for a storage which does not answer."""
+        self.digests: Mapping[str, str] = {}
+        """What is told of the content of copies, by key."""
         self.desired: tuple[RenderedModel, ...] = ()
         self._index: dict[tuple[str, int], LoadedModel] = {}
         self._unsettled: set[str] = set()
@@ -219,13 +221,28 @@ class Ledger:
                     seen[model.name, version] = LoadedModel(model.name, version, state, said, kind, former)
         known = [*(each.model for each in self.applied.values()), *self.desired]
         declared = {model.name: model.declared_name for model in known}
-        return tuple(replace(seen[key], model=declared.get(key[0], key[0])) for key in sorted(seen))
+        return tuple(
+            replace(seen[key], model=declared.get(key[0], key[0]), digest=self._digest(seen[key]))
+            for key in sorted(seen)
+        )
+
+    def learned(self, digests: Mapping[str, str]) -> None:
+        """These are told of copies that came; what is neither served nor being loaded is forgotten."""
+        copies = self.copies()
+        self.digests = {key: digest for key, digest in {**self.digests, **digests}.items() if key in copies}
 
     def has_been_tried(self, name: str) -> bool:
         """Whether a model is served as it should be, has failed, or waits for a step that will not come by itself."""
         target = self.targets.get(name)
         there = target is not None and (self.is_served(target) or self.crashes(target))
         return there or self._is_stuck(name, frozenset())
+
+    def _digest(self, said: LoadedModel) -> str:
+        """What is told of the files that a version answers from."""
+        applied = self.applied.get(said.model)
+        if applied is None or not said.answers:
+            return ""
+        return self.digests.get(applied.keys.get(said.version, ""), "")
 
     def _former(self, name: str) -> Target | None:
         """What was last loaded and stands whole in the folder, where something else should be served."""

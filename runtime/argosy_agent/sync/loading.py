@@ -74,6 +74,7 @@ class Loading:
             await self._quiet.wait(name, leaving, lambda: self._ledger.targets.get(name) == wanted, staying)
             tell(QUEUED)
         files = await self._fetching.files(target, before, tell)
+        self._ledger.learned(await self._fetching.digests(target))
         change = await self._fetching.in_cache(name, partial(self._folder.stage, target, before, files))
         try:
             async with self._turn(target, before):

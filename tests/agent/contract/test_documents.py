@@ -174,3 +174,8 @@ def test_of_an_older_release_the_one_key_stands_for_all_of_the_configuration() -
     text = '{"server": "s", "models": [{"name": "m", "config": "", "versions": {}, "gpus": [], "reloadKey": "k"}]}'
     (model,) = parse_repository(text).models
     assert (model.config_key, model.reload_key, model.instances) == ("k", "", 0)
+
+
+def test_the_digest_of_what_serves_passes_in_the_state() -> None:
+    said = LoadedModel("m", 1, LoadState.READY, digest="listing:00")
+    assert parse_state(state_text(AgentState(models=(said,)))).models == (said,)

@@ -1,5 +1,7 @@
 """A model that loads and ends again and again: the server starts it, and the agent says so."""
 
+from dataclasses import replace
+
 import httpx
 import pytest
 from tests.agent.conftest import FakeControl
@@ -54,7 +56,7 @@ async def test_what_crashes_is_told_and_not_loaded_again(
         await bench.settle(model)
         bench.now += 100.0
     assert bench.fake.calls == ["load m"]
-    assert bench.agent.ledger.loaded() == (crashing(state),)
+    assert [replace(each, digest="") for each in bench.agent.ledger.loaded()] == [crashing(state)]
     assert bench.agent.ledger.has_been_tried("m")
 
 

@@ -31,6 +31,18 @@ async def test_a_model_is_loaded_by_its_served_name_and_reported_by_its_resource
     assert bench.states() == {("bert", 1): LoadState.READY, ("bert", 2): LoadState.UNAVAILABLE}
 
 
+async def test_what_serves_is_told_with_the_digest_of_its_files_by_a_later_agent_too(bench: Bench) -> None:
+    model = bench.model("m", v1=bench.source("a", "one"))
+    await bench.settle(model)
+    [told] = {each.digest for each in bench.agent.ledger.loaded()}
+    assert told.startswith("listing:")
+    bench.agent = bench.new_agent()
+    await bench.settle(model)
+    assert {each.digest for each in bench.agent.ledger.loaded()} == {told}
+    await bench.settle(bench.model("m", v1=bench.source("a", "other")))
+    assert {each.digest for each in bench.agent.ledger.loaded()}.isdisjoint({told, ""})
+
+
 async def test_nothing_is_loaded_twice(bench: Bench) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))
     await bench.settle(model)

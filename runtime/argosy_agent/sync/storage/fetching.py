@@ -44,6 +44,10 @@ class Fetching:
                 files[version] = here or await self._fetched(target.model.name, version, source, tell)
         return files
 
+    async def digests(self, target: Target) -> dict[str, str]:
+        """What is told of the content of a target's copies, by key."""
+        return await self.in_cache(target.model.name, partial(self._storage.digests, set(target.keys.values())))
+
     async def in_cache(self, model: str, work: Callable[[], Result]) -> Result:
         """What `work` returns, which reads the cache's disk: that may hang as well."""
         return await self._cache.submit(CACHE, model, lambda _: work()).result

@@ -73,7 +73,7 @@ class HubSource(Source):
         if entry.lfs is not None:
             self._sums[name] = entry.lfs.sha256
         url = self._hub.hf_hub_url(self._repo, entry.path, revision=commit, endpoint=self._api.endpoint)
-        return StoredFile(safe_name(name), entry.size, entry.blob_id, url)
+        return StoredFile(safe_name(name), entry.size, entry.blob_id, url, etag=entry.blob_id)
 
     def _below(self, path: str) -> str:
         """Where a file of the repository stands in the copy; empty where it is not wanted."""

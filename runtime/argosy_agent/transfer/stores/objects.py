@@ -14,7 +14,7 @@ from argosy_agent.transfer.errors import ChangedError, StorageError
 from .answers import nothing_there
 from .buckets import bucket, root_in_bucket, translated
 from .settings import Settings
-from .source import Source, StoredFile, safe_name, without_markers
+from .source import Source, StoredFile, safe_name, strong, without_markers
 
 CHUNK = 2**18
 """What is lost of a part that is cut is less than this many bytes."""
@@ -53,7 +53,7 @@ class ObjectSource(Source):
 
     def _file(self, meta: Any) -> StoredFile:
         below = meta["path"][len(self._root) :] if meta["path"] != self._root else meta["path"].rpartition("/")[2]
-        return StoredFile(safe_name(below), meta["size"], mark_of(meta), meta["path"])
+        return StoredFile(safe_name(below), meta["size"], mark_of(meta), meta["path"], etag=strong(meta.get("e_tag")))
 
     def _translated(self, error: BaseException) -> StorageError:
         return translated(self._uri, error)

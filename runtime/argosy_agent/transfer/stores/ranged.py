@@ -8,7 +8,7 @@ import httpx
 from argosy_agent.transfer.errors import ChangedError, StorageError, TransientError, shown
 
 from .answers import answered, unreached
-from .source import StoredFile
+from .source import StoredFile, strong
 
 TIMEOUT = httpx.Timeout(30.0)
 """Seconds without a byte after which a connection counts as cut; a whole download may take as long as it takes."""
@@ -52,7 +52,7 @@ class RangedClient:
             size, ranges = _size(response)
             if response.status_code not in (200, 206) and not (response.status_code == 416 and size == 0):
                 raise self.refused(response)
-            return StoredFile(name, size, _mark(response), url, ranges)
+            return StoredFile(name, size, _mark(response), url, ranges, strong(response.headers.get("ETag")))
 
     def ranges(self, url: str) -> bool:
         """Whether parts of what stands at `url` can be had."""

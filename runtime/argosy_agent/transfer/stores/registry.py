@@ -111,7 +111,8 @@ class RegistrySource(Source):
         title = next((notes[key] for key in TITLES if notes.get(key)), "")
         packed = "tar" in layer.get("mediaType", "") and (not title or notes.get(UNPACK) == "true")
         name = f"{LAYER}{number:03d}" if packed or not title else safe_name(title)
-        return StoredFile(name, int(layer["size"]), layer["digest"], f"{self._base}/blobs/{layer['digest']}")
+        digest = layer["digest"]
+        return StoredFile(name, int(layer["size"]), digest, f"{self._base}/blobs/{digest}", etag=digest)
 
 
 def _bounded(chunks: Iterator[bytes], uri: str) -> Iterator[bytes]:

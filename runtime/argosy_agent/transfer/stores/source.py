@@ -15,7 +15,7 @@ class StoredFile:
 
     `name` is its path below the copy, `size` its bytes (None where the server does not say), `mark` what changes
     with its content (an ETag; empty where there is none), `ranges` whether it can be read from the middle.
-    `place` is for the source alone.
+    `place` is for the source alone. `etag` is the same for the same bytes alone, empty where nothing is known to be.
     """
 
     name: str
@@ -23,6 +23,7 @@ class StoredFile:
     mark: str = ""
     place: str = ""
     ranges: bool = True
+    etag: str = ""
 
 
 class Source(ABC):
@@ -72,6 +73,11 @@ def safe_name(name: str) -> str:
     if not path.parts or ".." in path.parts or "\0" in name:
         raise StorageError(f"a file named {name!r} would be written outside its folder")
     return path.as_posix()
+
+
+def strong(etag: str | None) -> str:
+    """Return an ETag where equal ones mean equal bytes; a weak one does not, and is left out."""
+    return "" if etag is None or etag.startswith("W/") else etag
 
 
 def without_markers(files: list[StoredFile]) -> list[StoredFile]:

@@ -27,6 +27,14 @@ from argosy.fleet.status.statuses import statuses
 from argosy_agent.contract import FailureKind, LoadedModel
 
 
+def test_a_version_tells_which_files_serve_and_where_servers_differ() -> None:
+    resources = [pool(), model()]
+    for digests in (("listing:a",), ("listing:a", "listing:b"), ("",)):
+        reports = [report(f"p-{n}", replace(loaded("m"), digest=each)) for n, each in enumerate(digests)]
+        status = of_model(statuses(situation(resources, reports), NOON))
+        assert status.versions[0].digests == tuple(filter(None, digests))
+
+
 def test_a_model_that_is_loaded_everywhere_is_ready() -> None:
     status = of_model(statuses(situation([pool(), model()], [report("p-0", loaded("m"))]), NOON))
     kinds = [str(condition.type) for condition in status.conditions]

@@ -12,6 +12,9 @@ from argosy.fleet.migration.state import Note
 from argosy.fleet.status.conditions import Finding, bounded
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
+MOST_DIGESTS = 10
+"""How many digests of a version are told."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loading:
@@ -220,7 +223,12 @@ class Loading:
             replicas=len(self.servers) if wanted else 0,
             available_replicas=ready,
             reason=bounded(listed(f"{server}: {why}" for server, why in failures.items())),
+            digests=self._digests(number),
         )
+
+    def _digests(self, number: int) -> tuple[str, ...]:
+        said = (each for entries in self.reported.values() for each in entries if each.version == number)
+        return tuple(sorted({each.digest for each in said if each.digest}))[:MOST_DIGESTS]
 
     def _state(self, ready: int, failed: bool) -> VersionState:
         if ready and ready == len(self.servers):
