@@ -136,19 +136,23 @@ class Dispatcher:
     async def drained(self) -> None:
         """Wait until it owes no answer."""
         if self._owed:
-            if self._drained is None or self._drained.done():
-                self._drained = asyncio.get_running_loop().create_future()
-            await self._drained
+            await asyncio.shield(self._draining())
+
+    def _draining(self) -> "asyncio.Future[None]":
+        """Done once it owes no answer. One for all that wait, so to be shielded from what becomes of each of them."""
+        if self._drained is None or self._drained.done():
+            self._drained = asyncio.get_running_loop().create_future()
+        return self._drained
 
     async def close(self, grace: float) -> None:
         """Answer what has been accepted, for at most `grace` seconds, then release the instances."""
         self._closing = True
         end = self._clock.now() + round(grace * 1e9)
         if self._owed:
-            self._drained = asyncio.get_running_loop().create_future()
+            drained = asyncio.shield(self._draining())
             timer = self._clock.call_at(end, self._stop_draining)
             try:
-                await self._drained
+                await drained
             finally:
                 timer.cancel()
         self._refuse_waiting(unavailable(f"model '{self._name}' was unloaded"))

@@ -304,3 +304,21 @@ async def test_warm_up_is_counted_and_comes_before_any_request():
     assert bench.made[0].ids() == [["a"]]
     assert not waiting.over
     assert (bench.statistics.inference_count, bench.statistics.execution_count) == (2, 1)
+
+
+async def test_who_waits_for_the_answers_and_who_closes_are_both_told_when_all_are_given():
+    bench = await Bench().start()
+    bench.ask()
+    waiting = asyncio.create_task(bench.dispatcher.drained())
+    given_up = asyncio.create_task(bench.dispatcher.drained())
+    await settle()
+    closing = asyncio.create_task(bench.dispatcher.close(grace=60))
+    await settle()
+    given_up.cancel()
+    await settle()
+    assert not (waiting.done() or closing.done())
+    bench.made[0].finish()
+    await settle()
+    assert waiting.done()
+    assert closing.done()
+    await asyncio.gather(waiting, closing)
