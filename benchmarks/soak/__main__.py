@@ -1,7 +1,8 @@
 """`python -m benchmarks.soak --minutes N`: loads, unloads, crashes, cancellations and streams at once, for so long.
 
-It starts a server of its own, and measures it twice at rest: after a fifth of the time, and at the end. What its
-processes hold more then is what it keeps for ever. The exit status is 1 where an answer is wrong or lost, or an error
+It starts a server of its own, and measures it twice at rest: after a fifth of the time, and at the end. At rest it has
+as many processes as before; one that is ending, or that follows one that crashed, is waited for. What its processes
+hold more then is what it keeps for ever. The exit status is 1 where an answer is wrong or lost, or an error
 of a model that never fails.
 """
 
@@ -10,6 +11,7 @@ import asyncio
 import json
 import sys
 import tempfile
+import time
 from dataclasses import asdict
 from pathlib import Path
 
@@ -24,6 +26,8 @@ from .models import FRAIL, SOUND, STREAM, write_repository
 from .tally import Tally
 
 _WARM_UP = 0.2
+_REST_S = 60.0
+_LOOK_S = 0.2
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -49,10 +53,11 @@ def main(argv: list[str] | None = None) -> int:
 def _run(server: Server, tally: Tally, seconds: float, seed: int) -> dict[str, float]:
     """Return how much more memory (MiB) and files the server's processes hold at the end than after the warm-up."""
     process = psutil.Process(server.process.pid)
+    processes = len(_tree(process))
     asyncio.run(soak(tally, server.grpc, server.http, _WARM_UP * seconds, seed))
-    memory, files = _held(process)
+    memory, files = _held(process, processes)
     asyncio.run(soak(tally, server.grpc, server.http, (1 - _WARM_UP) * seconds, seed + 1))
-    memory_after, files_after = _held(process)
+    memory_after, files_after = _held(process, processes)
     return {
         "minutes": seconds / 60,
         "rss_growth_mb": round((memory_after - memory) / 2**20, 2),
@@ -61,10 +66,20 @@ def _run(server: Server, tally: Tally, seconds: float, seed: int) -> dict[str, f
     }
 
 
-def _held(process: psutil.Process) -> tuple[int, int]:
-    """Return the resident bytes and the open files of a process and its descendants together."""
-    tree = [process, *process.children(recursive=True)]
+def _held(process: psutil.Process, processes: int) -> tuple[int, int]:
+    """Return the resident bytes and the open files of a process and its descendants together, once there are so many.
+
+    Where there are more or fewer for `_REST_S` seconds, they count as they are.
+    """
+    until = time.monotonic() + _REST_S
+    while len(_tree(process)) != processes and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    tree = _tree(process)
     return sum(each.memory_info().rss for each in tree), sum(each.num_fds() for each in tree)
+
+
+def _tree(process: psutil.Process) -> list[psutil.Process]:
+    return [process, *process.children(recursive=True)]
 
 
 def _table(found: dict[str, float]) -> Table:

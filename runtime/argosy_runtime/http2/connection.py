@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from . import frames
-from .application import Application
+from .application import Application, Receiver
 from .control import HANDLERS, greeting
 from .errors import ErrorCode, MalformedError, PeerError, protocol_error
 from .headers.blocks import HeaderBlocks, Opening
@@ -63,8 +63,7 @@ class Connection:
         self.inbound = Inbound(self, limits)
         self._limits = limits
         self._last = 0
-        self._given_up: list[Stream] = []
-        """Streams that this side has reset, and whose receivers have not heard of it."""
+        self._given_up: list[Receiver | None] = []
         self._waste = Waste(limits, now)
         self._blocks = HeaderBlocks(application, limits)
         self._reader = FrameReader(self, limits.frame_size)
@@ -156,13 +155,15 @@ class Connection:
         stream.peer_ended = ended
         self.streams[stream_id] = stream
         try:
-            stream.receiver = opening.route.open(stream)
+            receiver = opening.route.open(stream)
         except Exception as error:
             _log.error("a request could not be begun", exc_info=error)
             self.drop(stream, ErrorCode.INTERNAL_ERROR)
             return
-        if ended and not stream.closed:
-            self._deliver(stream, b"", True)
+        if not stream.closed:
+            stream.receiver = receiver
+            if ended:
+                self._deliver(stream, b"", True)
 
     def _refuse(self, stream_id: int, code: ErrorCode, ended: bool) -> None:
         self._last = stream_id
@@ -222,16 +223,19 @@ class Connection:
             self._hand_on(stream, payload)
 
     def _hand_on(self, stream: Stream, payload: bytes) -> None:
+        receiver = stream.receiver
+        if receiver is None:
+            return
         try:
-            stream.receiver.received(payload, stream.peer_ended)
+            receiver.received(payload, stream.peer_ended)
         except Exception as error:
-            self._failed(stream, error)
+            self._failed(stream, receiver, error)
 
-    def _failed(self, stream: Stream, error: Exception) -> None:
+    def _failed(self, stream: Stream, receiver: Receiver, error: Exception) -> None:
         """A receiver raised: its stream ends, with an answer if the receiver has one."""
         _log.error("a request failed unexpectedly", exc_info=error)
         try:
-            stream.receiver.failed(error)
+            receiver.failed(error)
         except Exception:
             stream.reset(ErrorCode.INTERNAL_ERROR)
 
@@ -263,14 +267,12 @@ class Connection:
         self.inbound.abandoned.pop(stream_id, None)
         stream = self.streams.get(stream_id)
         if stream is not None:
-            self._remove(stream)
-            self._tell_reset(stream)
+            self._tell_reset(self._remove(stream))
 
     def break_off(self, stream: Stream, code: ErrorCode) -> None:
         """The client broke a rule on a stream: reset it, and have its receiver stop."""
         self.count_waste()
-        self.drop(stream, code)
-        self._tell_reset(stream)
+        self._tell_reset(self.drop(stream, code))
 
     # Responses
 
@@ -281,8 +283,7 @@ class Connection:
 
     def answered(self, stream: Stream) -> None:
         """A stream's response is complete."""
-        self._waste.repay(_FRAMES_FOR_DATA)
-        self.pings.forgive()
+        self.sent_data()
         if not stream.peer_ended:
             self._send_reset(stream.id, ErrorCode.NO_ERROR, False)
         self._remove(stream)
@@ -290,15 +291,14 @@ class Connection:
         if self._leaving:
             self.drain()
 
-    def drop(self, stream: Stream, code: ErrorCode) -> None:
-        """Reset a stream without a word to its receiver."""
+    def drop(self, stream: Stream, code: ErrorCode) -> Receiver | None:
+        """Reset a stream without a word to its receiver, which is returned."""
         self._send_reset(stream.id, code, stream.peer_ended)
-        self._remove(stream)
+        return self._remove(stream)
 
     def give_up(self, stream: Stream) -> None:
         """Reset a stream whose client makes no room for its answer; its receiver hears of it with the next `resume`."""
-        self._given_up.append(stream)
-        self.drop(stream, ErrorCode.ENHANCE_YOUR_CALM)
+        self._given_up.append(self.drop(stream, ErrorCode.ENHANCE_YOUR_CALM))
 
     def give_up_stalled(self, now: float, patience: float) -> None:
         """Give up the streams for which the client has made no room in `patience` seconds."""
@@ -306,18 +306,20 @@ class Connection:
             if stream.is_stalled(now, patience):
                 self.give_up(stream)
 
-    def _remove(self, stream: Stream) -> None:
-        stream.close()
+    def _remove(self, stream: Stream) -> Receiver | None:
+        receiver = stream.close()
         self.streams.pop(stream.id, None)
         self.output.remove(stream.id)
         if stream.deferred is not None:
             self.inbound.remove(stream)
         if self._refusing:
             self._close_if_idle()
+        return receiver
 
-    def _tell_reset(self, stream: Stream) -> None:
+    def _tell_reset(self, receiver: Receiver | None) -> None:
         try:
-            stream.receiver.reset()
+            if receiver is not None:
+                receiver.reset()
         except Exception as error:
             _log.error("a request could not be cancelled", exc_info=error)
 
@@ -325,10 +327,6 @@ class Connection:
         self.output.write(frames.rst_stream(stream_id, code))
         if not ended:
             self.inbound.abandon(stream_id)
-
-    def _tell_given_up(self) -> None:
-        while self._given_up:
-            self._tell_reset(self._given_up.pop())
 
     @property
     def has_waiting(self) -> bool:
@@ -341,15 +339,17 @@ class Connection:
         output = self.output
         if output.waiting:
             output.unblock()
-        self._tell_given_up()
+        while self._given_up:
+            self._tell_reset(self._given_up.pop())
         while (deferred := self.inbound.next()) is not None:
             self._hand_on(deferred, self.inbound.take(deferred))
         for stream in tuple(output.stalled.values()):
-            if stream.may_go_on() and output.stalled.pop(stream.id, None) is not None:
+            receiver = stream.receiver
+            if receiver is not None and stream.may_go_on() and output.stalled.pop(stream.id, None) is not None:
                 try:
-                    stream.receiver.writable()
+                    receiver.writable()
                 except Exception as error:
-                    self._failed(stream, error)
+                    self._failed(stream, receiver, error)
 
     # The end
 
@@ -389,10 +389,10 @@ class Connection:
     def lose(self) -> None:
         """The client is gone."""
         self.closing = True
-        self._tell_given_up()
+        while self._given_up:
+            self._tell_reset(self._given_up.pop())
         for stream in tuple(self.streams.values()):
-            self._remove(stream)
-            self._tell_reset(stream)
+            self._tell_reset(self._remove(stream))
 
     def _close_if_idle(self) -> None:
         if not self.streams:

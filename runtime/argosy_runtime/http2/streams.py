@@ -42,7 +42,8 @@ class Stream:
     def __init__(self, connection: "Connection", stream_id: int, declared: int) -> None:
         output = connection.output
         self.id = stream_id
-        self.receiver: Receiver
+        self.receiver: Receiver | None = None
+        """None once the stream is closed: the two know each other, and would else wait for the collector."""
         self.send_window = output.initial_window
         """Bytes of body that this side may send."""
         self.credit = connection.stream_window
@@ -180,9 +181,11 @@ class Stream:
             self._moved, self._stalled_since = False, now
         return now - self._stalled_since >= patience
 
-    def close(self) -> None:
-        """Nothing more is sent; what waited is dropped."""
+    def close(self) -> Receiver | None:
+        """Nothing more is sent; what waited is dropped. Returns the receiver, with which the stream is done."""
         self.closed = True
         if self._pending is not None:
             self._output.unsent -= sum([len(piece) for piece in self._pending])
             self._pending = None
+        receiver, self.receiver = self.receiver, None
+        return receiver

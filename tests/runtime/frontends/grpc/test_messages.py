@@ -1,17 +1,19 @@
 """Messages of any size, language and compression, and what is left of them."""
 
 import asyncio
+import contextlib
 import gc
 import struct
 from typing import Any
 
 import grpc
 import pytest
-from tests.runtime.frontends.grpc.calling import CODE, METHOD, Plane, Raw, ask, framed, refused
-from tritonclient.grpc import service_pb2 as pb
+from tests.runtime.frontends.grpc.calling import CODE, METHOD, Plane, Raw, ask, framed, refused, until
 from tritonclient.grpc import service_pb2_grpc
 
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
+from argosy_runtime.frontends.grpc.rpc.calls import Call
+from argosy_runtime.http2 import Stream
 from argosy_runtime.messages import InferRequest
 
 
@@ -89,19 +91,41 @@ async def test_requests_like_others_are_made_of_a_plan(stub: Any, plane: Plane) 
     assert plane.requests[-1].plan is plans[2]
 
 
-async def test_a_call_that_is_over_keeps_no_request_for_the_collector(stub: Any, plane: Plane) -> None:
-    asked = pb.ModelInferRequest(model_name="echo")
-    asked.inputs.add(name="IN", datatype="UINT8", shape=[100_000])
-    asked.raw_input_contents.append(b"x" * 100_000)
+@pytest.mark.parametrize("model", ["echo", "busy", "fails", "nope"])
+async def test_a_call_that_is_over_keeps_nothing_for_the_collector(stub: Any, plane: Plane, model: str) -> None:
     gc.collect()
     gc.disable()
     try:
-        before = sum(type(one) is InferRequest for one in gc.get_objects())
+        before = _of_calls()
         for _ in range(20):
-            await stub.ModelInfer(asked)
+            with contextlib.suppress(grpc.aio.AioRpcError):
+                await stub.ModelInfer(ask(model, 100_000))
         assert len(plane.requests) == 20
         plane.requests.clear()
         # The last one may still be on the stack.
-        assert sum(type(one) is InferRequest for one in gc.get_objects()) <= before + 2
+        assert _of_calls() <= before + 3
     finally:
         gc.enable()
+
+
+async def test_a_stream_that_is_over_keeps_nothing_for_the_collector(stub: Any, plane: Plane) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        before = _of_calls()
+        for leaves in (False, True) * 10:
+            stream = stub.ModelStreamInfer(iter([ask("echo", 100_000), ask("echo", 100_000)]))
+            async for _ in stream:
+                if leaves:
+                    stream.cancel()
+                    break
+        assert plane.requests
+        plane.requests.clear()
+        await until(lambda: _of_calls() <= before + 3)
+    finally:
+        gc.enable()
+
+
+def _of_calls() -> int:
+    """How many calls, their streams and their requests there are."""
+    return sum(isinstance(one, InferRequest | Call | Stream) for one in gc.get_objects())
