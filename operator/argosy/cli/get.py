@@ -47,6 +47,7 @@ def get(
             err=True,
         )
     found = _chosen(status["resources"], _wanted(kind), name)
+    _print_without_effect(status.get("withoutEffect", ()), found)
     if name is not None and not found:
         refuse([f"there is no {kind} {name!r}"])
     if output in (Output.TABLE, Output.WIDE):
@@ -74,6 +75,15 @@ def _chosen(
         if mine:
             found.append((definition, mine))
     return found
+
+
+def _print_without_effect(lines: Sequence[str], found: Sequence[tuple[Definition, list[dict[str, Any]]]]) -> None:
+    """Print what has no effect of these resources, apart from the resources themselves."""
+    metadata = ((definition.kind.__name__, each["metadata"]) for definition, mine in found for each in mine)
+    shown = tuple(f"{kind} {each.get('namespace', 'default')}/{each['name']}: " for kind, each in metadata)
+    for line in lines:
+        if line.startswith(shown):
+            typer.echo(line, err=True)
 
 
 def _print_tables(found: Sequence[tuple[Definition, list[dict[str, Any]]]], wide: bool) -> None:

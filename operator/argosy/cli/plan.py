@@ -16,6 +16,7 @@ from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.plan_document import plan_document
 from argosy.cli.printing.plan_table import plan_table
 from argosy.cli.printing.terminal import console, refuse
+from argosy.fleet.status.findings.unsupported import settings_without_effect
 from argosy.local.manifests.checks import checked
 from argosy.local.manifests.reading import read_manifests
 from argosy.local.manifests.shapes import local_shapes
@@ -62,6 +63,8 @@ def plan(
         refuse(problems)
     snapshot = FleetSnapshot(tuple(manifests.resources), tuple(machines), shapes=shapes)
     outcome, builds = foreseen(snapshot, datetime.now(UTC))
+    for line in settings_without_effect(manifests.resources):
+        typer.echo(line, err=True)
     fleet, facts, advised = outcome.plan, outcome.facts, _advised(outcome)
     if output is Output.TABLE:
         console(_PIPE_WIDTH).print(plan_table(fleet, facts, builds, advised))

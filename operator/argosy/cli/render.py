@@ -11,6 +11,7 @@ from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.terminal import refuse
 from argosy.fleet.facts import Node
+from argosy.fleet.status.findings.unsupported import settings_without_effect
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
 from argosy.local.manifests.checks import checked
@@ -57,12 +58,15 @@ def render(
 
 def _outcome(filename: Path, nodes: Path | None, config_only: bool) -> Outcome:
     manifests, machines = read_manifests(filename), _machines(nodes)
+    unused = settings_without_effect(manifests.resources)
     if nodes is None:
         here = for_this_machine(manifests.resources, _gpus(machines[0]), (DEFAULT_STATE / "engines").absolute())
         manifests = replace(manifests, resources=here)
     shapes = local_shapes(manifests.resources)
     if problems := checked(manifests, shapes).problems:
         refuse(map(str, problems))
+    for line in unused:
+        typer.echo(line, err=True)
     outcome, builds = foreseen(FleetSnapshot(manifests.resources, machines, shapes=shapes), datetime.now(UTC))
     if builds and not config_only:
         models = sorted({owner for build in builds for owner in build.owners})

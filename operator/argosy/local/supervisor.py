@@ -18,6 +18,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.facts import Node, ServerReport
 from argosy.fleet.scaling.decision import Decision
+from argosy.fleet.status.findings.unsupported import settings_without_effect
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.topology.refusals import refusals
 from argosy.fleet.validation.accept import accept
@@ -98,6 +99,7 @@ class Supervisor:
         self._measuring, self._scaling = Measuring(), Scaling(lambda _: Holding())
         self._problems: tuple[Problem, ...] = ()
         self._taken = Taken()
+        self._without_effect: list[str] = []
         self._edited = True
         self._begun, self._trouble = False, ""
         self._quiet = 0
@@ -212,16 +214,21 @@ class Supervisor:
             )
             for key in self._snapshot.pools.keys() | reports.keys() | builds.keys()
         }
-        gpus = sum(not gpu.is_cpu for gpu in self._node.gpus)
-        here = for_this_machine(self._resources, gpus, self._state.engines)
+        here = for_this_machine(self._resources, self._gpus(), self._state.engines)
         taken = self._taken
         return replace(self._snapshot, resources=tuple(here), pools=pools, problems=taken.problems, faulty=taken.faulty)
+
+    def _gpus(self) -> int:
+        return sum(not gpu.is_cpu for gpu in self._node.gpus)
 
     def _record(self, outcome: Outcome) -> None:
         """Write down what the next `argosy up`, and `argosy get`, have to know."""
         resources = documents([*self._resources, *self._taken.faulty], outcome.statuses)
         problems = [str(problem) for problem in self._problems]
-        self._state.write_status({"pid": os.getpid(), "problems": problems, "resources": resources})
+        unused = self._without_effect
+        self._state.write_status(
+            {"pid": os.getpid(), "problems": problems, "withoutEffect": unused, "resources": resources}
+        )
         self._fleet.remember(outcome)
 
     def _survive(self, error: OSError) -> None:
@@ -266,7 +273,9 @@ class Supervisor:
         taken = self._taken
         between = check_together(with_engine_store(taken.resources, self._state.engines), taken.sources)
         self._problems = (*taken.problems, *between)
-        for line in without_effect(taken.resources):
+        here = for_this_machine(taken.resources, self._gpus(), self._state.engines)
+        self._without_effect = [*without_effect(taken.resources), *settings_without_effect(here)]
+        for line in self._without_effect:
             self._view.note(line)
         self._resources = stamped(taken.resources, self._resources, datetime.now(UTC))
         self._snapshot = replace(self._snapshot, shapes=shapes)

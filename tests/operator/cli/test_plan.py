@@ -209,3 +209,10 @@ def test_engines_that_are_to_be_built_are_told_and_hold_nothing_up(tmp_path: Pat
     document = json.loads(run("-f", manifest, "--nodes", nodes, "-o", "json").output)
     assert [each["models"] for each in document["builds"]] == [["InferenceModel default/digits"]]
     assert [model["model"] for model in document["pools"][0]["servers"][0]["models"]] == ["digits"]
+
+
+def test_a_setting_without_effect_is_named_apart_from_the_plan(example: Path) -> None:
+    edit(example / "pool.yaml", "  nodeSelector:\n", "  packing: {consolidate: true}\n  nodeSelector:\n")
+    result = planned(example, "-o", "json")
+    assert "without effect in this release: spec.packing.consolidate" in result.stderr
+    assert json.loads(result.stdout)["gpusUsed"] == 3

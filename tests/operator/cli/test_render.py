@@ -23,3 +23,15 @@ def test_a_fault_between_resources_has_its_file_and_nothing_is_written(tmp_path:
         assert result.exit_code == 1
         assert f"{file}: Ensemble default/chat-70b: spec.steps[2].model" in result.stderr
     assert not output.exists()
+
+
+def test_a_setting_without_effect_is_named(tmp_path: Path) -> None:
+    example = Path(copytree(EXAMPLE, tmp_path / "example"))
+    file = example / "pool.yaml"
+    file.write_text(file.read_text().replace("spec:\n", "spec:\n  packing: {consolidate: true}\n", 1))
+    app = typer.Typer()
+    app.command()(render)
+    nodes = ["--nodes", str(example / "nodes.yaml")]
+    result = CliRunner().invoke(app, ["-f", str(example), "-o", str(tmp_path / "out"), "--config-only", *nodes])
+    assert result.exit_code == 0
+    assert "without effect in this release: spec.packing.consolidate" in result.stderr

@@ -244,16 +244,21 @@ def test_manifests_that_are_wrong_from_the_start_start_nothing(
     assert servers() == []
 
 
-def test_get_prints_the_crds_columns(workspace: Any, up: Start, documents: Documents) -> None:
+def test_get_prints_the_crds_columns_and_what_has_no_effect(workspace: Any, up: Start, documents: Documents) -> None:
     workspace.write_model("double", 2.0)
-    workspace.write(documents("one", 1, "double"))
+    unused = "spec:\n  rollout: {steps: [{traffic: 10%}]}\n"
+    workspace.write(documents("one", 1, "double").replace("spec:\n", unused, 1))
     run = up()
     run.until_ready("one")
     code = "import typer; from argosy.cli.get import get; typer.run(get)"
     command = [sys.executable, "-c", code, "amodel", f"--state={workspace.state}"]
-    shown = subprocess.run(
+    ran = subprocess.run(
         command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(SOURCES)}
-    ).stdout.splitlines()
+    )
+    said = "InferenceModel default/one: without effect in this release: spec.rollout"
+    assert said in ran.stderr
+    assert said in run.output
+    shown = ran.stdout.splitlines()
     assert shown[0].split() == [
         *("NAME", "READY", "REASON", "POOL", "VERSION", "REPLICAS", "AVAILABLE", "INSTANCES", "SCALING", "BOTTLENECK"),
         "AGE",

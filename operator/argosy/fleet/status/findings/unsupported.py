@@ -3,11 +3,12 @@
 What has effect on one runtime and none on the other is judged by the pool's.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from argosy.api import Ensemble, InferenceModel, ServingPool
+from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.model.rollout import Rollout
 from argosy.api.servingpool import RuntimeName
+from argosy.api.values.identity import PoolKey
 
 _ROLLOUT = "a new version takes all traffic once it is loaded, without shadow, steps, analysis or pause"
 _MODEL: Mapping[str, tuple[Callable[[InferenceModel, ServingPool], bool], str]] = {
@@ -38,6 +39,25 @@ _POOL: Mapping[str, tuple[Callable[[ServingPool], bool], str]] = {
         "the bundled server keeps no answers",
     ),
 }
+
+
+def settings_without_effect(resources: Iterable[Resource]) -> list[str]:
+    """Return a line for each resource with settings that have no effect on its pool's servers."""
+    found = tuple(resources)
+    pools = {each.key: each for each in found if isinstance(each, ServingPool)}
+    lines = ((each, _unused(each, pools)) for each in found)
+    return [f"{each.identity}: without effect in this release: {unused}" for each, unused in lines if unused]
+
+
+def _unused(resource: Resource, pools: Mapping[PoolKey, ServingPool]) -> str:
+    if isinstance(resource, ServingPool):
+        return unused_pool_settings(resource)
+    pool = pools.get(resource.pool_key)
+    if pool is None:
+        return ""
+    if isinstance(resource, InferenceModel):
+        return unused_model_settings(resource, pool)
+    return unused_ensemble_settings(resource, pool)
 
 
 def unused_model_settings(model: InferenceModel, pool: ServingPool) -> str:
