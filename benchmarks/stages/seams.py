@@ -50,6 +50,7 @@ class LocalInstance:
         self.transport = Transport()
         self._trace = trace
         self._instance = ProcessInstance(spec, calls, timeout, on_death)
+        self.rank = self._instance.rank
         self.connection = self._instance._connection
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]  # a stand-in for a socket
 

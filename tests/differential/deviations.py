@@ -80,6 +80,16 @@ DEVIATIONS: dict[tuple[str, str], Deviation] = {
             "['BIAS'], but missing required input(s) ['IN']. Please provide all required input(s)."
         ),
     ),
+    ("http_generate", "generate parameter null"): Deviation(
+        "clients write null for what they do not set, which is as good as left out",
+        [
+            {
+                "status": 200,
+                "type": "application/json",
+                "body": {"length": 2, "model_name": "text", "model_version": "1", "text_output": "hi"},
+            }
+        ],
+    ),
     ("http_infer", "infer parameters beyond int64"): Deviation(
         "Triton makes an integer beyond int64 a double and loses its digits",
         [

@@ -118,8 +118,9 @@ class Cache:
                 f"{_amount(stays)} of it is served or being fetched: raise it, or serve fewer models from this server"
             )
         return StorageError(
-            f"{uri} needs {_amount(size)}; the disk of the model cache ({self._folder}) has {_amount(free)} free and "
-            "nothing there may go: give it a larger disk (spec.storage.modelCache), or serve fewer models from it"
+            f"{uri} needs {_amount(size)}; the disk of the model cache ({self._folder}) has {_amount(free)} free, of "
+            f"which {_amount(SPARE)} stay free, and nothing there may go: give it a larger disk "
+            "(spec.storage.modelCache), or serve fewer models from it"
         )
 
     def _entries(self, key: str) -> list[Entry]:

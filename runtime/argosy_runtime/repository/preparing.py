@@ -179,8 +179,8 @@ def _needs_completion(version_path: Path, config: ModelConfig) -> bool:
 
 
 def _may_complete(source: bytes) -> bool:
-    """Whether a model's class may have the method: surely not where the source is whole without it, and no base of the
-    class and nothing that is done to it can bring it in.
+    """Return whether a model's class may have the method: not where the source is whole without it, and no import, no
+    base of the class and nothing that is done to it can bring it in.
     """
     if b"auto_complete_config" in source:
         return True
@@ -189,7 +189,9 @@ def _may_complete(source: bytes) -> bool:
     except (SyntaxError, ValueError):
         return True
     named = [each for each in body if isinstance(each, ast.ClassDef) and each.name == "TritonPythonModel"]
-    return not named or any(each.bases or each.keywords or each.decorator_list for each in named)
+    if not named:
+        return bool(body)
+    return any(each.bases or each.keywords or each.decorator_list for each in named)
 
 
 def _raise_if_any(violations: Sequence[object]) -> None:

@@ -185,7 +185,7 @@ async def test_nodes_change_when_facts_do(
     async with watching(connection, namespace) as watched:
         found = {node.name: node for node in watched.cache.nodes()}
         assert len(found[good].gpus) == 4
-        assert bad not in found
+        assert (found[bad].gpus, found[bad].schedulable) == ((), False)
         assert "nvidia.com/gpu.memory" in watched.cache.troubles[f"nodes/{bad}"]
 
         await watched.quiet()
@@ -199,7 +199,7 @@ async def test_nodes_change_when_facts_do(
         assert watched.changes == [None]
 
         cluster.kubectl("label", "node", bad, "nvidia.com/gpu.memory=1000")
-        await until("it can be used", lambda: bad in {node.name for node in watched.cache.nodes()})
+        await until("it can be used", lambda: any(node.name == bad and node.gpus for node in watched.cache.nodes()))
         assert f"nodes/{bad}" not in watched.cache.troubles
         cluster.kubectl("delete", "node", good, bad)
         await until("gone", lambda: not {good, bad} & {node.name for node in watched.cache.nodes()})

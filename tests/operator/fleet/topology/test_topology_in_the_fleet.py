@@ -88,15 +88,16 @@ def test_traffic_of_a_model_whose_shape_nobody_knows_has_no_effect() -> None:
 
 
 def test_advice_and_a_setting_without_effect_are_both_said() -> None:
-    spec = {"parallelism": {"tensor": 8}, "traffic": {"promptTokens": 1, "outputTokens": 9}, "rollout": {}}
+    spec = {"parallelism": {"tensor": 8}, "traffic": {"promptTokens": 1, "outputTokens": 9}}
+    spec["rollout"] = {"paused": True}
     _, reason, message = valid(round_of(spec))
     assert reason == "TopologyAdvice"
     assert "DecodeHeavy" in message
     assert "without effect in this release: spec.rollout" in message
 
 
-def test_the_status_shows_what_the_shape_gives_as_not_measured() -> None:
+def test_the_status_shows_what_the_shape_gives() -> None:
     status = round_of({}).statuses["InferenceModel default/m"]
     assert isinstance(status, InferenceModelStatus)
     assert status.footprint is not None
-    assert (status.footprint.gpu_memory, status.footprint.gpus, status.footprint.measured) == (NEEDED, 1, False)
+    assert (status.footprint.gpu_memory, status.footprint.gpus) == (NEEDED, 1)

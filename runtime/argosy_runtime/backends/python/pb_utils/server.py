@@ -32,7 +32,8 @@ class Logger:
     @staticmethod
     def log(message: str, level: Level = Level.INFO) -> None:
         """A line of the given level."""
-        context.current().host.log(Level(level).name.lower(), arguments.text("message", message))
+        line = arguments.text("message", message)
+        context.current().host.log(Level(level).name.lower(), line)
 
     @staticmethod
     def log_info(message: str) -> None:
@@ -65,8 +66,9 @@ def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None
         raise TritonModelException(
             f"failed to load model '{model_name}', files should be a dictionary of file paths and file contents"
         )
+    load = LoadModel(model_name, _config(config), _contents(files or {}))
     try:
-        next(context.current().host.call(LoadModel(model_name, _config(config), _contents(files or {}))))
+        next(context.current().host.call(load))
     except ServingError as error:
         raise TritonModelException(f"Failed to load model: {error.message}") from error
 
