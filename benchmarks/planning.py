@@ -9,7 +9,6 @@ change_one_s_GPUS               one model is declared otherwise in the pool that
 """
 
 import argparse
-import json
 import math
 import sys
 import time
@@ -17,8 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+from benchmarks.numbers import report
 
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
@@ -35,12 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
     options = _parser().parse_args(argv)
     found = measured(options.gpus, options.rounds)
-    table = Table("what", "measured")
-    for name, value in found.items():
-        table.add_row(name.replace("_", " "), f"{value:.3g}")
-    Console().print(table)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    report(found, options.json)
     return 0
 
 

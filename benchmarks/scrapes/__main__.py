@@ -6,13 +6,11 @@ prometheus-client's parser and by ours, and what is done with it until there are
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+from benchmarks.numbers import report
 
 from .reading import reading_cost
 from .serving import scrape_costs
@@ -25,12 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Measure, print, write."""
     options = _parser().parse_args(argv)
     found = measured(options.models, options.rounds)
-    table = Table("what", "measured")
-    for name, value in found.items():
-        table.add_row(name.replace("_", " "), f"{value:.3g}")
-    Console().print(table)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    report(found, options.json)
     return 0
 
 

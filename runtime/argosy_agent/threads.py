@@ -1,9 +1,9 @@
-"""Work that blocks, in a thread that a process which ends does not wait for."""
+"""Work in threads that a process which ends does not wait for: what blocks, and what is done again and again."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
-from threading import Thread
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -34,3 +34,21 @@ def in_thread(work: Callable[[], Result]) -> asyncio.Future[Result]:
 
     Thread(target=run, daemon=True).start()
     return future
+
+
+@contextmanager
+def repeated(work: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Call `work`, which raises nothing, every `every_s` seconds until the block ends; the first time after these."""
+    over = Event()
+
+    def run() -> None:
+        while not over.wait(every_s):
+            work()
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

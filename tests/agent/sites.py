@@ -2,6 +2,7 @@
 
 import http.server
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -123,11 +124,15 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(site: Site) -> Iterator[Site]:
-    """The site, served."""
+def serving(site: Site, certificate: Path | None = None) -> Iterator[Site]:
+    """The site, served; over TLS with a certificate, in a file with its key."""
     handler = type("SiteHandler", (Handler,), {"site": site})
     with Server(("127.0.0.1", 0), handler) as server:
-        site.url = f"http://127.0.0.1:{server.server_port}"
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        site.url = f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:

@@ -12,12 +12,12 @@ instant may both fetch it; the second finds it there when it is done, and drops 
 
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy_agent.threads import repeated
 from argosy_agent.transfer.journal import Journal
 
 from .owners import BEAT_S, GONE_AFTER_S, Owner, disk_time, is_at_work
@@ -155,21 +155,14 @@ def _key_of(path: Path) -> str:
 @contextmanager
 def _beating(path: Path) -> Iterator[None]:
     """Touch `path` now and then, so that others see that it is being filled."""
-    over = threading.Event()
 
     def beat() -> None:
-        while not over.wait(BEAT_S):
-            with suppress(OSError):
-                os.utime(path)
+        with suppress(OSError):
+            os.utime(path)
 
-    thread = threading.Thread(target=beat, name="beat", daemon=True)
     os.utime(path)
-    thread.start()
-    try:
+    with repeated(beat, BEAT_S):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def _flush_folder(folder: Path) -> None:

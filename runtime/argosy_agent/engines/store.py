@@ -13,6 +13,7 @@ from pathlib import Path
 from argosy_agent.contract.builddocuments import parse_request, request_text, text_of, to_accuracy
 from argosy_agent.contract.builds import AccuracyReport, BuildRequest, digest_of
 from argosy_agent.contract.fields import DocumentError, document
+from argosy_agent.threads import repeated
 from argosy_agent.transfer.download import Download
 from argosy_agent.transfer.errors import ChangedError, StorageError, TransientError, is_full, reason, shown
 from argosy_agent.transfer.flow import Flow, Progress, Retry
@@ -91,20 +92,16 @@ class EngineStore:
 
         A store that does not take that is no reason to end a build.
         """
-        name, over = f"{_key(key)}/{LEASES}/{secrets.token_hex(8)}", threading.Event()
+        name = f"{_key(key)}/{LEASES}/{secrets.token_hex(8)}"
 
         def renew() -> None:
-            while not over.wait(renewed_s):
-                self._try(lambda: self._keep(name, ""))
+            self._try(lambda: self._keep(name, ""))
 
-        self._try(lambda: self._keep(name, ""))
-        thread = threading.Thread(target=renew, name="lease", daemon=True)
-        thread.start()
+        renew()
         try:
-            yield
+            with repeated(renew, renewed_s):
+                yield
         finally:
-            over.set()
-            thread.join()
             self._try(lambda: self._persist_remove(name))
 
     def save_phase(self, key: str, phase: str, folder: Path) -> None:

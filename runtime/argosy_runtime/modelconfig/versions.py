@@ -1,10 +1,20 @@
-"""Version policies: which of a model's version folders are served."""
+"""Versions: their numbers as text, and which of a model's version folders a policy serves."""
 
 from collections.abc import Sequence
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelVersionPolicy
 
 from .errors import ConfigError
+from .shapes import INT64_MAX
+
+
+def number_of(version: str) -> int | None:
+    """Return the number that a version's text is; None where it is none, or above 64 bits."""
+    try:
+        number = int(version)
+    except ValueError:  # no number, or one of thousands of digits
+        return None
+    return number if number <= INT64_MAX else None
 
 
 def select(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:

@@ -1,7 +1,7 @@
 """Model versions as requests name them."""
 
 from argosy_runtime.errors import invalid
-from argosy_runtime.modelconfig.shapes import INT64_MAX
+from argosy_runtime.modelconfig.versions import number_of
 
 
 def canonical(version: str) -> str:
@@ -11,11 +11,8 @@ def canonical(version: str) -> str:
     """
     if not version:
         return ""
-    try:
-        number = int(version)
-    except ValueError:  # no number, or one of thousands of digits
-        number = INT64_MAX + 1
-    if number > INT64_MAX:
+    number = number_of(version)
+    if number is None:
         raise invalid(
             f"failed to get model version from specified version string '{version}' (details: stol), version "
             "should be an integral value > 0"

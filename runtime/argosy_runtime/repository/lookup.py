@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from argosy_runtime.errors import invalid, not_found, unavailable
-from argosy_runtime.modelconfig.shapes import INT64_MAX
+from argosy_runtime.modelconfig.versions import number_of
 
 from .records import UNLOADED, ModelRecord, VersionRecord
 from .serving.served import ServedVersion
@@ -37,11 +37,8 @@ def _latest(record: ModelRecord) -> ServedVersion:
 
 
 def _number(version: str) -> int:
-    try:
-        number = int(version)
-    except ValueError:  # no number, or one of thousands of digits
-        number = INT64_MAX + 1
-    if number > INT64_MAX:
+    number = number_of(version)
+    if number is None:
         raise invalid(
             f"failed to get model version from specified version string '{version}' "
             "(details: not a 64-bit number), version should be an integral value > 0"

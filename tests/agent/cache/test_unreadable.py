@@ -37,6 +37,18 @@ def deep_loop(folder: Path) -> None:
     (folder / "a" / "odd").symlink_to("..")
 
 
+def refuse_listing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    """Have a folder's listing refused. Permissions alone hold nothing from root, which tests may run as."""
+    listing = os.listdir
+
+    def refusing(path: str | os.PathLike[str]) -> list[str]:
+        if os.fspath(path) == str(folder):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return listing(path)
+
+    monkeypatch.setattr(os, "listdir", refusing)
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -57,18 +69,10 @@ def test_what_is_no_file_and_no_folder_is_named(tmp_path: Path, make: Callable[[
 
 
 def test_an_unreadable_subfolder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Permissions hold nothing from root, which tests may run as: the listing itself is refused."""
     folder = tmp_path / "m"
     (folder / "locked").mkdir(parents=True)
     (folder / "model.onnx").write_text("model")
-    listing = os.listdir
-
-    def refusing(path: str | os.PathLike[str]) -> list[str]:
-        if os.fspath(path) == str(folder / "locked"):
-            raise PermissionError(13, "Permission denied", os.fspath(path))
-        return listing(path)
-
-    monkeypatch.setattr(os, "listdir", refusing)
+    refuse_listing(monkeypatch, folder / "locked")
     with pytest.raises(StorageError, match=rf"cannot be read: Permission denied \({folder}/locked\)"):
         Storage(tmp_path / "cache").fetch(folder.as_uri())
 
@@ -91,13 +95,6 @@ def test_the_folder_that_ext4_has_on_each_volume_is_passed_over(
     folder = tmp_path / "m"
     (folder / "lost+found").mkdir(parents=True)
     (folder / "model.py").write_text("model")
-    listing = os.listdir
-
-    def refusing(path: str | os.PathLike[str]) -> list[str]:
-        if os.fspath(path) == str(folder / "lost+found"):
-            raise PermissionError(13, "Permission denied", os.fspath(path))
-        return listing(path)
-
-    monkeypatch.setattr(os, "listdir", refusing)
+    refuse_listing(monkeypatch, folder / "lost+found")
     copy = Storage(tmp_path / "cache").fetch(folder.as_uri())
     assert [path.name for path in copy.iterdir()] == ["model.py"]

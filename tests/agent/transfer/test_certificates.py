@@ -2,8 +2,6 @@
 
 import datetime
 import ipaddress
-import ssl
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +12,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.agent.sites import Handler, Server, Site
+from tests.agent.sites import Site, serving
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.transfer.errors import StorageError, TransientError
@@ -48,19 +46,8 @@ def authority(tmp_path: Path) -> Path:
 @pytest.fixture
 def secure(authority: Path) -> Iterator[Site]:
     """A web server behind that certificate."""
-    site = Site(files={"/m": b"data"})
-    with Server((HOST, 0), type("SecureHandler", (Handler,), {"site": site})) as server:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(authority.with_name("server.pem"))
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        site.url = f"https://{HOST}:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield site
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Site(files={"/m": b"data"}), authority.with_name("server.pem")) as site:
+        yield site
 
 
 @pytest.fixture

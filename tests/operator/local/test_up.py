@@ -294,15 +294,22 @@ def test_a_state_folder_among_the_manifests_wakes_nobody(workspace: Any, up: Sta
     assert not (workspace.state / "servers").exists()
 
 
-def test_after_a_rollback_the_declared_version_answers_whatever_was_retained(
-    workspace: Any, up: Start, documents: Documents
-) -> None:
+def two_versions(workspace: Any, documents: Documents, setting: str) -> Callable[[int, str], str]:
+    """Write the models `double` and `triple`, and declare version 1 as the first. Return how versions are declared."""
+
     def declared(version: int, source: str) -> str:
-        return f"{documents('one', version, source).rstrip()}\n  versionPolicy: {{latest: {{numVersions: 2}}}}\n"
+        return f"{documents('one', version, source).rstrip()}\n  {setting}\n"
 
     workspace.write_model("double", 2.0)
     workspace.write_model("triple", 3.0)
     workspace.write(declared(1, "double"))
+    return declared
+
+
+def test_after_a_rollback_the_declared_version_answers_whatever_was_retained(
+    workspace: Any, up: Start, documents: Documents
+) -> None:
+    declared = two_versions(workspace, documents, "versionPolicy: {latest: {numVersions: 2}}")
     run = up()
     run.until_ready("one")
     workspace.write(declared(2, "triple"))
@@ -318,12 +325,7 @@ def test_after_a_rollback_the_declared_version_answers_whatever_was_retained(
 def test_recreate_unloads_the_old_version_before_the_new_one_is_loaded(
     workspace: Any, up: Start, documents: Documents
 ) -> None:
-    def declared(version: int, source: str) -> str:
-        return f"{documents('one', version, source).rstrip()}\n  rollout: {{strategy: Recreate}}\n"
-
-    workspace.write_model("double", 2.0)
-    workspace.write_model("triple", 3.0)
-    workspace.write(declared(1, "double"))
+    declared = two_versions(workspace, documents, "rollout: {strategy: Recreate}")
     run = up()
     run.until_ready("one")
     workspace.write(declared(2, "triple"))

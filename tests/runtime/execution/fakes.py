@@ -24,6 +24,25 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+class Submitted:
+    """See `Submission`: notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def cancel(self) -> None:
+        """See `Submission`."""
+        self.told.append("cancel")
+
+    def pause(self) -> None:
+        """See `Submission`."""
+        self.told.append("pause")
+
+    def resume(self) -> None:
+        """See `Submission`."""
+        self.told.append("resume")
+
+
 class VirtualTimer:
     """See `Timer`."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.runtime.execution.fakes import ask
+from tests.runtime.execution.fakes import Submitted, ask
 
 from argosy_runtime.backends.contract import ServerCall
 from argosy_runtime.errors import ServingError
@@ -13,11 +13,11 @@ from argosy_runtime.execution.calls import OpenCalls, Value
 from argosy_runtime.messages import Deliver, InferRequest, InferResponse, Tensor
 
 
-class Asked:
-    """See `Submission`; and `ServerCalls`, of which it is the one that comes."""
+class Asked(Submitted):
+    """A submission; and `ServerCalls`, of which it is the one that comes."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        super().__init__()
         self.at_once = 0
 
     def infer(self, request: InferRequest, decoupled: bool, deliver: Deliver) -> "Asked":
@@ -32,18 +32,6 @@ class Asked:
 
     def forget(self, owner: int) -> None:
         """See `ServerCalls`."""
-
-    def cancel(self) -> None:
-        """See `Submission`."""
-        self.told.append("cancel")
-
-    def pause(self) -> None:
-        """See `Submission`."""
-        self.told.append("pause")
-
-    def resume(self) -> None:
-        """See `Submission`."""
-        self.told.append("resume")
 
 
 class Model:

@@ -6,7 +6,7 @@ import weakref
 
 import numpy as np
 import pytest
-from tests.runtime.execution.fakes import US, Client, Factory, VirtualClock, ask, settle
+from tests.runtime.execution.fakes import US, Client, Factory, Submitted, VirtualClock, ask, settle
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
@@ -18,31 +18,19 @@ from argosy_runtime.scheduling.ensemble_steps import EnsembleSteps
 from argosy_runtime.telemetry.statistics import ModelStatistics
 
 
-class StepRequest:
+class StepRequest(Submitted):
     """A request that came to a step's model."""
 
     def __init__(self, index: int, request: InferRequest, deliver: Deliver) -> None:
+        super().__init__()
         self.index = index
         self.request = request
         self._deliver = deliver
-        self.told: list[str] = []
 
     def answer(self, *names: str, final: bool = True, error: ServingError | None = None) -> None:
         """A response with these outputs."""
         outputs = [Tensor(name, "FP32", np.zeros(1, np.float32)) for name in names]
         self._deliver(InferResponse(outputs=outputs, error=error, final=final))
-
-    def cancel(self) -> None:
-        """See `Submission`."""
-        self.told.append("cancel")
-
-    def pause(self) -> None:
-        """See `Submission`."""
-        self.told.append("pause")
-
-    def resume(self) -> None:
-        """See `Submission`."""
-        self.told.append("resume")
 
 
 class FakeModels:
