@@ -1,6 +1,7 @@
 """What Pods ask of a node that a hollow one cannot do: taken away from each as it is created, by an admission webhook.
 
-A hollow kubelet refuses a container with a sub-path, and asks for health at an address where nobody is.
+A hollow kubelet refuses a container with a sub-path, asks for health at an address where nobody is, and ends no
+container, so that those after an init container never start.
 """
 
 import base64
@@ -59,7 +60,7 @@ class HollowPods:
 
 def patch(pod: dict[str, Any]) -> list[dict[str, str]]:
     """The JSON patch that makes a Pod one for a hollow node."""
-    found = []
+    found = ["/spec/initContainers"] if "initContainers" in pod["spec"] else []
     for index, container in enumerate(pod["spec"]["containers"]):
         path = f"/spec/containers/{index}"
         found += [f"{path}/{probe}" for probe in _PROBES if probe in container]
