@@ -90,6 +90,15 @@ def serving(server: str) -> PoolView:
     )
 
 
+async def test_a_node_whose_gpus_no_server_uses_may_lose_them() -> None:
+    """As where they are taken out: what runs on its CPU is no reason to take nothing new."""
+    resources, writes, cache = Store(), FakeWriter(), observed(p=serving("p-0"))
+    for body in (pool(), with_status(model(footprint={"device": "CPU"}))):
+        resources.put(parsed_body(body))
+    await rounds(writes, resources, cache).reconcile(KEY)
+    assert HARDWARE_ANNOTATION not in _annotations(writes.bodies["ConfigMap n/p-0"])
+
+
 async def test_a_fleet_of_which_no_node_is_heard_stands_as_it_is() -> None:
     gpu = (CurrentServer("p-0", "a", (0,), {"m": (0,)}),)
     resources, writes, cache = Store(), FakeWriter(), observed(p=replace(serving("p-0"), current=gpu))

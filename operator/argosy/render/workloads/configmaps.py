@@ -22,7 +22,7 @@ from argosy_agent.contract.documents import DESIRED_KEY, repository_text
 
 PLACEMENT_ANNOTATION = "argosy.dev/placement"
 HARDWARE_ANNOTATION = "argosy.dev/node-hardware"
-"""The GPUs of the server's node, as they were last read."""
+"""The GPUs of the node of a server that has some of them, as they were last read."""
 SERVED_ANNOTATION = "argosy.dev/served"
 """Which versions the server had ready when it was last heard of. Its Pod may be gone by the next round, and with it all
 that its agent said: a new one is given back what served."""
@@ -37,7 +37,7 @@ def desired_configmap(pool: ServingPool, server: RenderedServer, node: Node | No
     """
     name = server.plan.name
     annotations = {PLACEMENT_ANNOTATION: placement_text(server.plan)}
-    if node is not None and any(not gpu.is_cpu for gpu in node.gpus):
+    if node is not None and server.plan.gpus:
         annotations[HARDWARE_ANNOTATION] = hardware_text(node)
     if server.served:
         annotations[SERVED_ANNOTATION] = served_text(server.served)
