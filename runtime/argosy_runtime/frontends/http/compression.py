@@ -3,6 +3,7 @@
 import zlib
 
 from argosy_runtime.errors import internal, invalid, unsupported
+from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, inflated
 from argosy_runtime.tensors import Data
 
 SUPPORTED = "gzip, deflate"
@@ -17,24 +18,39 @@ def is_identity(content_encoding: str | None) -> bool:
 
 
 def decompress(body: Data, content_encoding: str, limit: int) -> bytes:
-    """A body as it was before; never more than `limit` bytes of it are made."""
-    if content_encoding not in _WINDOWS:
-        raise unsupported(UNKNOWN_TYPE)
-    if not body:
-        raise invalid("nothing to be decompressed")
-    stream = zlib.decompressobj(_AUTODETECT)
-    try:
-        plain = stream.decompress(body, limit + 1)
-    except zlib.error as error:
-        raise internal(f"encountered inconsistent stream state during decompression: {error}") from None
-    if len(plain) > limit:
+    """Return a body as it was before. Raises ServingError where that cannot be, or is more than `limit` bytes."""
+    plain = _decompressed(body, content_encoding, limit)
+    if plain is None:
         raise invalid(
             f"Decompressed data size exceeds the maximum allowed value of {limit} bytes. "
             "Use --http-max-input-size to increase the limit."
         )
-    if not stream.eof:
-        raise invalid("the compressed body is cut short")
     return plain
+
+
+def decompress_at_once(body: Data, content_encoding: str, limit: int) -> bytes | None:
+    """Return a body as it was before, None where a thread is to decompress it, which takes longer.
+
+    Raises ServingError as `decompress`.
+    """
+    if len(body) > OFFLOAD_BYTES:
+        return None
+    if limit <= OFFLOAD_BYTES:
+        return decompress(body, content_encoding, limit)
+    return _decompressed(body, content_encoding, OFFLOAD_BYTES)
+
+
+def _decompressed(body: Data, content_encoding: str, limit: int) -> bytes | None:
+    if content_encoding not in _WINDOWS:
+        raise unsupported(UNKNOWN_TYPE)
+    if not body:
+        raise invalid("nothing to be decompressed")
+    try:
+        return inflated(body, _AUTODETECT, limit)
+    except zlib.error as error:
+        raise internal(f"encountered inconsistent stream state during decompression: {error}") from None
+    except EOFError:
+        raise invalid("the compressed body is cut short") from None
 
 
 def compress(body: bytes, encoding: str) -> bytes:

@@ -7,6 +7,7 @@ import asyncio
 import re
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
+from argosy_runtime.frontends.inflating import OFFLOAD_BYTES
 from argosy_runtime.frontends.model_lookup import lazy_view
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import cannot_forward
@@ -22,8 +23,6 @@ from .wire.heads import Head
 from .wire.reply import JSON_HEADERS, Headers, Reply, error_reply
 
 HEADER_LENGTH = http_request.HEADER_LENGTH.lower().encode()
-# Above this many bytes (de)compression leaves the event loop.
-_OFFLOAD_BYTES = 1 << 18
 
 
 class Forwarding:
@@ -70,10 +69,11 @@ class Infer:
         try:
             body = exchange.body(self._limit)
             if not compression.is_identity(self._packed):
-                if len(body) > _OFFLOAD_BYTES:
+                plain = compression.decompress_at_once(body, self._packed, self._limit)
+                if plain is None:
                     exchange.run(self._begin_packed(exchange, body))
                     return
-                body = compression.decompress(body, self._packed, self._limit)
+                body = plain
         except ServingError as error:
             self.refuse(exchange, error)
         else:
@@ -144,7 +144,7 @@ class Infer:
     def _pack(self, exchange: Exchange, encoded: http_response.EncodedResponse, accepted: str) -> None:
         headers = (*_headers(encoded), ("Content-Encoding", accepted))
         body = b"".join(encoded.chunks)
-        if len(body) <= _OFFLOAD_BYTES:
+        if len(body) <= OFFLOAD_BYTES:
             exchange.reply(Reply(200, (compression.compress(body, accepted),), headers))
         else:
             exchange.run(_reply_packed(exchange, body, accepted, headers))

@@ -3,7 +3,7 @@
 import asyncio
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import grpc
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import ResponseReceived
+from h2.events import DataReceived, Event, ResponseReceived, StreamEnded
 from tests.runtime.frontends.conftest import FakePlane
 from tritonclient.grpc import model_config_pb2 as mc
 from tritonclient.grpc import service_pb2 as pb
@@ -38,7 +38,7 @@ class Endless:
         if self._paused or self._over:
             return
         self.sent += 1
-        data = Tensor("OUT", "UINT8", np.zeros(10_000, np.uint8))
+        data = Tensor("OUT", "UINT8", np.full(self.plane.endless_size, self.sent % 256, np.uint8))
         self._deliver(InferResponse("endless", "1", self.request.id, [data], {}, None, False))
         self._loop.call_soon(self._step)
 
@@ -63,6 +63,7 @@ class Plane(FakePlane):
         super().reset()
         self.paused = threading.Event()
         self.endless: list[Endless] = []
+        self.endless_size = 10_000
         self.may_load = asyncio.Event()
         self.loading = asyncio.Event()
         self.has_loaded = asyncio.Event()
@@ -121,6 +122,26 @@ class Raw:
 
     async def ask(self, body: bytes, **changes: str) -> dict[str, str]:
         """The head of a response."""
+        stream_id = self.begin(body, **changes)
+        while True:
+            for event in await self._events():
+                if isinstance(event, ResponseReceived) and event.stream_id == stream_id:
+                    return dict(event.headers)
+
+    async def messages(self, body: bytes, **changes: str) -> list[bytes]:
+        """The messages of a whole response, which are not compressed."""
+        stream_id, data = self.begin(body, **changes), b""
+        while True:
+            for event in await self._events():
+                if isinstance(event, DataReceived) and event.stream_id == stream_id:
+                    self._h2.acknowledge_received_data(event.flow_controlled_length, stream_id)
+                    data += event.data
+                elif isinstance(event, StreamEnded) and event.stream_id == stream_id:
+                    return list(_unframed(data))
+            self._writer.write(self._h2.data_to_send())
+
+    def begin(self, body: bytes, **changes: str) -> int:
+        """Send a whole request; the number of its stream."""
         fields = {":method": "POST", ":scheme": "http", ":path": METHOD + "ServerLive", ":authority": "x"}
         fields |= {"te": "trailers", "content-type": "application/grpc"}
         fields |= {
@@ -131,11 +152,24 @@ class Raw:
         self._h2.send_headers(stream_id, list(fields.items()))
         self._h2.send_data(stream_id, body, end_stream=True)
         self._writer.write(self._h2.data_to_send())
-        while True:
-            data = await asyncio.wait_for(self._reader.read(65536), PATIENCE_S)
-            for event in self._h2.receive_data(data):
-                if isinstance(event, ResponseReceived) and event.stream_id == stream_id:
-                    return dict(event.headers)
+        return stream_id
+
+    def reset(self, stream_id: int) -> None:
+        """Give a request up."""
+        self._h2.reset_stream(stream_id)
+        self._writer.write(self._h2.data_to_send())
+
+    async def _events(self) -> list[Event]:
+        data = await asyncio.wait_for(self._reader.read(65536), PATIENCE_S)
+        return self._h2.receive_data(data)
+
+
+def _unframed(data: bytes) -> Iterator[bytes]:
+    while data:
+        compressed, size = struct.unpack_from(">BI", data)
+        assert not compressed
+        yield data[5 : 5 + size]
+        data = data[5 + size :]
 
 
 def framed(message: bytes, compressed: int = 0) -> bytes:

@@ -7,14 +7,23 @@ import struct
 import tracemalloc
 import urllib.parse
 import zlib
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.frontends.grpc.rpc.framing import MessageReader, gzipped, is_one_message, prefix
+from argosy_runtime.frontends.grpc.rpc.framing import (
+    MessageReader,
+    decompressed,
+    decompressed_at_once,
+    gzipped,
+    is_one_message,
+    prefix,
+)
 from argosy_runtime.frontends.grpc.rpc.metadata import CallHead, is_grpc
 from argosy_runtime.frontends.grpc.rpc.status import RpcError, Status, percent_encoded
+from argosy_runtime.frontends.inflating import OFFLOAD_BYTES
 from argosy_runtime.http2.headers.request import request_head
 
 LIMIT = 1 << 16
@@ -32,13 +41,13 @@ def test_messages_come_out_whole_however_they_come_in(
     messages: list[tuple[bytes, bool]], encoding: bytes, data: st.DataObject
 ) -> None:
     stream = b"".join(framed(message, compressed, encoding) for message, compressed in messages)
-    reader, got = MessageReader(encoding, LIMIT), []
+    reader, got = MessageReader(), []
     while stream:
         size = data.draw(st.integers(0, len(stream)))
         reader.add(stream[: size or 1])
         stream = stream[size or 1 :]
         while (message := reader.next()) is not None:
-            got.append(message)
+            got.append(decompressed(message, encoding, LIMIT) if reader.compressed else message)
     assert got == [message for message, _ in messages]
     assert reader.is_empty
 
@@ -51,23 +60,25 @@ def test_a_message_alone_is_told_from_others() -> None:
 
 @given(st.lists(st.binary(max_size=100), max_size=4), st.integers(1, 9))
 def test_what_is_compressed_is_read_again(parts: list[bytes], level: int) -> None:
-    reader = MessageReader(b"gzip", LIMIT)
+    reader = MessageReader()
     reader.add(gzipped(parts, level))
-    assert reader.next() == b"".join(parts)
+    message = reader.next()
+    assert message is not None
+    assert reader.compressed
+    assert decompressed_at_once(message, b"gzip", LIMIT) == b"".join(parts)
 
 
 @pytest.mark.parametrize(("size", "taken"), [(LIMIT, True), (LIMIT + 1, False), (500 * LIMIT, False)])
 def test_a_compressed_message_becomes_no_more_than_the_limit(size: int, taken: bool) -> None:
     tracemalloc.start()
-    reader = MessageReader(b"gzip", LIMIT)
-    reader.add(gzipped([bytes(size)], 9))
+    message = gzip.compress(bytes(size))
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
     if taken:
-        assert reader.next() == bytes(size)
+        assert decompressed(message, b"gzip", LIMIT) == bytes(size)
     else:
         with pytest.raises(RpcError, match="--http-max-input-size") as refused:
-            reader.next()
+            decompressed(message, b"gzip", LIMIT)
         assert refused.value.status is Status.RESOURCE_EXHAUSTED
     grown = tracemalloc.get_traced_memory()[1] - before
     tracemalloc.stop()
@@ -78,15 +89,21 @@ def test_a_compressed_message_becomes_no_more_than_the_limit(size: int, taken: b
 def test_a_compressed_message_that_is_cut_short_is_none(encoding: bytes) -> None:
     whole = framed(b"some text " * 50, True, encoding)
     for cut in (1, 4, len(whole) // 2):
-        packed = whole[5:-cut]
-        reader = MessageReader(encoding, LIMIT)
-        reader.add(struct.pack(">BI", 1, len(packed)) + packed)
         with pytest.raises(RpcError, match="cannot be decompressed"):
-            reader.next()
+            decompressed(whole[5:-cut], encoding, LIMIT)
+
+
+@pytest.mark.parametrize("size", [0, OFFLOAD_BYTES, OFFLOAD_BYTES + 1, 50 * OFFLOAD_BYTES])
+@pytest.mark.parametrize("pack", [gzip.compress, lambda plain: gzip.compress(plain, 0)], ids=["tight", "loose"])
+def test_a_thread_has_what_is_large_before_or_after(size: int, pack: Callable[[bytes], bytes]) -> None:
+    message = pack(bytes(size))
+    plain = decompressed_at_once(message, b"gzip", 100 * OFFLOAD_BYTES)
+    large = max(len(message), size) > OFFLOAD_BYTES
+    assert plain == (None if large else bytes(size))
 
 
 def test_a_message_beyond_tritons_limit_is_refused_by_its_length_alone() -> None:
-    reader = MessageReader(b"identity", LIMIT)
+    reader = MessageReader()
     reader.add(struct.pack(">BI", 0, 1 << 31))
     with pytest.raises(RpcError, match="larger than max") as refused:
         reader.next()

@@ -1,7 +1,9 @@
 """Bodies of every form: JSON, raw, binary, compressed, in chunks; and how large they may be."""
 
+import asyncio
 import gzip
 import json
+import threading
 import zlib
 from typing import Any
 
@@ -11,6 +13,9 @@ import pytest
 import tritonclient.http as triton
 from tests.runtime.frontends.conftest import LIMIT, Running
 from tests.runtime.frontends.http.asking import ECHO, GOOD
+from tests.runtime.frontends.noted_zlib import Zlib
+
+from argosy_runtime.frontends.inflating import OFFLOAD_BYTES
 
 
 def test_infer_answers_flat_json(client: httpx.Client) -> None:
@@ -62,6 +67,24 @@ def test_a_compressed_body_that_is_cut_short_is_refused(
     whole = pack(json.dumps(ECHO).encode())
     reply = client.post("/v2/models/echo/infer", content=whole[:-cut], headers={"content-encoding": encoding})
     assert (reply.status_code, reply.json()["error"]) == (400, "the compressed body is cut short")
+
+
+async def _thread() -> int:
+    return threading.get_ident()
+
+
+def test_large_bodies_are_unpacked_in_threads(
+    client: httpx.Client, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = Zlib(monkeypatch, asyncio.run_coroutine_threadsafe(_thread(), running.loop).result(10))
+    becomes_large = gzip.compress(GOOD + b" " * 2 * OFFLOAD_BYTES)
+    is_large = gzip.compress(GOOD + b" " * 2 * OFFLOAD_BYTES, 0)
+    for body in (becomes_large, is_large):
+        noted.made.clear()
+        reply = client.post("/v2/models/echo/infer", content=body, headers={"content-encoding": "gzip"})
+        assert reply.json()["outputs"][0]["data"] == [1.5, 2.0]
+        assert noted.on_the_loop <= OFFLOAD_BYTES + 1
+        assert noted.in_threads > 2 * OFFLOAD_BYTES
 
 
 def test_limits(client: httpx.Client) -> None:

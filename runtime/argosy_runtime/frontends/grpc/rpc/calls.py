@@ -1,32 +1,51 @@
 """One gRPC call on its stream: how its messages come in, its deadline, and the ways it ends."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Final
 
 from argosy_runtime.errors import ServingError
+from argosy_runtime.frontends.inflating import OFFLOAD_BYTES
 from argosy_runtime.http2 import Stream
 from argosy_runtime.tensors import Data
 
-from .framing import PREFIX_SIZE, MessageReader, gzipped, is_one_message, prefix
+from .framing import (
+    PREFIX_SIZE,
+    MessageReader,
+    decompressed,
+    decompressed_at_once,
+    gzipped,
+    is_one_message,
+    prefix,
+)
 from .metadata import NO_TIMEOUT, CallHead
+from .packing import Packing
 from .status import BY_KIND, OK, OK_GZIP, RpcError, Status, trailers
 
+_log: Final = logging.getLogger("argosy.grpc")
 _TOO_MANY: Final = "Too many request messages for a call that takes one"
 _MISSING: Final = "Missing request message"
 _CUT_SHORT: Final = "The last request message was cut short"
 
 
 class Call:
-    """What all calls have. A subclass takes what is `received`; `cancelled` is called when nobody wants the answer."""
+    """What all calls have. A subclass takes what is `received`; `cancelled` is called when nobody wants the answer.
 
-    __slots__ = ("_deadline", "_level", "_reader", "head", "stream")
+    Large messages are (de)compressed in threads; what comes or goes behind them waits for them.
+    """
+
+    __slots__ = ("_deadline", "_inflating", "_level", "_packing", "_reader", "head", "is_over", "stream")
 
     def __init__(self, stream: Stream, head: CallHead, loop: asyncio.AbstractEventLoop) -> None:
         self.stream = stream
         self.head = head
+        self.is_over = False
+        """Whether the call has its status, or has been given up."""
         self._reader: MessageReader | None = None
+        self._inflating: asyncio.Future[bytes] | None = None
         self._level = 0
+        self._packing: Packing | None = None
         self._deadline: asyncio.TimerHandle | None = None
         if head.timeout != NO_TIMEOUT:
             self._deadline = loop.call_later(head.timeout, self._expire)
@@ -36,18 +55,21 @@ class Call:
         raise NotImplementedError
 
     def cancelled(self) -> None:
-        """The client has given up, or its time is over: stop what works for it."""
+        """Stop what works for the call: its client has given up, or its time is over."""
 
     def writable(self) -> None:
         """See `Receiver`."""
 
     def reset(self) -> None:
         """See `Receiver`."""
-        self._forget_deadline()
+        self._begin_end()
+        packing, self._packing = self._packing, None
+        if packing is not None:
+            packing.drop()
         self.cancelled()
 
     def failed(self, error: Exception) -> None:
-        """A fault of this server's; said as gRPC's Python servers say it."""
+        """End the call for a fault of this server's; said as gRPC's Python servers say it."""
         self.fail(Status.UNKNOWN, f"Unexpected {type(error)}: {error}")
         self.cancelled()
 
@@ -56,8 +78,12 @@ class Call:
         self._level = level if self.head.accepts_gzip else 0
 
     def respond(self, parts: Sequence[Data], size: int) -> None:
-        """The one message of a call, of `size` bytes, and success."""
-        self._forget_deadline()
+        """Send the one message of a call, of `size` bytes, and success."""
+        if self._level and size > OFFLOAD_BYTES:
+            self.send(parts, size)
+            self.finish()
+            return
+        self._begin_end()
         if self._level:
             packed = gzipped(parts, self._level)
             self.stream.respond(OK_GZIP, (packed,), len(packed))
@@ -65,26 +91,55 @@ class Call:
             self.stream.respond(OK, (prefix(size), *parts), size + PREFIX_SIZE)
 
     def send(self, parts: Sequence[Data], size: int) -> bool:
-        """One of several messages; False: wait for `writable`."""
+        """Send one of several messages; False: wait for `writable`."""
+        if self.is_over:
+            return True
         self._start()
-        if self._level:
+        if not self._level:
+            return self.stream.send((prefix(size), *parts), size + PREFIX_SIZE)
+        if self._packing is None and size <= OFFLOAD_BYTES:
             packed = gzipped(parts, self._level)
             return self.stream.send((packed,), len(packed))
-        return self.stream.send((prefix(size), *parts), size + PREFIX_SIZE)
+        if self._packing is None:
+            self._packing = Packing(self.stream, self._level, self._packed)
+        self._packing.send(parts)
+        return False
+
+    def _packed(self, error: Exception | None) -> None:
+        self._packing = None
+        if error is not None:
+            _log.error("a message could not be compressed", exc_info=error)
+            self.failed(error)
+        elif not self.is_over and self.stream.may_go_on():
+            self.writable()
 
     def finish(self) -> None:
-        """Success, behind the messages."""
-        self._forget_deadline()
+        """End the call with success, behind the messages."""
         self._start()
-        self.stream.end(OK.trailers)
+        self._end_with(OK.trailers)
 
     def _start(self) -> None:
         self.stream.start(OK_GZIP.head if self._level else OK.head)
 
     def fail(self, status: Status, message: str) -> None:
         """End the call with a status."""
-        self._forget_deadline()
-        self.stream.end(trailers(status, message, alone=not self.stream.started))
+        self._end_with(trailers(status, message, alone=not self.stream.started))
+
+    def _end_with(self, block: bytes) -> None:
+        self._begin_end()
+        if self._packing is None:
+            self.stream.end(block)
+        else:
+            self._packing.end(block)
+
+    def _begin_end(self) -> None:
+        self.is_over = True
+        inflating, self._inflating = self._inflating, None
+        if inflating is not None:
+            inflating.cancel()
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def refuse(self, error: ServingError) -> None:
         """End the call with an error's status."""
@@ -95,10 +150,36 @@ class Call:
         self.fail(Status.DEADLINE_EXCEEDED, "Deadline Exceeded")
         self.cancelled()
 
-    def _forget_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def inflate(self, message: bytes) -> bytes | None:
+        """Return a compressed message as it was; None where a thread decompresses it, and `inflated` is to come.
+
+        Raises RpcError.
+        """
+        plain = decompressed_at_once(message, self.head.encoding, self.head.limit)
+        if plain is None:
+            loop, head = asyncio.get_running_loop(), self.head
+            self._inflating = loop.run_in_executor(None, decompressed, message, head.encoding, head.limit)
+            self._inflating.add_done_callback(self._take_inflated)
+        return plain
+
+    def _take_inflated(self, inflating: "asyncio.Future[bytes]") -> None:
+        if inflating.cancelled():
+            return
+        self._inflating = None
+        try:
+            message = inflating.result()
+            if not self.is_over:
+                self.inflated(message)
+        except RpcError as error:
+            self.fail(error.status, error.message)
+            self.cancelled()
+        except Exception as error:
+            _log.error("a request failed unexpectedly", exc_info=error)
+            self.failed(error)
+
+    def inflated(self, message: bytes) -> None:
+        """Take a message that a thread has decompressed."""
+        raise NotImplementedError
 
 
 class UnaryCall(Call):
@@ -107,7 +188,7 @@ class UnaryCall(Call):
     __slots__ = ()
 
     def message(self, data: bytes, start: int) -> None:
-        """The message: what stands in `data` from `start` on."""
+        """Take the message: what stands in `data` from `start` on."""
         raise NotImplementedError
 
     def received(self, data: bytes, ended: bool) -> None:
@@ -118,11 +199,11 @@ class UnaryCall(Call):
             self._collect(data, ended)
 
     def _collect(self, data: bytes, ended: bool) -> None:
-        if self.stream.closed:
+        if self.is_over:
             return
         reader = self._reader
         if reader is None:
-            reader = self._reader = MessageReader(self.head.encoding, self.head.limit)
+            reader = self._reader = MessageReader()
         reader.add(data)
         self.stream.consumed(len(data))
         try:
@@ -130,12 +211,19 @@ class UnaryCall(Call):
             if not ended:
                 return
             self._reader = None  # What it holds goes with the message, not with the call.
-            message = self._only(reader)
+            message: bytes | None = self._only(reader)
+            if message is not None and reader.compressed:
+                message = self.inflate(message)
         except RpcError as error:
             self._reader = None
             self.fail(error.status, error.message)
         else:
-            self.message(message, 0)
+            if message is not None:
+                self.message(message, 0)
+
+    def inflated(self, message: bytes) -> None:
+        """See `Call`."""
+        self.message(message, 0)
 
     @staticmethod
     def _only(reader: MessageReader) -> bytes:
@@ -162,11 +250,11 @@ class StreamingCall(Call):
         self._taking = False
 
     def message(self, data: bytes) -> None:
-        """The next message."""
+        """Take the next message."""
         raise NotImplementedError
 
     def no_more(self) -> None:
-        """All messages have been taken."""
+        """Note that all messages have been taken."""
         raise NotImplementedError
 
     def may_take(self) -> bool:
@@ -176,7 +264,7 @@ class StreamingCall(Call):
     def received(self, data: bytes, ended: bool) -> None:
         """See `Receiver`."""
         if self._reader is None:
-            self._reader = MessageReader(self.head.encoding, self.head.limit)
+            self._reader = MessageReader()
         self._reader.add(data)
         self._held += len(data)
         self._ended = self._ended or ended
@@ -197,16 +285,23 @@ class StreamingCall(Call):
 
     def _take_all(self) -> None:
         reader = self._reader
-        if reader is None or self.stream.closed:
+        if reader is None:
             return
-        while self.may_take():
+        while not self.is_over and self._inflating is None and self.may_take():
             message = reader.next()
             if message is None:
                 self._return_credit()
                 if self._ended:
                     self._end(reader)
                 return
-            self.message(message)
+            plain = self.inflate(message) if reader.compressed else message
+            if plain is not None:
+                self.message(plain)
+
+    def inflated(self, message: bytes) -> None:
+        """See `Call`."""
+        self.message(message)
+        self.take()
 
     def _return_credit(self) -> None:
         """Nothing whole is left: what has come may come again, for the rest of a message too."""

@@ -5,6 +5,8 @@ import zlib
 from collections.abc import Sequence
 from typing import Final
 
+from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, inflated
+
 from .status import RpcError, Status
 
 PREFIX_SIZE: Final = 5
@@ -36,23 +38,56 @@ def is_one_message(data: bytes) -> bool:
     return bool(size == len(data) - PREFIX_SIZE and not compressed)
 
 
-class MessageReader:
-    """Puts messages together of the pieces in which they come; large ones are copied once.
+def decompressed(message: bytes, encoding: bytes, limit: int) -> bytes:
+    """Return a compressed message as it was. Raises RpcError where that cannot be, or is more than `limit` bytes."""
+    plain = _decompressed(message, encoding, limit)
+    if plain is None:
+        raise RpcError(
+            Status.RESOURCE_EXHAUSTED,
+            f"Decompressed data size exceeds the maximum allowed value of {limit} bytes. "
+            "Use --http-max-input-size to increase the limit.",
+        )
+    return plain
 
-    A compressed message becomes no more than `limit` bytes.
+
+def decompressed_at_once(message: bytes, encoding: bytes, limit: int) -> bytes | None:
+    """Return a compressed message as it was, None where a thread is to decompress it, which takes longer.
+
+    Raises RpcError as `decompressed`.
     """
+    if len(message) > OFFLOAD_BYTES:
+        return None
+    if limit <= OFFLOAD_BYTES:
+        return decompressed(message, encoding, limit)
+    return _decompressed(message, encoding, OFFLOAD_BYTES)
 
-    __slots__ = ("_encoding", "_limit", "_pieces", "_size", "_wanted")
 
-    def __init__(self, encoding: bytes, limit: int) -> None:
-        self._encoding = encoding
-        self._limit = limit
+def _decompressed(message: bytes, encoding: bytes, limit: int) -> bytes | None:
+    bits = _WINDOW_BITS.get(encoding)
+    if bits is None:
+        raise RpcError(Status.INTERNAL, "a compressed message, but no grpc-encoding says how")
+    try:
+        return inflated(message, bits, limit)
+    except zlib.error as error:
+        raise RpcError(Status.INTERNAL, f"a message cannot be decompressed: {error}") from None
+    except EOFError:
+        raise RpcError(Status.INTERNAL, "a message cannot be decompressed: its compressed data is cut short") from None
+
+
+class MessageReader:
+    """Puts messages together of the pieces in which they come; large ones are copied once."""
+
+    __slots__ = ("_pieces", "_size", "_wanted", "compressed")
+
+    def __init__(self) -> None:
+        self.compressed = False
+        """Whether the message that `next` returned is."""
         self._pieces: list[bytes] = []
         self._size = 0
         self._wanted = PREFIX_SIZE
 
     def add(self, data: bytes) -> None:
-        """More bytes of the stream."""
+        """Take more bytes of the stream."""
         if data:
             self._pieces.append(data)
             self._size += len(data)
@@ -68,8 +103,8 @@ class MessageReader:
         return not self._size
 
     def next(self) -> bytes | None:
-        """The next message, None where it has not come whole. Raises RpcError where it is too large, or cannot be
-        decompressed.
+        """Return the next message as it was sent, None where it has not come whole. Raises RpcError where it is too
+        large.
         """
         if self._size < self._wanted:
             return None
@@ -83,7 +118,8 @@ class MessageReader:
             return None
         message = self._take(self._wanted)
         self._wanted = PREFIX_SIZE
-        return self._decompressed(message) if compressed else message
+        self.compressed = bool(compressed)
+        return message
 
     def _take(self, stop: int) -> bytes:
         first = self._pieces[0]
@@ -101,25 +137,6 @@ class MessageReader:
         if not rest:
             del self._pieces[0]
         return message
-
-    def _decompressed(self, message: bytes) -> bytes:
-        bits = _WINDOW_BITS.get(self._encoding)
-        if bits is None:
-            raise RpcError(Status.INTERNAL, "a compressed message, but no grpc-encoding says how")
-        stream = zlib.decompressobj(bits)
-        try:
-            plain = stream.decompress(message, self._limit + 1)
-        except zlib.error as error:
-            raise RpcError(Status.INTERNAL, f"a message cannot be decompressed: {error}") from None
-        if len(plain) > self._limit:
-            raise RpcError(
-                Status.RESOURCE_EXHAUSTED,
-                f"Decompressed data size exceeds the maximum allowed value of {self._limit} bytes. "
-                "Use --http-max-input-size to increase the limit.",
-            )
-        if not stream.eof:
-            raise RpcError(Status.INTERNAL, "a message cannot be decompressed: its compressed data is cut short")
-        return plain
 
 
 def _too_large(size: int, limit: int) -> RpcError:
