@@ -38,6 +38,10 @@ class Requests:
     def writes(self) -> list[tuple[str, str, int]]:
         return [each for each in self.seen if each[0] not in ("list", "watch")]
 
+    def changes(self) -> list[tuple[str, str, int]]:
+        """What changed something."""
+        return [each for each in self.writes() if each[0] != "get"]
+
 
 async def until(what: str, so: Callable[[], bool], timeout_s: float = 60) -> None:
     """Until something is so."""

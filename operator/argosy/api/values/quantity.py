@@ -29,7 +29,7 @@ def parse_bytes(value: object) -> int:
     """Bytes in a quantity (`16Gi`, `500M`, `1e9`, a number), fractions rounded up. ValueError if none is."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f"{value!r} is no quantity; write bytes as 16Gi, 500M or a whole number")
-    amount = Decimal(value) if isinstance(value, int) else _parse_quantity(value)
+    amount = Decimal(value) if isinstance(value, int) else parse_quantity(value)
     if amount < 0:
         raise ValueError(f"{value!r} is negative; an amount of memory is 0 or more")
     if amount >= 2**63:
@@ -38,7 +38,8 @@ def parse_bytes(value: object) -> int:
     return whole if whole == amount else whole + 1
 
 
-def _parse_quantity(text: str) -> Decimal:
+def parse_quantity(text: str) -> Decimal:
+    """Return the amount in a quantity (`500m`, `16Gi`, `1e9`), unrounded. ValueError if it is none."""
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is no quantity; write bytes as 16Gi, 500M or a whole number")

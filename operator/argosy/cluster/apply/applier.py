@@ -1,6 +1,7 @@
 """Makes a pool's objects stand as they should: what differs is applied, what is no longer wanted is deleted.
 
-Nothing is sent for an object that stands as it was applied. Nothing is done to an object that is not ours.
+Nothing is sent for an object that stands as it was applied, be it by an earlier operator. Nothing is done to an object
+that is not ours.
 """
 
 import asyncio
@@ -32,6 +33,7 @@ from argosy.fleet.status.statuses import Status
 from argosy.render.workloads import ACTIVATOR_LABEL, BUILD_LABEL, SERVER_LABEL, KubernetesObject, object_identity
 
 from .lookup import Lookup, Place
+from .owned_fields import is_applied
 from .refusals import NoNeedError, RefusedError, judged
 from .retries import Retries
 from .statuses import write_status
@@ -137,7 +139,7 @@ class Applier:
         else, but that a server or a build is not started while one of its objects is missing.
         """
         wanted = [_wanted(body) for body in objects]
-        changed = [each for each in wanted if not self._indexer(each).is_as_applied(each.key, each.digest)]
+        changed = await self._taken_over(pool, [each for each in wanted if not self._is_as_applied(each)])
         unknown = [each.place for each in changed if self._indexer(each).get(each.key) is None]
         round_ = _Round(pool, owners, await self._lookup.many(unknown))
         first, bindings, started = _stages(changed)
@@ -200,6 +202,19 @@ class Applier:
 
     def _indexer(self, wanted: _Wanted) -> Indexer:
         return self._cache.indexer(wanted.kind.name)
+
+    def _is_as_applied(self, wanted: _Wanted) -> bool:
+        return self._indexer(wanted).is_as_applied(wanted.key, wanted.digest)
+
+    async def _taken_over(self, pool: PoolKey, wanted: Collection[_Wanted]) -> list[_Wanted]:
+        """Return those that are to be applied: the others stand as an earlier operator applied them."""
+        unread = {each.place: each for each in wanted if self._indexer(each).is_unread(each.key)}
+        if unread:
+            async for place, live in self._lookup.whole(unread, pool_label(pool)[1]):
+                each = unread[place]
+                if is_applied(each.body, live, MANAGER):
+                    self._indexer(each).applied(live, each.digest, self._shapes.of_object(each.body), each.body)
+        return [each for each in wanted if not self._is_as_applied(each)]
 
     async def _put(self, round_: _Round, wanted: Iterable[_Wanted]) -> None:
         await asyncio.gather(

@@ -144,6 +144,11 @@ class Indexer:
         known, applied = self._objects.get(key), self._applied.get(key)
         return known is not None and applied is not None and (digest, known.print) == (applied.digest, applied.print)
 
+    def is_unread(self, key: Key) -> bool:
+        """Return whether the object is there, and it is not known what was applied to it."""
+        known = self._objects.get(key)
+        return known is not None and not known.terminating and key not in self._applied
+
     def forget(self, key: Key) -> None:
         """It is no more."""
         known = self._objects.pop(key, None)

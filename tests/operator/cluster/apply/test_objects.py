@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from e2e.cluster import Cluster
-from tests.operator.cluster.apply.standing import versions
 from tests.operator.cluster.scene import (
     Declared,
     Requests,
@@ -51,19 +50,6 @@ async def test_a_pool_is_made_kept_and_taken_down(
         await declared.apply(watched, ())
         await until("nothing of ours", lambda: not objects_of(cluster, namespace))
         await until("no pool known", lambda: declared.key not in watched.cache.pools())
-
-
-async def test_what_another_operator_left_is_taken_over_without_a_change(
-    connection: Connection, cluster: Cluster, declared: Declared, namespace: str
-) -> None:
-    async with watching(connection, namespace) as watched:
-        await declared.apply(watched, declared.objects("pool-0"))
-    before = versions(cluster, namespace)
-    async with watching(connection, namespace) as watched:
-        assert watched.cache.pools() == {declared.key}
-        assert await declared.apply(watched, declared.objects("pool-0")) == ()
-        await watched.quiet()
-        assert versions(cluster, namespace) == before
 
 
 MORE_RIGHTS = json.dumps(
