@@ -1,7 +1,8 @@
 """Resources, nodes and what servers say become what there should be: the one function that every shell calls. Pure.
 
 It is called again whenever anything changes, with what its last answer led to, and each answer is one step: a
-new version beside the old one, then the ensembles over to it, then the old one gone.
+new version beside the old one, then the ensembles over to it, then the old one gone. It has two halves: `decide`, which
+pools that share nodes do one after another, and `conclude`, which needs nothing but what was decided.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,9 +23,9 @@ from argosy.fleet.builds.scheduling import plan_builds, withhold
 from argosy.fleet.demand.members import Members
 from argosy.fleet.demand.pool_facts import LoadedVersions, pool_facts
 from argosy.fleet.facts import CurrentServer, Device, Node, PoolFacts
-from argosy.fleet.migration.disruption import limited
+from argosy.fleet.migration.disruption import Disruption, limited
 from argosy.fleet.migration.migrate import DRAIN_PERIOD, migrate
-from argosy.fleet.migration.next_step import server_steps
+from argosy.fleet.migration.next_step import ServerStep, server_steps
 from argosy.fleet.migration.observed import Observed
 from argosy.fleet.migration.state import Migration, Places, PoolState
 from argosy.fleet.migration.versions import outdated_forms, target_forms
@@ -84,11 +85,49 @@ class Outcome:
         return replace(snapshot, pools=pools, statuses=self.statuses, valid=self.valid)
 
 
+@dataclass(frozen=True, slots=True)
+class DecidedRound:
+    """What a round decides: the plan, the builds, and the next step of each pool's servers.
+
+    That is all that other pools' rounds depend on. What is told of it follows later, from this value alone.
+    `engines`, `members`, `states`, `migrations`, `disruptions` and `steps` are by the pool's key, `follows` and
+    `allocated` by the resource's identity.
+    """
+
+    snapshot: FleetSnapshot
+    now: datetime
+    accepted: Accepted
+    engines: Mapping[PoolKey, PoolEngines]
+    follows: Mapping[str, Policy]
+    allocated: Mapping[str, Allocation]
+    members: Mapping[PoolKey, Members]
+    ranked: RankedPlan
+    states: Mapping[PoolKey, PoolState]
+    migrations: Mapping[PoolKey, Migration]
+    disruptions: Mapping[PoolKey, Disruption]
+    steps: Mapping[PoolKey, tuple[ServerStep, ...]]
+    builds: Mapping[PoolKey, tuple[PlannedBuild, ...]]
+
+    @property
+    def plan(self) -> FleetPlan:
+        """The plan of every pool."""
+        return self.ranked.plan
+
+    def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
+        """Return the servers there should be in a pool, those that drain too."""
+        return tuple(step.plan.current for step in self.steps.get(pool, ()))
+
+
 def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> Outcome:
-    """One step. `now` has a time zone.
+    """Return one step. `now` has a time zone.
 
     Problems between resources are found here, and take a resource out of the plan.
     """
+    return conclude(decide(snapshot, now, drain_period))
+
+
+def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> DecidedRound:
+    """Return what a round decides. `now` has a time zone."""
     nodes = _nodes(snapshot, now)
     declared = accept(snapshot.resources, snapshot.problems, snapshot.valid, check_together)
     engine_facts = _engine_facts(snapshot, declared, nodes)
@@ -99,44 +138,49 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
     members = _members(snapshot, accepted, engines, follows, allocated)
     facts = _facts(snapshot, accepted, members, nodes)
     ranked = pack_by_priority(list(facts.values()), snapshot.claimed)
-    plan, granted = ranked.plan, grants(ranked, _hoped(snapshot, ranked, members, follows), members)
-    states = {
-        each.pool: _state(each, facts[each.pool], members[each.pool], snapshot.pool(each.pool), nodes, follows)
-        for each in plan.pools
-    }
+    states = _states(snapshot, ranked.plan, facts, members, nodes, follows)
     migrations = {
         key: Migration() if facts[key].suspended else migrate(state, snapshot.pool(key).drain_since, now, drain_period)
         for key, state in states.items()
     }
-    disruptions = {
-        key: found
-        for key, state in states.items()
-        if not facts[key].suspended and (found := limited(state, migrations[key], facts[key].max_disruption))
-    }
-    steps = {
-        key: server_steps(state, migrations[key], _keys(state.members, facts[key])) for key, state in states.items()
-    }
-    builds = plan_builds(engines, _devices(snapshot, plan))
-    return Outcome(
-        plan=plan,
-        facts=ranked.facts,
-        statuses=statuses(
-            replace(
-                _situation(snapshot, accepted, states, migrations, engines, builds),
-                allocations=allocated,
-                disruptions=disruptions,
-            ),
-            now,
-        ),
+    disruptions = _disruptions(states, migrations, facts)  # what is held back, these migrations leave as it is
+    return DecidedRound(
+        snapshot=snapshot,
+        now=now,
+        accepted=accepted,
+        engines=engines,
+        follows=follows,
+        allocated=allocated,
+        members=members,
+        ranked=ranked,
+        states=states,
+        migrations=migrations,
+        disruptions=disruptions,
         steps={
-            key: rendered_servers(each, members[key], snapshot.pool(key).repositories) for key, each in steps.items()
+            key: server_steps(state, migrations[key], _keys(state.members, facts[key])) for key, state in states.items()
         },
-        problems=accepted.problems,
-        valid={each.identity: each for each in accepted.valid},
-        wake=_earliest(next_change(snapshot.nodes, now), *(each.wake for each in migrations.values())),
-        builds=builds,
-        grants=granted,
-        allocations=allocated,
+        builds=plan_builds(engines, _devices(snapshot, ranked.plan)),
+    )
+
+
+def conclude(decided: DecidedRound) -> Outcome:
+    """Return all that follows from what a round decided: statuses, models' configurations, and what room is left."""
+    snapshot, ranked, members = decided.snapshot, decided.ranked, decided.members
+    drains = (each.wake for each in decided.migrations.values())
+    return Outcome(
+        plan=ranked.plan,
+        facts=ranked.facts,
+        statuses=statuses(_situation(decided), decided.now),
+        steps={
+            key: rendered_servers(each, members[key], snapshot.pool(key).repositories)
+            for key, each in decided.steps.items()
+        },
+        problems=decided.accepted.problems,
+        valid={each.identity: each for each in decided.accepted.valid},
+        wake=_earliest(next_change(snapshot.nodes, decided.now), *drains),
+        builds=decided.builds,
+        grants=grants(ranked, _hoped(snapshot, ranked, members, decided.follows), members),
+        allocations=decided.allocated,
     )
 
 
@@ -239,6 +283,30 @@ def _keys(members: Members, facts: PoolFacts) -> RenderedKeys:
     return RenderedKeys(members.served_names, OF_TRITON if facts.runtime is RuntimeName.TRITON else OF_ARGOSY)
 
 
+def _states(
+    snapshot: FleetSnapshot,
+    plan: FleetPlan,
+    facts: Mapping[PoolKey, PoolFacts],
+    members: Mapping[PoolKey, Members],
+    nodes: tuple[Node, ...],
+    follows: Collection[str],
+) -> dict[PoolKey, PoolState]:
+    """The plan of each pool, and what stands there."""
+    return {
+        each.pool: _state(each, facts[each.pool], members[each.pool], snapshot.pool(each.pool), nodes, follows)
+        for each in plan.pools
+    }
+
+
+def _disruptions(
+    states: Mapping[PoolKey, PoolState], migrations: Mapping[PoolKey, Migration], facts: Mapping[PoolKey, PoolFacts]
+) -> dict[PoolKey, Disruption]:
+    """Of each pool where more servers would go at once than it allows, what is held back."""
+    running = {key: state for key, state in states.items() if not facts[key].suspended}
+    found = {key: limited(state, migrations[key], facts[key].max_disruption) for key, state in running.items()}
+    return {key: each for key, each in found.items() if each}
+
+
 def _state(
     plan: PoolPlan,
     facts: PoolFacts,
@@ -264,33 +332,29 @@ def _state(
     )
 
 
-def _situation(
-    snapshot: FleetSnapshot,
-    accepted: Accepted,
-    states: Mapping[PoolKey, PoolState],
-    migrations: Mapping[PoolKey, Migration],
-    engines: Mapping[PoolKey, PoolEngines],
-    builds: Mapping[PoolKey, tuple[PlannedBuild, ...]],
-) -> Situation:
+def _situation(decided: DecidedRound) -> Situation:
     """What the statuses are made from: every resource, in the form that is acted upon."""
+    snapshot, accepted = decided.snapshot, decided.accepted
     forms = {each.identity: each for each in accepted.valid}
     every = {each.identity: forms.get(each.identity, each) for each in (*snapshot.resources, *snapshot.faulty)}
     return Situation(
         resources=tuple(every.values()),
         problems=accepted.problems,
         still=accepted.still,
-        states=states,
-        notes={key: each.notes for key, each in migrations.items()},
+        states=decided.states,
+        notes={key: each.notes for key, each in decided.migrations.items()},
         previous=snapshot.statuses,
         refusals=snapshot.refusals,
         urls=snapshot.urls,
         holding=frozenset(key for key, each in snapshot.pools.items() if each.holds),
         grpc_addresses=snapshot.grpc_addresses,
         selectors=snapshot.selectors,
-        engines=engines,
-        builds={key: {each.name: each for each in found} for key, found in builds.items()},
+        engines=decided.engines,
+        builds={key: {each.name: each for each in found} for key, found in decided.builds.items()},
         bottlenecks=snapshot.bottlenecks,
         decisions=snapshot.decisions,
+        allocations=decided.allocated,
+        disruptions=decided.disruptions,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from argosy.api import InferenceModel, Problem, Resource, ServingPool
+from argosy.api import InferenceModel, Problem, Resource
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.cluster.apply.applier import soonest
 from argosy.cluster.cache.pods.pod_cache import PodView
@@ -21,20 +21,19 @@ from argosy.cluster.client.errors import ApiError
 from argosy.controller.moved import elsewhere, services_elsewhere
 from argosy.controller.ports import Cache, StatusListener, Writer
 from argosy.controller.rendering.activation import Activating, activating
-from argosy.controller.rendering.addresses import grpc_addresses, selectors, urls
 from argosy.controller.rendering.builds import BuildRenderer
 from argosy.controller.rendering.revisions import FormNames, revisions
 from argosy.controller.rendering.routing import routed
 from argosy.controller.rendering.upgrades import held_back
-from argosy.controller.report_ages import ReportAges
 from argosy.controller.reservations import Reservations
 from argosy.controller.resources.store import Declared, Store
-from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.controller.round_inputs import Around, Memory, RoundInputs, round_snapshot
+from argosy.fleet.facts import Refusal
 from argosy.fleet.nodes.concessions import next_concession
-from argosy.fleet.scaling.decision import Ejection
+from argosy.fleet.scaling.decision import Decision, Ejection
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.validation.references import check_names
-from argosy.reconcile import Outcome, reconcile
+from argosy.reconcile import DecidedRound, Outcome, conclude, decide
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import (
@@ -45,8 +44,7 @@ from argosy.render.workloads import (
     owners,
     pool_objects,
 )
-from argosy.scaling import Decided, Holding, Scaling
-from argosy.snapshot import FleetSnapshot, PoolSnapshot
+from argosy.scaling import Holding, Scaling
 
 log = logging.getLogger(__name__)
 
@@ -55,33 +53,6 @@ HELD_AGAIN_S = 2.0
 """How long until an object that was refused is tried again."""
 ELSEWHERE_AGAIN_S = 5.0
 """How long until a pool that still serves what another is to serve looks again whether that one does."""
-
-
-@dataclass(slots=True)
-class Memory:
-    """What the last round of a pool led to, beyond what stands in the cluster."""
-
-    valid: Mapping[str, Resource] | None = None
-    refusals: tuple[Refusal, ...] = ()
-    ages: ReportAges = field(default_factory=ReportAges)
-    routed: frozenset[tuple[PodView, Routes]] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """What a decision depends on beyond the pool's resources and objects, as it stands when that is made.
-
-    `claimed`: GPUs that other pools ask for. `moved`: what asks for another pool by now, and whether it is reached
-    there. `decided`: what scaling decided and found.
-    """
-
-    nodes: tuple[Node, ...]
-    servers: tuple[CurrentServer, ...]
-    reports: tuple[ServerReport, ...]
-    claimed: frozenset[Device]
-    conflicts: tuple[Problem, ...]
-    moved: Mapping[str, bool]
-    decided: Decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,30 +123,52 @@ class Reconciler:
     async def _round(self, key: PoolKey) -> datetime | None:
         declared, view = self._store.of_pool(key), self._cache.pool(key)
         memory = self._memory.setdefault(key, Memory())
-        moved = elsewhere(declared, view, self._cache.pool)
-        async with self._deciding:
-            conflicts = tuple(self._conflicts(key, declared))
-            memory.ages = memory.ages.after(view.reports, self._clock())
-            reports = memory.ages.marked(view.reports, self._clock())
-            nodes, servers, claimed = self._reservations.of(key, reports, self._clock())
-            decided = self._scaling.before(key, declared.members)
-            around = Around(nodes, servers, reports, claimed, conflicts, moved, decided)
-            outcome = await asyncio.to_thread(self._decide, key, declared, view, memory, around)
-            memory.valid = outcome.valid
-            self._scaling.after(key, outcome)
-            unreadable = declared.pool is None and any(isinstance(each, ServingPool) for each in declared.faulty)
-            if not unreadable:
-                builds = outcome.builds.get(key, ())
-                self._tell(self._reservations.decided(key, outcome.servers(key), outcome.plan, builds))
-        if unreadable:
+        inputs = RoundInputs(key, declared, view, memory, elsewhere(declared, view, self._cache.pool))
+        decided = await self._decide(inputs)
+        outcome = await asyncio.to_thread(conclude, decided)
+        memory.valid = outcome.valid
+        self._scaling.after(key, outcome)
+        if inputs.is_unreadable:
             await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
             return None
-        steps = outcome.steps.get(key, ())
-        rendered = self._render(key, declared, outcome, view)
+        wake = await self._carry_out(inputs, outcome, _ejections(declared, decided.snapshot.decisions))
+        if not declared.every and not view.current:
+            self._memory.pop(key, None)
+            self._reservations.forget(key)
+            self._scaling.forget(key)
+        return wake
+
+    async def _decide(self, inputs: RoundInputs) -> DecidedRound:
+        """Decide, one pool at a time; what is told of it is made afterwards, and holds up no other pool."""
+        key, declared, ages = inputs.key, inputs.declared, inputs.memory.ages
+        async with self._deciding:
+            conflicts = tuple(self._conflicts(key, declared))
+            ages = inputs.memory.ages = ages.after(inputs.view.reports, self._clock())
+            reports = ages.marked(inputs.view.reports, self._clock())
+            nodes, servers, claimed = self._reservations.of(key, reports, self._clock())
+            scaled = self._scaling.before(key, declared.members)
+            around = Around(nodes, servers, reports, claimed, conflicts, scaled)
+            decided = await asyncio.to_thread(self._decided, inputs, around)
+            if not inputs.is_unreadable:
+                builds = decided.builds.get(key, ())
+                self._tell(self._reservations.decided(key, decided.servers(key), decided.plan, builds))
+        return decided
+
+    def _decided(self, inputs: RoundInputs, around: Around) -> DecidedRound:
+        """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
+        return decide(round_snapshot(inputs, around, self._images.argosy), self._clock())
+
+    async def _carry_out(
+        self, inputs: RoundInputs, outcome: Outcome, ejections: Mapping[str, Ejection]
+    ) -> datetime | None:
+        """Apply what was decided, and write the statuses. When to come back, or None. Raises ApiError."""
+        key, view, memory = inputs.key, inputs.view, inputs.memory
+        rendered = self._render(key, inputs.declared, outcome, view)
         self._reservations.held_back(key, rendered.held)
-        routes = _routes(steps, view, rendered.held, _ejections(declared, decided))
+        routes = _routes(outcome.steps.get(key, ()), view, rendered.held, ejections)
         # What may be reached more waits for no other object. What may be reached less goes after the activator's.
         opened = {each: gate for each, gate in routes.items() if _only_opens(*each)}
+        closed = {each: gate for each, gate in routes.items() if each not in opened}
         failures = await _done(self._reroutes(key, opened))
         applied = await self._writer.apply(key, rendered.objects, rendered.owners, rendered.keep)
         if applied.failure is None:
@@ -185,50 +178,19 @@ class Reconciler:
         memory.refusals, memory.routed = applied.refusals, frozenset(routes)
         await _all(
             self._activator_routes(key, rendered.activating),
-            self._reroutes(key, {each: gate for each, gate in routes.items() if each not in opened}),
-            self._writes(declared, outcome),
+            self._reroutes(key, closed),
+            self._writes(inputs.declared, outcome),
             failures=[*failures, *([applied.failure] if applied.failure is not None else [])],
         )
-        if not declared.every and not view.current:
-            self._memory.pop(key, None)
-            self._reservations.forget(key)
-            self._scaling.forget(key)
-        soon = self._clock() + timedelta(seconds=HELD_AGAIN_S) if rendered.activating.again else None
-        patience = next_concession(view.reports, self._clock())
-        wakes = (outcome.wake, rendered.wake, soon, patience, memory.ages.next_expiry(self._clock()))
-        return self._clock() if again else _again(self._clock(), applied.refusals, moved, rendered.held, wakes)
+        return self._clock() if again else self._wake(inputs, outcome, rendered)
 
-    def _decide(self, key: PoolKey, declared: Declared, view: PoolView, memory: Memory, around: Around) -> Outcome:
-        """The pure part, on a thread of its own: it may take a second where there are a thousand models."""
-        pool = PoolSnapshot(
-            servers=around.servers,
-            reports=around.reports,
-            repositories=view.repositories,
-            served=view.served,
-            drain_since=view.drain_since,
-            elsewhere=around.moved,
-            builds={name: build.observed for name, build in view.builds.items()},
-            held=view.held,
-            holds=view.activator_ready,
-        )
-        snapshot = FleetSnapshot(
-            resources=declared.resources,
-            nodes=around.nodes,
-            pools={key: pool},
-            problems=(*declared.problems, *around.conflicts),
-            faulty=declared.faulty,
-            statuses={each.identity: each.status for each in declared.every if each.status is not None},
-            valid=memory.valid if memory.valid is not None else declared.recalled,
-            refusals=memory.refusals,
-            urls=urls(declared),
-            grpc_addresses=grpc_addresses(declared),
-            selectors=selectors(declared),
-            claimed=around.claimed,
-            build_image=self._images.argosy,
-            decisions=around.decided.decisions,
-            bottlenecks=around.decided.bottlenecks,
-        )
-        return reconcile(snapshot, self._clock())
+    def _wake(self, inputs: RoundInputs, outcome: Outcome, rendered: Rendered) -> datetime | None:
+        """When to come back though nothing changes, or None."""
+        now, memory = self._clock(), inputs.memory
+        soon = now + timedelta(seconds=HELD_AGAIN_S) if rendered.activating.again else None
+        patience = next_concession(inputs.view.reports, now)
+        wakes = (outcome.wake, rendered.wake, soon, patience, memory.ages.next_expiry(now))
+        return _again(now, memory.refusals, inputs.moved, rendered.held, wakes)
 
     def _tell(self, pools: Iterable[PoolKey]) -> None:
         for pool in pools:
@@ -370,9 +332,9 @@ def _unchanged(key: PoolKey, rendered: Rendered, refusals: Iterable[Refusal]) ->
     return lambda server: Identity.of("Deployment", namespace, object_name(server)) in same
 
 
-def _ejections(declared: Declared, decided: Decided) -> dict[str, Ejection]:
+def _ejections(declared: Declared, decisions: Mapping[str, Decision]) -> dict[str, Ejection]:
     """By resource name, of those with servers whose queues are too long."""
-    found = ((each.name, decided.decisions.get(each.identity)) for each in declared.members)
+    found = ((each.name, decisions.get(each.identity)) for each in declared.members)
     return {name: each.ejection for name, each in found if each is not None and each.ejection.servers}
 
 

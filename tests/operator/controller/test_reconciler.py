@@ -1,6 +1,8 @@
 """A round does all that it can, whatever fails; virtual, without an API server."""
 
+import asyncio
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -27,7 +29,7 @@ from argosy.fleet.facts import CurrentServer, Node, Refusal, ServerReport
 from argosy.fleet.migration.migrate import DRAIN_PERIOD
 from argosy.fleet.plan import Placement, ServerPlan
 from argosy.fleet.scaling.decision import Allocation, Decision, Ejection
-from argosy.fleet.status.statuses import Status
+from argosy.fleet.status.statuses import Situation, Status, statuses
 from argosy.render.forms import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import HARDWARE_ANNOTATION, Cluster, Images, KubernetesObject, parse_drain
@@ -290,8 +292,9 @@ async def test_a_refusal_in_other_words_is_no_new_one() -> None:
     assert (first, second) == (NOW, NOW + timedelta(seconds=REFUSED_AGAIN_S))
 
 
+@pytest.mark.parametrize("fails", ["decide", "conclude"])
 async def test_a_fault_of_ours_stands_on_the_pool_and_its_resources_until_a_round_works(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
     writes, resources, now = FakeWriter(), Store(), NOW
     for body in (pool(), model(), model("other", poolRef={"name": "q"}), pool("q")):
@@ -304,7 +307,7 @@ async def test_a_fault_of_ours_stands_on_the_pool_and_its_resources_until_a_roun
         raise KeyError("gpu-7")
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "reconcile", broken)
+        patched.setattr(module, fails, broken)
         writes.statuses.clear()
         with pytest.raises(KeyError):
             await run.reconcile(KEY)
@@ -324,6 +327,32 @@ async def test_a_fault_of_ours_stands_on_the_pool_and_its_resources_until_a_roun
     assert {said(status, ConditionType.STALLED)[0] for status in writes.statuses.values()} == {"False"}
 
 
+async def test_what_is_told_of_a_pool_holds_up_no_other_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    writes, resources = FakeWriter(), Store()
+    for body in (pool(), model(), model("other", poolRef={"name": "q"}), pool("q")):
+        resources.put(parsed_body(body))
+    run = rounds(writes, resources, observed(q=PoolView()))
+    telling, go_on = threading.Event(), threading.Event()
+
+    def slow(situation: Situation, now: datetime) -> dict[str, Status]:
+        if any(each.identity == "ServingPool n/p" for each in situation.resources):
+            telling.set()
+            assert go_on.wait(60)
+        return statuses(situation, now)
+
+    monkeypatch.setattr("argosy.reconcile.statuses", slow)
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(60):
+        tasks.create_task(run.reconcile(KEY))
+        try:
+            await asyncio.to_thread(telling.wait, 30)
+            async with asyncio.timeout(30):
+                await run.reconcile(PoolKey("n/q"))
+            assert writes.statuses.keys() == {"ServingPool n/q", "InferenceModel n/other"}
+        finally:
+            go_on.set()
+    assert "ServingPool n/p" in writes.statuses
+
+
 async def test_an_api_server_that_does_not_answer_is_no_fault_of_ours() -> None:
     writes = FakeWriter(Applied(failure=UnreachableError(500, "InternalError", "try later")))
     with pytest.raises(UnreachableError):
@@ -335,7 +364,7 @@ async def test_where_a_fault_cannot_be_told_the_fault_itself_is_raised(monkeypat
     def broken(*_: object, **__: object) -> None:
         raise KeyError("gpu-7")
 
-    monkeypatch.setattr(module, "reconcile", broken)
+    monkeypatch.setattr(module, "decide", broken)
     writes = FakeWriter(wrong={"ServingPool n/p": UnreachableError(500, "", "try later")})
     with pytest.raises(KeyError, match="gpu-7"):
         await rounds(writes).reconcile(KEY)

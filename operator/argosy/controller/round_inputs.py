@@ -1,0 +1,93 @@
+"""What one round of a pool is decided from, put together from what the operator knows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from argosy.api import Problem, Resource, ServingPool
+from argosy.api.values.identity import PoolKey
+from argosy.cluster.cache.pods.pod_cache import PodView
+from argosy.cluster.cache.pods.routing import Routes
+from argosy.cluster.cache.pool_view import PoolView
+from argosy.controller.rendering.addresses import grpc_addresses, selectors, urls
+from argosy.controller.report_ages import ReportAges
+from argosy.controller.resources.store import Declared
+from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.scaling import Decided
+from argosy.snapshot import FleetSnapshot, PoolSnapshot
+
+
+@dataclass(slots=True)
+class Memory:
+    """What the last round of a pool led to, beyond what stands in the cluster."""
+
+    valid: Mapping[str, Resource] | None = None
+    refusals: tuple[Refusal, ...] = ()
+    ages: ReportAges = field(default_factory=ReportAges)
+    routed: frozenset[tuple[PodView, Routes]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RoundInputs:
+    """What one round of a pool starts from: what is declared and observed of it, and what its last round led to.
+
+    `moved`: what asks for another pool by now, and whether it is reached there.
+    """
+
+    key: PoolKey
+    declared: Declared
+    view: PoolView
+    memory: Memory
+    moved: Mapping[str, bool]
+
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether the pool is there, and its spec cannot be read."""
+        return self.declared.pool is None and any(isinstance(each, ServingPool) for each in self.declared.faulty)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a decision depends on beyond the pool's resources and objects, as it stands when that is made.
+
+    `claimed`: GPUs that other pools ask for. `decided`: what scaling decided and found.
+    """
+
+    nodes: tuple[Node, ...]
+    servers: tuple[CurrentServer, ...]
+    reports: tuple[ServerReport, ...]
+    claimed: frozenset[Device]
+    conflicts: tuple[Problem, ...]
+    decided: Decided
+
+
+def round_snapshot(inputs: RoundInputs, around: Around, build_image: str) -> FleetSnapshot:
+    """Return all that a round is decided from."""
+    declared, view, memory = inputs.declared, inputs.view, inputs.memory
+    pool = PoolSnapshot(
+        servers=around.servers,
+        reports=around.reports,
+        repositories=view.repositories,
+        served=view.served,
+        drain_since=view.drain_since,
+        elsewhere=inputs.moved,
+        builds={name: build.observed for name, build in view.builds.items()},
+        held=view.held,
+        holds=view.activator_ready,
+    )
+    return FleetSnapshot(
+        resources=declared.resources,
+        nodes=around.nodes,
+        pools={inputs.key: pool},
+        problems=(*declared.problems, *around.conflicts),
+        faulty=declared.faulty,
+        statuses={each.identity: each.status for each in declared.every if each.status is not None},
+        valid=memory.valid if memory.valid is not None else declared.recalled,
+        refusals=memory.refusals,
+        urls=urls(declared),
+        grpc_addresses=grpc_addresses(declared),
+        selectors=selectors(declared),
+        claimed=around.claimed,
+        build_image=build_image,
+        decisions=around.decided.decisions,
+        bottlenecks=around.decided.bottlenecks,
+    )
