@@ -11,6 +11,7 @@ from typing import Any
 
 import uvloop
 
+from .backends.unpacked import remove_unused
 from .cpus import limit_threads
 from .dataplane import DataPlane
 from .errors import ServingError
@@ -58,7 +59,8 @@ class Server:
         """Open the ports, then load the models; health answers meanwhile. Returns the models that failed."""
         self._machine.start()
         await self._listen()
-        failures = await self.dataplane.start()
+        # What servers left behind that were killed goes meanwhile.
+        failures, _ = await asyncio.gather(self.dataplane.start(), asyncio.to_thread(remove_unused))
         if self._options.repository.control_mode is ControlMode.POLL:
             self._poll = asyncio.get_running_loop().create_task(self._poll_forever())
         return failures
@@ -128,6 +130,7 @@ class Server:
         await asyncio.gather(*(listener.stop(self._options.exit_timeout) for listener in self._listeners))
         self._machine.stop()
         await self.dataplane.close(max(0.0, end - loop.time()))
+        await asyncio.to_thread(remove_unused)
 
 
 def _machine_sampling(options: ServerOptions, gpus: Sequence[GpuDevice]) -> MachineSampling:

@@ -52,6 +52,8 @@ def _extract(archive: Path, is_zip: bool, folder: Path, budget: Budget) -> None:
         if is_zip:
             with zipfile.ZipFile(archive) as zipped:
                 for entry in zipped.infolist():
+                    if entry.compress_type == zipfile.ZIP_LZMA:  # takes as much memory as the file says
+                        raise ValueError(f"{entry.filename} is packed by LZMA: pack it by deflate, or as .tar.xz")
                     budget.take_file(entry.file_size)
                     zipped.extract(entry, folder)
         else:

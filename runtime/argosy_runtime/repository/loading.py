@@ -18,7 +18,7 @@ from . import ensembles, unsupported
 from .folders.layout import ModelFolder
 from .preparing import Prepared, Preparer
 from .records import ModelRecord
-from .retirement import Retirement
+from .retirement import Retirement, tidy
 from .serving.served import Change, LoadingVersion, ServedVersion
 from .work import serving_error
 
@@ -73,10 +73,12 @@ class Loader:
                 ready = await self._ready(record, prepared, override, slots)
         except _LoadError as failure:
             record.fail(failure.errors, polled.versions)
+            await tidy(polled.config)
             raise invalid(failure.told) from failure
         except Exception as cause:
             error = serving_error(cause)
             record.fail(dict.fromkeys(polled.versions, error), polled.versions)
+            await tidy(polled.config)
             raise error from cause
         gone = [change.commit() for change in ready.changes.values()]
         self._take_over(record, prepared, override, ready.fresh)

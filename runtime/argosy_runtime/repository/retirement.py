@@ -3,6 +3,11 @@
 import asyncio
 import logging
 
+from tritonclient.grpc.model_config_pb2 import ModelConfig
+
+from argosy_runtime.backends import brings_environment
+from argosy_runtime.backends.unpacked import remove_unused
+
 from .folders.overrides import OverrideStore
 from .preparing import LoadedForm
 from .records import UNLOADED, ModelRecord, VersionRecord
@@ -61,6 +66,13 @@ async def _close(served: ServedVersion, grace: float) -> None:
         await served.close(grace)
     except Exception:
         _log.exception("releasing '%s' version %d failed", served.name, served.version)
+    await tidy(served.config)
+
+
+async def tidy(config: ModelConfig) -> None:
+    """Remove what a model of this configuration may have unpacked, unless something uses it still."""
+    if brings_environment(config):
+        await asyncio.to_thread(remove_unused)
 
 
 def _closed(held: VersionRecord) -> None:

@@ -1,14 +1,18 @@
-"""Taking members out of a tar archive so that nothing is written outside its folder.
+"""Taking members out of a tar archive so that nothing is written outside its folder, and no memory is filled.
 
 Python has its filter "data" for that from 3.11.4 on, and Debian 12 ships 3.11.2.
 """
 
 import gzip
+import io
 import lzma
 import os
 import tarfile
 import zlib
 from pathlib import Path
+from typing import Any, Self
+
+from .unxz import Unxz
 
 BROKEN_TAR = (tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, ValueError)
 """What unpacking raises where an archive is cut off, damaged or none, beside OSError."""
@@ -33,9 +37,28 @@ class _Member(tarfile.TarInfo):
         return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
 
 
+class _Archive(tarfile.TarFile):
+    """An archive to be read, within limits of memory."""
+
+    @classmethod
+    def xzopen(cls, name: Any, mode: Any = "r", fileobj: Any = None, preset: Any = None, **more: Any) -> Self:
+        """See tarfile.TarFile."""
+        source = io.BufferedReader(Unxz(fileobj or Path(name).open("rb")))  # noqa: SIM115  (closed with the archive)
+        try:
+            archive = cls.taropen(name, mode, source, **more)
+        except (lzma.LZMAError, EOFError) as error:
+            source.close()
+            raise tarfile.ReadError("not an lzma file") from error
+        except BaseException:
+            source.close()
+            raise
+        archive._extfileobj = False  # type: ignore[attr-defined]  # closed with the archive, as by Python's own
+        return archive
+
+
 def opened(path: Path) -> tarfile.TarFile:
     """Open an archive to be read. Raises OSError and what is in BROKEN_TAR, as does reading it."""
-    return tarfile.open(path, tarinfo=_Member)
+    return _Archive.open(path, tarinfo=_Member)
 
 
 def extract_all(archive: tarfile.TarFile, folder: Path) -> None:

@@ -49,6 +49,13 @@ def test_one_folder_at_the_top_is_the_model(tmp_path: Path, name: str, mode: str
     assert names(Storage(tmp_path / "cache").fetch(path.as_uri())) == ["model", "sub/data"]
 
 
+def test_a_zip_file_that_may_take_any_memory_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_LZMA) as zipping:
+        zipping.writestr("model", b"m")
+    with pytest.raises(UnusableError, match=r"model is packed by LZMA: pack it by deflate, or as \.tar\.xz"):
+        Storage(tmp_path / "cache").fetch((tmp_path / "a.zip").as_uri())
+
+
 def test_what_macos_leaves_never_counts(tmp_path: Path) -> None:
     left = {"__MACOSX/._clf": b"x", "clf/._model": b"x", "clf/.DS_Store": b"x", ".DS_Store": b"x"}
     path = zipped(tmp_path / "a.zip", {**left, "clf/model": b"m"})

@@ -1,8 +1,10 @@
 """What a Python model brings along (EXECUTION_ENV_PATH): its process starts in it."""
 
+import asyncio
 import io
 import sys
 import tarfile
+import tempfile
 
 import pytest
 from tests.runtime.service.conftest import CONFIG, value
@@ -69,6 +71,52 @@ async def test_a_package_that_the_process_cannot_start_with_is_told_with_both_ve
     plane = await serve()
     with pytest.raises(ServingError, match=r"in place of the server's packages: msgspec 0\.1\.0 for \d"):
         await plane.load("m", None, {})
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    """The temporary folder of the server and of its models' processes."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    return folder
+
+
+async def test_what_is_unpacked_goes_with_the_last_model_that_uses_it(repository, serve, temporary):
+    for name in ("a", "b"):
+        folder = repository.add(name, "import idna", config=CONFIG + PARAMETER.format("env.tar.gz"))
+        (folder / "env.tar.gz").unlink(missing_ok=True)
+        (folder / "env.tar.gz").symlink_to(repository.path.parent / "env.tar.gz")
+    shared = repository.path.parent / "env.tar.gz"
+    shared.write_bytes(archive(FILES))
+    plane = await serve()
+    await plane.load("a", None, {})
+    await plane.load("b", None, {})
+    (first,) = temporary.glob("argosy-env-*")
+    shared.write_bytes(archive({**FILES, "more/new.py": ""}))
+    await plane.load("a", None, {})
+    await until(lambda: len(list(temporary.glob("argosy-env-*"))) == 2)
+    await plane.unload("b", False)
+    await until(lambda: not first.exists())
+    assert await value(plane, "a", 3) == 3
+    await plane.unload("a", False)
+    await until(lambda: not list(temporary.glob("argosy-env-*")))
+
+
+async def until(holds):
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110  (closing a version tells nobody)
+            await asyncio.sleep(0.01)
+
+
+async def test_what_failed_loads_unpack_does_not_stay(repository, serve, temporary):
+    folder = repository.add("m", "1 / 0", config=CONFIG + PARAMETER.format("env.tar.gz"))
+    (folder / "env.tar.gz").write_bytes(archive(FILES))
+    plane = await serve()
+    with pytest.raises(ServingError, match="ZeroDivisionError"):
+        await plane.load("m", None, {})
+    assert not list(temporary.glob("argosy-env-*"))
 
 
 async def test_an_environment_that_is_not_there_is_named(repository, serve):

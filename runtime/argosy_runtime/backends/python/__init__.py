@@ -10,6 +10,8 @@ process of its own may import what lies beside it by name; in a thread it uses r
 
 import site
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig as ModelConfigProto
@@ -19,7 +21,8 @@ from argosy_runtime.backends.contract import Host, InstanceSpec, Isolation
 from argosy_runtime.errors import ServingError, internal, invalid
 from argosy_runtime.modelconfig import ConfigError
 
-from . import configuration, environment, loader
+from . import configuration, loader
+from .environment import environment_of
 from .failure import describe
 from .instance import PythonInstance
 from .pb_utils import ModelConfig, context
@@ -34,9 +37,13 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfigProto
     contradiction to its configuration, INTERNAL for anything else its code raises.
     """
     path = loader.model_file(config, version_dir)
-    folders = _folders(config, model_dir, version_dir)
     running = context.ModelContext(context.NoHost(), version_dir)
-    with _completing, loader.borrowed_path(folders), context.entered(running):
+    with (
+        _folders(config, model_dir, version_dir) as folders,
+        _completing,
+        loader.borrowed_path(folders),
+        context.entered(running),
+    ):
         try:
             return _completed(config, path)
         except ServingError:
@@ -53,11 +60,12 @@ def load(spec: InstanceSpec, host: Host) -> PythonInstance:
     Raises ServingError, with the model's own message and frames where its code fails.
     """
     path = loader.model_file(spec.config, spec.version_dir)
-    folders = _folders(spec.config, spec.model_dir, spec.version_dir)
-    if isolation(spec.config) is Isolation.PROCESS:
-        for brought in folders[2:]:
-            site.addsitedir(str(brought))
-        loader.extend_path(folders)
+    with _folders(spec.config, spec.model_dir, spec.version_dir) as folders:
+        if isolation(spec.config) is Isolation.PROCESS:
+            # What is unpacked stays: the server holds it as long as this process lives.
+            for brought in folders[2:]:
+                site.addsitedir(str(brought))
+            loader.extend_path(folders)
     running = context.ModelContext(host, spec.version_dir)
     try:
         with context.entered(running):
@@ -86,9 +94,15 @@ def _completed(config: ModelConfigProto, path: Path) -> ModelConfigProto:
     return configuration.merge_completed(config, completed.as_dict())
 
 
-def _folders(config: ModelConfigProto, model_dir: Path, version_dir: Path) -> list[Path]:
-    brought = environment.site_packages(config, model_dir)
-    return [version_dir, model_dir, *([brought] if brought else [])]
+@contextmanager
+def _folders(config: ModelConfigProto, model_dir: Path, version_dir: Path) -> Iterator[list[Path]]:
+    """Yield the folders to import from, of which an unpacked one may go afterwards."""
+    brought = environment_of(config, model_dir)
+    try:
+        yield [version_dir, model_dir, *([brought.packages] if brought else [])]
+    finally:
+        if brought is not None:
+            brought.release()
 
 
 __all__ = ["complete_config", "load"]

@@ -43,6 +43,16 @@ from .runs import ANSWERED, GOES_ON
 _STOP_SECONDS = 30.0
 
 
+def _nothing() -> None:
+    """Release nothing."""
+
+
+def _release(reading: "asyncio.Future[Any]") -> None:
+    """Release an environment that was waited for too long."""
+    if not reading.cancelled() and reading.exception() is None and reading.result() is not None:
+        reading.result().release()
+
+
 class ProcessInstance(Instance):
     """One model in one worker process."""
 
@@ -67,6 +77,7 @@ class ProcessInstance(Instance):
         self._tasks: set[asyncio.Task[None]] = set()
         self._nonsense = ""
         self._replaced: list[str] = []
+        self._release_environment: Callable[[], None] = _nothing
         self._started = False
         self._stopping = False
 
@@ -91,8 +102,7 @@ class ProcessInstance(Instance):
     async def _quit(self, grace: float = _STOP_SECONDS) -> None:
         self._stopping = True
         self._connection.send(control_frame(Stop()))
-        await self._connection.end(grace)
-        self._calls.close()
+        await self._end(grace)
 
     async def _ask(self, what: ToProcess) -> Loaded | Completed:
         self._answer = asyncio.get_running_loop().create_future()
@@ -108,11 +118,10 @@ class ProcessInstance(Instance):
             if not self._answer.done() or self._answer.cancelled() or self._answer.exception():
                 self._stopping = True
                 self._connection.kill()
-                await self._connection.end(_STOP_SECONDS)
-                self._calls.close()
+                await self._end(_STOP_SECONDS)
 
     async def _brought(self) -> dict[str, str]:
-        """The environment that the model brings along.
+        """Hold the environment that the model brings along, until the process has ended, and return its variables.
 
         Raises ServingError, and TimeoutError where a file does not answer.
         """
@@ -120,12 +129,26 @@ class ProcessInstance(Instance):
         if not brings_environment(config):
             return {}
         # What a backend knows of it is imported where it is there.
-        from argosy_runtime.backends.python.environment import replaced, variables
+        from argosy_runtime.backends.python.environment import environment_of
 
-        reading = asyncio.to_thread(variables, config, self._spec.model_dir)
-        found = await asyncio.wait_for(reading, self._load_timeout)
-        self._replaced = await asyncio.to_thread(replaced, found["PYTHONPATH"]) if found else []
-        return found
+        reading = asyncio.ensure_future(asyncio.to_thread(environment_of, config, self._spec.model_dir))
+        try:
+            brought = await asyncio.wait_for(asyncio.shield(reading), self._load_timeout)
+        except BaseException:
+            reading.add_done_callback(_release)
+            raise
+        if brought is None:
+            return {}
+        self._release_environment = brought.release
+        self._replaced = await asyncio.to_thread(brought.replaced)
+        return brought.variables()
+
+    async def _end(self, grace: float) -> str:
+        """Wait for the process to go, kill it after `grace` seconds, and let go of what it had; how it ended."""
+        how = await self._connection.end(grace)
+        self._calls.close()
+        self._release_environment()
+        return how
 
     def received(self, frame: Frame) -> None:
         """See `Peer`."""
@@ -223,8 +246,7 @@ class ProcessInstance(Instance):
         task.add_done_callback(self._tasks.discard)
 
     async def _bury(self) -> None:
-        how = await self._connection.end(grace=1.0)
-        self._calls.close()
+        how = await self._end(grace=1.0)
         if self._nonsense:
             how = f"was ended, because it sent what no model's process sends ({self._nonsense})"
         if self._answer is not None and not self._answer.done():

@@ -1,0 +1,130 @@
+"""Archives of environments, unpacked in the temporary folder: once for all that use them, gone when none does.
+
+What uses a folder holds a shared lock on it, which the kernel takes back however a process ends. So what is locked by
+nothing is left over, be it whole or a half that a killed server was unpacking, and any server of this user may remove
+it. It is renamed first, so that nothing takes it while it goes.
+"""
+
+import fcntl
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+
+from argosy_runtime.shared.tarballs import extract_all, opened
+
+_OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Unpacked:
+    """A folder with what an archive holds, which stays until `release`."""
+
+    def __init__(self, folder: Path, lock: int) -> None:
+        self.folder = folder
+        self._lock = lock
+
+    def release(self) -> None:
+        """Need the folder no more: `remove_unused` may take it."""
+        lock, self._lock = self._lock, -1
+        if lock >= 0:
+            os.close(lock)
+
+
+def unpack(archive: Path) -> Unpacked:
+    """Return what the archive holds, which is unpacked unless that has been done for the same path, size and time.
+
+    Raises OSError, and what is in BROKEN_TAR.
+    """
+    stat = archive.stat()
+    key = hashlib.sha256(f"{archive.resolve()}:{stat.st_size}:{stat.st_mtime_ns}".encode()).hexdigest()[:24]
+    target = Path(tempfile.gettempdir()) / f"{_prefix()}{key}"
+    while True:
+        found = _hold(target) or _unpacked(archive, target)
+        if found is not None:
+            return found
+
+
+def remove_unused() -> None:
+    """Remove the unpacked environments of this user that nothing uses; what cannot be removed stays."""
+    for folder in list(Path(tempfile.gettempdir()).glob(f"{_prefix()}*")):
+        _remove_if_unused(folder)
+
+
+def _prefix() -> str:
+    return f"argosy-env-{os.getuid()}-"
+
+
+def _hold(folder: Path) -> Unpacked | None:
+    """Return a folder locked against removal, None where there is none. Raises OSError."""
+    try:
+        lock = os.open(folder, _OPEN)
+    except FileNotFoundError:
+        return None
+    try:
+        if os.fstat(lock).st_uid != os.getuid():
+            raise PermissionError(f"'{folder}' belongs to another user: have it removed, or set TMPDIR")
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        if _is_at(lock, folder):
+            return Unpacked(folder, lock)
+    except BaseException:
+        os.close(lock)
+        raise
+    os.close(lock)
+    return None
+
+
+def _is_at(lock: int, folder: Path) -> bool:
+    """Return whether a locked folder is still in its place: it may have been removed before it was locked."""
+    try:
+        return os.path.samestat(os.fstat(lock), os.stat(folder, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _unpacked(archive: Path, target: Path) -> Unpacked | None:
+    """Unpack to a folder of its own, and rename that. Returns None where another process has done so meanwhile."""
+    partial = Path(tempfile.mkdtemp(prefix=f"{target.name}.", dir=target.parent))
+    held = _hold(partial)
+    if held is None:
+        return None
+    published = False
+    try:
+        with opened(archive) as contents:
+            extract_all(contents, partial)
+        published = _published(partial, target)
+    finally:
+        if not published:
+            held.release()
+            shutil.rmtree(partial, ignore_errors=True)
+    held.folder = target
+    return held if published else None
+
+
+def _published(partial: Path, target: Path) -> bool:
+    """Rename `partial` to `target`; False where there is one already. Raises OSError."""
+    try:
+        partial.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+        return False
+    return True
+
+
+def _remove_if_unused(folder: Path) -> None:
+    try:
+        lock = os.open(folder, _OPEN)
+    except OSError:
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(lock).st_uid == os.getuid() and _is_at(lock, folder):
+            gone = folder.with_name(f"{folder.name.partition('.')[0]}.{secrets.token_hex(8)}")
+            folder.rename(gone)
+            shutil.rmtree(gone, ignore_errors=True)
+    except OSError:
+        pass  # In use, or on a file system that has no such locks.
+    finally:
+        os.close(lock)
