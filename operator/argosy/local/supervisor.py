@@ -109,18 +109,18 @@ class Supervisor:
     async def run(self, goal: Goal) -> int:
         """Serve until a signal comes or the goal is reached. The exit code. Nothing it started is left running.
 
-        Raises InvalidManifestsError before anything is started: where nothing can be served, and with `once` where
+        Raises InvalidManifestsError before anything is started: where nothing is right, and with `once` where
         anything is wrong. Raises PortInUseError after everything is stopped.
         """
-        self._read()
-        if self._problems and (goal.once or not self._serves_something()):
-            raise InvalidManifestsError(self._problems)
-        self._tell(())
-        self._catch_signals()
-        began = time.monotonic()
         watcher = asyncio.create_task(self._watch())
+        await asyncio.sleep(0)  # after its first step the watch stands: no edit is missed behind the first reading
         try:
-            return await self._loop(goal, began)
+            self._read()
+            if self._problems and (goal.once or not self._is_something_right()):
+                raise InvalidManifestsError(self._problems)
+            self._tell(())
+            self._catch_signals()
+            return await self._loop(goal, time.monotonic())
         finally:
             self._stopping = True
             watcher.cancel()
@@ -285,10 +285,9 @@ class Supervisor:
         if self._problems or before:
             self._view.problems(self._problems)
 
-    def _serves_something(self) -> bool:
-        """Whether a model or an ensemble is right beside what is not."""
-        accepted = accept(self._taken.resources, self._taken.problems, {}, check_together)
-        return any(not isinstance(each, ServingPool) for each in accepted.valid)
+    def _is_something_right(self) -> bool:
+        """Return whether there is a resource to begin with beside what is wrong."""
+        return bool(accept(self._taken.resources, self._taken.problems, {}, check_together).valid)
 
     async def _watch(self) -> None:
         is_folder = self._path.is_dir()

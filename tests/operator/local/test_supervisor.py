@@ -1,5 +1,6 @@
 """The loop of `argosy up` with a fleet that only remembers: what it does when something of its own is wrong."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,3 +102,29 @@ async def test_a_fault_of_ours_stands_on_the_resources_and_ends_nothing(
     assert told[-1][1] != "ReconcileFailed"
     assert [note for note in view.notes if "KeyError: 'gpu-7'" in note] == view.notes[:1]
     assert fleet.stopped
+
+
+async def test_an_edit_made_while_the_manifests_are_first_read_is_seen(
+    workspace: Workspace, documents: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.write(documents("one", 1, "double").replace("python", "pyton"))
+    view, state, right = Shown(), StateFolder(tmp_path / "state"), asyncio.Event()
+    state.create()
+    reading = module.read_manifests
+
+    def read(path: Path) -> Any:
+        found = reading(path)
+        if found.problems:
+            workspace.write(documents("one", 1, "double"))
+        return found
+
+    monkeypatch.setattr(module, "read_manifests", read)
+    monkeypatch.setattr(view, "problems", lambda problems: problems or right.set())
+    loop: Any = Supervisor(workspace.manifests, state, gpu_node("a"), Fleet(), view)  # type: ignore[arg-type]
+    running = asyncio.create_task(loop.run(Goal()))
+    try:
+        async with asyncio.timeout(30):
+            await right.wait()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -236,12 +236,26 @@ def test_one_state_folder_has_one_up(workspace: Any, up: Start, documents: Docum
 def test_manifests_that_are_wrong_from_the_start_start_nothing(
     workspace: Any, up: Start, documents: Documents, servers: Servers
 ) -> None:
-    workspace.write(documents("one", 1, "double").replace("python", "pyton"), documents("two", 0, "double"))
+    wrong = (documents("one", 1, "double").replace("python", "pyton"), documents("two", 0, "double"))
+    (workspace.manifests / "all.yaml").write_text("".join(wrong))
     run = up()
     assert run.process.wait(60) == 1
     assert "spec.modelFormat.name" in run.output
     assert "spec.version" in run.output
     assert servers() == []
+
+
+def test_a_right_pool_is_begun_beside_a_wrong_model(workspace: Any, up: Start, documents: Documents) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write()
+    one = workspace.manifests / "one.yaml"
+    one.write_text(documents("one", 1, "double").replace("python", "pyton"))
+    run = up()
+    run.until_says("ServingPool laptop: Ready=")
+    assert f"{one}: InferenceModel default/one: spec.modelFormat.name" in run.output
+    one.write_text(documents("one", 1, "double"))
+    run.until_ready("one")
+    assert run.infer("one", 1.0) == 2.0
 
 
 def test_get_prints_the_crds_columns_and_what_has_no_effect(workspace: Any, up: Start, documents: Documents) -> None:
