@@ -268,6 +268,65 @@ async def test_what_is_under_way_is_cancelled(path: str, end: Callable[[Wire], A
     assert wire.written[:13] == told
 
 
+@pytest.mark.parametrize("requests", [1, 3])
+async def test_a_client_that_only_ends_its_side_is_answered(requests: int) -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(b"".join(post("/later", b"%d" % number) for number in range(requests)))
+    for number in range(requests):
+        # What waits its turn is not read, and so the end is not seen before the last request has begun.
+        if number == requests - 1:
+            wire.end()
+        assert not wire.closed
+        app.later[number].reply(Reply(200, (b"%d" % number,)))
+        await turns()
+    assert wire.written.count(b"HTTP/1.1 200 OK") == requests
+    assert wire.written.endswith(b"Connection: close\r\n\r\n%d" % (requests - 1))
+    assert wire.closed
+
+
+async def test_a_stream_is_ended_for_a_client_that_ended_its_side_within_it() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(post("/later", b"x"))
+    app.later[0].start(200, ())
+    wire.end()
+    assert wire.connection.phase is Phase.ANSWERING
+    await app.later[0].write(b"y")
+    app.later[0].end()
+    assert wire.written.endswith(b"1\r\ny\r\n0\r\n\r\n")
+    assert wire.closed
+
+
+async def test_a_client_that_ends_its_side_later_has_hung_up() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(post("/later", b"x"))
+    wire.now = 1.0
+    wire.end()
+    assert wire.closed
+    assert app.cancelled == 1
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /echo HT", post("/echo", b"abc")[:-1], post("/echo", b"abc")])
+async def test_a_client_that_ends_its_side_with_nothing_due_is_let_go(sent: bytes) -> None:
+    wire = Wire(EchoApp())
+    wire.feed(sent)
+    wire.end()
+    assert wire.closed
+
+
+async def test_an_unfinished_request_behind_the_last_answer_is_dropped() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(post("/later", b"x"))
+    wire.end()
+    wire.connection._ahead = b"POST /ec"
+    wire.connection._writer.more = True
+    app.later[0].reply(Reply(200))
+    assert wire.closed
+
+
 async def test_finishing_answers_what_is_in_flight_and_nothing_more() -> None:
     app = EchoApp()
     wire = Wire(app)
@@ -315,6 +374,13 @@ async def waiting_for_a_reader() -> Wire:
     return wire
 
 
+async def waiting_for_an_answer_to_whom_may_be_gone() -> Wire:
+    wire = Wire(EchoApp())
+    wire.feed(post("/later", b"abc"))
+    wire.end()
+    return wire
+
+
 TIMEOUTS = Timeouts(head=10, body=20, idle=40)
 
 
@@ -326,6 +392,7 @@ TIMEOUTS = Timeouts(head=10, body=20, idle=40)
         (waiting_for_a_long_body, Phase.BODY, 20, b"HTTP/1.1 408 "),
         (waiting_for_a_request, Phase.IDLE, 40, b""),
         (waiting_for_a_reader, Phase.WRITING, 40, b""),
+        (waiting_for_an_answer_to_whom_may_be_gone, Phase.HALF_CLOSED, 20, b""),
     ],
 )
 async def test_no_client_is_waited_for_for_ever(
@@ -338,7 +405,7 @@ async def test_no_client_is_waited_for_for_ever(
     assert not wire.closed
     sweep(wire.connections, 100 + seconds, TIMEOUTS.limits)
     assert wire.closed
-    assert wire.aborted is (phase is Phase.WRITING)
+    assert wire.aborted is (phase in (Phase.WRITING, Phase.HALF_CLOSED))
     assert wire.written[:13] == told
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import struct
 
 import httpx
 import pytest
@@ -22,7 +23,24 @@ def test_hanging_up_cancels(running: Running, path: str) -> None:
         head = f"POST /v2/models/slow/{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
         connection.sendall(head.encode() + body)
         assert running.plane.started.wait(5)
+        # Else the end of its side might be all that is said: see the next test.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert running.plane.cancelled.wait(5)
+
+
+def test_a_client_that_ends_its_side_at_once_is_answered(running: Running) -> None:
+    with socket.create_connection(("127.0.0.1", running.http)) as connection:
+        head = b"POST /v2/models/slow/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(GOOD)
+        # Request and end leave together.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+        connection.sendall(head + GOOD)
+        connection.shutdown(socket.SHUT_WR)
+        assert running.plane.started.wait(5)
+        running.plane.released.set()
+        answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"Connection: close" in answer
+    assert b'"outputs"' in answer
 
 
 def test_hanging_up_within_the_body_harms_nothing(client: httpx.Client, running: Running) -> None:

@@ -17,7 +17,8 @@ class Wire(asyncio.Transport):
     def __init__(self, app: Application, max_body: int = 1 << 20, draining: bool = False) -> None:
         super().__init__()
         self.connections: set[Connection] = set()
-        self.connection = Connection(KnownHeads(app), self.connections, max_body, draining)
+        self.connection = Connection(KnownHeads(app), self.connections, max_body, draining, lambda: self.now)
+        self.now = 0.0
         self.written = b""
         self.closed = False
         self.aborted = False
@@ -31,6 +32,11 @@ class Wire(asyncio.Transport):
     def feed(self, data: bytes) -> None:
         self._unread.append(data)
         self._drain()
+
+    def end(self) -> None:
+        """The client ends its side."""
+        if not self._protocol.eof_received():  # type: ignore[attr-defined]
+            self.close()
 
     def _drain(self) -> None:
         while self._unread and self.reading and not self.closed:

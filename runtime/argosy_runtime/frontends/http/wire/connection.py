@@ -1,6 +1,7 @@
 """One HTTP/1.1 connection: bytes become requests, an application answers them, one after the other."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, cast
 
 from argosy_runtime.tensors import Data
@@ -16,6 +17,8 @@ from .writer import Writer
 
 # More bytes than this that are still to come of a body are read to where they stay.
 _LONG_BODY: Final = 1 << 16
+# A client that ends its side so soon after its request, in seconds, waits for the answer; later it has hung up.
+_HALF_CLOSE_S: Final = 0.25
 _EMPTY_LINES: Final = b"\r\n"
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NOT_HTTP: Final = "Invalid HTTP request received"
@@ -29,9 +32,17 @@ class Connection(asyncio.Protocol):
 
     What is under way is cancelled when the client hangs up. Bodies above `max_body` bytes are counted, not kept. What
     comes while a request is being answered waits, and no more is read until then, nor while the client does not read.
+    `clock` tells seconds.
     """
 
-    def __init__(self, heads: KnownHeads, connections: "set[Connection]", max_body: int, draining: bool) -> None:
+    def __init__(
+        self,
+        heads: KnownHeads,
+        connections: "set[Connection]",
+        max_body: int,
+        draining: bool,
+        clock: Callable[[], float],
+    ) -> None:
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.watch = Watch()
         self.progress = 0
@@ -39,6 +50,9 @@ class Connection(asyncio.Protocol):
         self._connections = connections
         self._max_body = max_body
         self._draining = draining
+        self._clock = clock
+        self._begun_at = 0.0
+        self._half_closed = False
         self._transport: asyncio.Transport
         self._writer: Writer
         self._exchange: Exchange | None = None
@@ -79,6 +93,18 @@ class Connection(asyncio.Protocol):
             self._feed(data)
         self._read()
 
+    def eof_received(self) -> bool:
+        """Keep the connection for the answers that are due, if the client still reads; whether it is kept.
+
+        Whether it does cannot be told: one that has closed its socket ends its side, too. Who waits for answers does so
+        with the last request.
+        """
+        if self._exchange is None or self._clock() - self._begun_at > _HALF_CLOSE_S:
+            return False
+        self._half_closed = True
+        self._writer.draining = True
+        return True
+
     def pause_writing(self) -> None:
         self._writer.pause()
         self._read()
@@ -115,7 +141,7 @@ class Connection(asyncio.Protocol):
         if self._writer.paused:
             return Phase.WRITING
         if self._exchange is not None:
-            return Phase.ANSWERING
+            return Phase.HALF_CLOSED if self._half_closed and not self._exchange.started else Phase.ANSWERING
         if self._coming is not None:
             return Phase.BODY
         if self._ahead:
@@ -130,7 +156,7 @@ class Connection(asyncio.Protocol):
     def give_up(self) -> None:
         """What is waited for has not come in time."""
         phase = self.phase
-        if phase is Phase.WRITING:
+        if phase is Phase.WRITING or phase is Phase.HALF_CLOSED:
             self._transport.abort()
         elif phase is Phase.IDLE:
             self._transport.close()
@@ -250,6 +276,7 @@ class Connection(asyncio.Protocol):
             known.handler.begin(exchange)
         except Exception as error:
             exchange.fail(error)
+        self._begun_at = self._clock()
 
     def _exchange_ended(self, exchange: Exchange) -> None:
         if exchange is not self._exchange:
@@ -260,6 +287,8 @@ class Connection(asyncio.Protocol):
             self._transport.close()
         elif self._ahead:
             self._read()
+        if self._half_closed and self._exchange is None and not self._transport.is_closing():
+            self._transport.close()
 
     def _refuse(self, status: int, message: str) -> None:
         """Answer what is no request, or not all of one, and end."""

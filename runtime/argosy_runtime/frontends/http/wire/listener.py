@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import socket
 from math import isfinite
+from time import monotonic
 
 from argosy_runtime.frontends.sockets import BACKLOG
 
@@ -43,7 +44,7 @@ class HttpListener:
             self._sweeping = loop.create_task(self._sweep())
 
     def _connection(self) -> Connection:
-        return Connection(self._heads, self._connections, self._max_body, self._draining)
+        return Connection(self._heads, self._connections, self._max_body, self._draining, monotonic)
 
     def drain(self) -> None:
         """Go on answering, and end every connection with its next answer: the client's next may lead elsewhere."""

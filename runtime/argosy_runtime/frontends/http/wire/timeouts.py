@@ -26,12 +26,15 @@ class Phase(IntEnum):
     """The rest of a body."""
     WRITING = 4
     """The client, who does not read what is being written."""
+    HALF_CLOSED = 5
+    """The application, for a client that has ended its side and may be gone."""
 
 
 @dataclass(frozen=True)
 class Timeouts:
     """In seconds; 0 is for ever. `head`: from a request's first byte to its last header. `body`: between two pieces of
-    a body. `idle`: between two requests, and for a client that reads nothing of an answer.
+    a body, and for an answer to begin once its client has ended its side. `idle`: between two requests, and for a
+    client that reads nothing of an answer.
 
     The idle one is longer than load balancers keep a connection they mean to use again (Google's: 600 s).
     """
@@ -43,7 +46,8 @@ class Timeouts:
     @property
     def limits(self) -> tuple[float, ...]:
         """The longest that each phase may last without progress; infinity for ever."""
-        return (inf, self.idle or inf, self.head or inf, self.body or inf, self.idle or inf)
+        idle, head, body = (seconds or inf for seconds in (self.idle, self.head, self.body))
+        return (inf, idle, head, body, idle, body)
 
     @property
     def period(self) -> float:
