@@ -27,6 +27,9 @@ os._exit(0)
 """
 
 
+SHARES_ON = SHARES.replace("os._exit(3)", "import time\ntime.sleep(1000)")
+
+
 @pytest.fixture
 def heir() -> Iterator[None]:
     """This process inherits orphans, as the first process of a container does."""
@@ -61,6 +64,18 @@ def test_orphans_end_and_are_no_zombies(heir: None, groups: Groups, on_terminate
     while orphan.exists():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def test_shared_memory_of_a_process_goes_with_the_server(groups: Groups) -> None:
+    command = [sys.executable, "-c", SHARES_ON]
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, text=True) as leader:
+        groups.add(leader.pid)
+        assert leader.stdout is not None
+        name = leader.stdout.readline().strip()
+        # What the guard sees of a server's end, however it ends.
+        groups.close()
+        assert leader.wait() < 0
+    assert not Path("/dev/shm", name.lstrip("/")).exists()
 
 
 def test_shared_memory_of_a_process_that_crashed_is_taken_away(groups: Groups) -> None:

@@ -1,7 +1,7 @@
 """The process groups of this server's models: each model's process leads one, in a session of its own.
 
 What a model starts belongs to its group, unless it takes pains not to. The group is ended when the model's process is
-gone, and killed by the guard when this one is.
+gone, and by the guard when this one is.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from .guard import LEADER
+from .guard import LEADER, send
 
 _GUARD: Final = Path(__file__).with_name("guard.py")
 _ENDING_SECONDS: Final = 1.0
@@ -42,7 +42,7 @@ class Groups:
         It is asked before it is killed: what tidies up behind others, as Python's tracker of shared memory does, takes
         a moment, and goes by itself.
         """
-        _send(leader, signal.SIGTERM)
+        send(leader, signal.SIGTERM)
         for _ in range(round(_ENDING_SECONDS / _LOOK_SECONDS)):
             if _is_gone(leader):
                 break
@@ -81,16 +81,7 @@ class Groups:
 
 def kill(leader: int) -> None:
     """Kill a group, where there is one."""
-    _send(leader, signal.SIGKILL)
-
-
-def _send(leader: int, number: int) -> bool:
-    """Send a signal to a group, 0 for none; whether there is one."""
-    try:
-        os.killpg(leader, number)
-    except (ProcessLookupError, PermissionError):  # the latter is what macOS says where only zombies are left
-        return False
-    return True
+    send(leader, signal.SIGKILL)
 
 
 def _is_gone(leader: int) -> bool:
@@ -100,7 +91,7 @@ def _is_gone(leader: int) -> bool:
     with suppress(ChildProcessError):
         while os.waitpid(-leader, os.WNOHANG) != (0, 0):
             pass
-    return not _send(leader, 0)
+    return not send(leader, 0)
 
 
 def _bury(leader: int) -> None:
