@@ -12,7 +12,7 @@ from benchmarks.comparison.load import MODELS
 
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.execution.process import worker
-from argosy_runtime.execution.process.control import Load, SpecBody, Stop, control_frame
+from argosy_runtime.execution.process.wire.control import Load, SpecBody, Stop, control_frame
 from argosy_runtime.repository.options import ControlMode, RepositoryOptions
 from argosy_runtime.repository.serving import copies
 

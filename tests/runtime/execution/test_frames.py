@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError
-from argosy_runtime.execution.process.frames import EXECUTE, RESPONSES, Frame, FrameCutter, FrameError, FrameWriter
-from argosy_runtime.execution.process.plans import CAPACITY
-from argosy_runtime.execution.process.requests import RequestReader, RequestWriter
-from argosy_runtime.execution.process.responses import ResponseReader, ResponseWriter
+from argosy_runtime.execution.process.wire.frames import EXECUTE, RESPONSES, Frame, FrameCutter, FrameError, FrameWriter
+from argosy_runtime.execution.process.wire.plans import CAPACITY
+from argosy_runtime.execution.process.wire.requests import RequestReader, RequestWriter
+from argosy_runtime.execution.process.wire.responses import ResponseReader, ResponseWriter
 from argosy_runtime.messages import InferRequest, InferResponse, RequestPlan, Tensor
 from argosy_runtime.modelconfig.datatypes import numpy_dtype
 

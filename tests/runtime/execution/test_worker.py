@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from argosy_runtime.execution.process.frames import CANCEL, EXECUTE, PAUSE, RESUME, Frame, FrameCutter, FrameWriter
 from argosy_runtime.execution.process.inbox import Inbox
-from argosy_runtime.execution.process.requests import RequestWriter
-from argosy_runtime.execution.process.responses import FINAL
 from argosy_runtime.execution.process.runs import WorkerRun
+from argosy_runtime.execution.process.wire.frames import CANCEL, EXECUTE, PAUSE, RESUME, Frame, FrameCutter, FrameWriter
+from argosy_runtime.execution.process.wire.requests import RequestWriter
+from argosy_runtime.execution.process.wire.responses import FINAL
 from argosy_runtime.execution.process.worker import Worker
 from argosy_runtime.messages import InferRequest, InferResponse, Tensor
 

@@ -10,7 +10,8 @@ import pytest
 from tests.runtime.service.conftest import ask, infer, value
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.execution.process.frames import (
+from argosy_runtime.execution.process.runs import ANSWERED
+from argosy_runtime.execution.process.wire.frames import (
     CALL,
     CONTROL,
     MAX_FRAME,
@@ -19,8 +20,7 @@ from argosy_runtime.execution.process.frames import (
     SHARED,
     FrameWriter,
 )
-from argosy_runtime.execution.process.responses import FINAL, NEW
-from argosy_runtime.execution.process.runs import ANSWERED
+from argosy_runtime.execution.process.wire.responses import FINAL, NEW
 
 NONSENSE = "sent what no model's process sends"
 WRITE = """

@@ -8,7 +8,7 @@ from tests.runtime.service.conftest import infer, responses
 
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.errors import ServingError
-from argosy_runtime.execution.process.arena import ARENA_SIZE, Arena
+from argosy_runtime.execution.process.wire.arena import ARENA_SIZE, Arena
 from argosy_runtime.messages import InferRequest, Tensor
 
 COUNT = 1 << 18  # FP32 elements: a megabyte

@@ -1,1 +1,1 @@
-"""Models in processes of their own: the server's side of an instance, the process itself, the frames between them."""
+"""Models in processes of their own: the server's side of an instance, the process itself, `wire` between them."""

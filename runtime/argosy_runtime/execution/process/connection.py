@@ -12,9 +12,9 @@ from typing import Final, Protocol, cast
 from argosy_runtime.out_of_memory import OOM_KILLS
 from argosy_runtime.tensors import Data
 
-from .arena import Arena, make_memory
-from .frames import RELEASE, Frame, FrameCutter, FrameError, FrameWriter, read_release, release_frame
 from .groups import GROUPS, kill
+from .wire.arena import Arena, make_memory
+from .wire.frames import RELEASE, Frame, FrameCutter, FrameError, FrameWriter, read_release, release_frame
 
 _JOIN_BELOW: Final = 1 << 16
 # So long what the process has written is waited for when it is gone: what it started may have the socket too.

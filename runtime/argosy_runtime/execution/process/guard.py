@@ -1,7 +1,7 @@
 """Ends what models leave behind when their server is gone: `python guard.py`, a process without any package.
 
 It reads from its standard input which process groups there are: the leader's id in four bytes, negative for a group
-that is over. That input ends with the server, however the server ends, and so do then the groups that are left. They are
+that is over. That input ends with the server, however that ends, and so do then the groups that are left. They are
 asked first, because what tidies up behind others, as Python's tracker of shared memory does, takes a moment.
 """
 

@@ -11,8 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from .arena import IncomingTensors
-from .frames import Frame, FrameCutter
+from .wire.arena import IncomingTensors
+from .wire.frames import Frame, FrameCutter
 
 # So long nothing has to come before the server is told of what it could use again; mostly a frame of another kind, with
 # which that goes for nothing, follows sooner.

@@ -19,7 +19,8 @@ from argosy_runtime.execution.thread import load_timeout_message
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from .connection import WorkerConnection
-from .control import (
+from .runs import ANSWERED, GOES_ON
+from .wire.control import (
     UNANSWERED,
     CallChanged,
     Called,
@@ -34,11 +35,22 @@ from .control import (
     control_frame,
     read_from_process,
 )
-from .frames import ANSWER, CALL, CANCEL, CONTROL, EXECUTE, PAUSE, RESPONSES, RESUME, Frame, FrameError, FrameWriter
-from .packing import ErrorBody
-from .requests import RequestReader, RequestWriter
-from .responses import EVERY, FINAL, ResponseReader, ResponseWriter
-from .runs import ANSWERED, GOES_ON
+from .wire.frames import (
+    ANSWER,
+    CALL,
+    CANCEL,
+    CONTROL,
+    EXECUTE,
+    PAUSE,
+    RESPONSES,
+    RESUME,
+    Frame,
+    FrameError,
+    FrameWriter,
+)
+from .wire.packing import ErrorBody
+from .wire.requests import RequestReader, RequestWriter
+from .wire.responses import EVERY, FINAL, ResponseReader, ResponseWriter
 
 _STOP_SECONDS = 30.0
 

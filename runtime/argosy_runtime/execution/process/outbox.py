@@ -9,11 +9,11 @@ from typing import Final
 from argosy_runtime.messages import InferRequest, InferResponse
 from argosy_runtime.tensors import Data
 
-from .arena import Arena
-from .control import FromProcess, control_frame
-from .frames import CALL, RESPONSES, FrameWriter, release_frame
-from .requests import RequestWriter
-from .responses import FINAL, ResponseWriter
+from .wire.arena import Arena
+from .wire.control import FromProcess, control_frame
+from .wire.frames import CALL, RESPONSES, FrameWriter, release_frame
+from .wire.requests import RequestWriter
+from .wire.responses import FINAL, ResponseWriter
 
 _JOIN_BELOW: Final = 1 << 16
 # What one system call takes at the most (IOV_MAX is 1024).

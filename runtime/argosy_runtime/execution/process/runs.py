@@ -10,7 +10,7 @@ from argosy_runtime.messages import InferRequest, InferResponse
 
 from .inbox import Inbox
 from .outbox import Outbox
-from .responses import EVERY
+from .wire.responses import EVERY
 
 # How far a run is: nothing is said of it; the model has taken it and may answer later; all of it is answered.
 GOES_ON: Final = 0

@@ -19,8 +19,11 @@ from argosy_runtime.execution.executing import execute, load
 from argosy_runtime.execution.host import HostCalls
 from argosy_runtime.messages import InferRequest
 
-from .arena import Arena
-from .control import (
+from .inbox import Inbox
+from .outbox import Outbox
+from .runs import WorkerRun
+from .wire.arena import Arena
+from .wire.control import (
     UNANSWERED,
     CallChanged,
     Called,
@@ -33,13 +36,10 @@ from .control import (
     ToProcess,
     read_to_process,
 )
-from .frames import ANSWER, CANCEL, CONTROL, EXECUTE, PAUSE, RELEASE, RESUME, Frame, read_release
-from .inbox import Inbox
-from .outbox import Outbox
-from .packing import ErrorBody
-from .requests import RequestReader
-from .responses import ResponseReader
-from .runs import WorkerRun
+from .wire.frames import ANSWER, CANCEL, CONTROL, EXECUTE, PAUSE, RELEASE, RESUME, Frame, read_release
+from .wire.packing import ErrorBody
+from .wire.requests import RequestReader
+from .wire.responses import ResponseReader
 
 
 class SocketLine:

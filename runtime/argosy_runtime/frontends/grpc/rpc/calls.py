@@ -173,9 +173,9 @@ class Call:
         except RpcError as error:
             self.fail(error.status, error.message)
             self.cancelled()
-        except Exception as error:
-            _log.error("a request failed unexpectedly", exc_info=error)
-            self.failed(error)
+        except Exception as fault:
+            _log.error("a request failed unexpectedly", exc_info=fault)
+            self.failed(fault)
 
     def inflated(self, message: bytes) -> None:
         """Take a message that a thread has decompressed."""
