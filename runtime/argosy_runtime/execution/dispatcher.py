@@ -212,6 +212,8 @@ class Dispatcher:
         now = self._clock.now()
         if self._group.on_trial:
             self._group.answered(number, responses)
+        if (error := responses[0].error) is not None:
+            self._group.failed(number, error)
         self._freed(number, now)
         if self._scheduler.pending:
             self._advance(now)
@@ -230,6 +232,8 @@ class Dispatcher:
         """An instance has a response to one request of its batch."""
         if self._group.on_trial:
             self._group.answered(number, [response])
+        if response.error is not None:
+            self._group.failed(number, response.error)
         self.respond(queued, response)
 
     def respond(self, queued: QueuedRequest, response: InferResponse) -> None:

@@ -96,6 +96,10 @@ class Instance(ABC):
         """Release the model, within `grace` seconds; what it still owes then is answered with an error."""
 
     @abstractmethod
+    def give_up(self, words: str) -> None:
+        """Lose the instance for a device error, given in `words`; more than one call is as one."""
+
+    @abstractmethod
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
         """Hand a batch over; what comes of it is told by `_respond` and `_done`."""
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.messages import InferResponse
+from argosy_runtime.shared import device_errors
 from argosy_runtime.shared.crash_loops import LAST_PAUSE_S, LOOP_AFTER, on_trial, pause_s, resting
 
 from .clock import Clock, sleep
@@ -128,6 +129,13 @@ class InstanceGroup:
         place = self.on_trial.pop(number, None)
         if place is not None:
             place.row = 0
+
+    def failed(self, number: int, error: ServingError) -> None:
+        """Note an error that an instance has answered with: after one of its device nothing works there any more, so
+        that it is replaced once the answers are out.
+        """
+        if (words := device_errors.line_of(error.message)) and (instance := self._ready.get(number)) is not None:
+            asyncio.get_running_loop().call_soon(instance.give_up, words)
 
     @property
     def caution(self) -> str:

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import Final
 
 from argosy_runtime.backends.contract import ExecutionTimes, InstanceSpec, ModelInstance, ServerCall
-from argosy_runtime.errors import ServingError, unavailable
+from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.messages import InferRequest, InferResponse
 
 from .calls import OpenCalls, ServerCalls, Value
@@ -256,6 +256,10 @@ class ThreadInstance(Instance):
         # First the dispatcher must know, lest it give the next batch to what is no longer there.
         self._on_death(self, error)
         self._fail_all(error)
+
+    def give_up(self, words: str) -> None:
+        """See `Instance`."""
+        self._lost(internal(f"model instance '{self.name}' met a device error, and starts again: {words}"))
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
         given = self._given[run.id] = ThreadRun(run.id, requests, self)

@@ -162,13 +162,18 @@ class FakeInstance(Instance):
         run, _ = self.batches[0]
         self._done(run.id, None if self._decoupled else TIMES, None)
 
-    def die(self) -> None:
+    def die(self, words: str = "") -> None:
         """It is lost."""
         self.dead = True
         self.batches.clear()
-        error = internal(f"{self.name} died")
+        error = internal(f"{self.name} died {words}".strip())
         self._on_death(self, error)
         self._fail_all(error)
+
+    def give_up(self, words: str) -> None:
+        """See `Instance`."""
+        if not self.dead:
+            self.die(words)
 
     def cancel(self, run: Run, index: int) -> None:
         """See `Instance`."""

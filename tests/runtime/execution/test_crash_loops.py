@@ -8,6 +8,7 @@ from tests.runtime.execution.fakes import SECOND, settle
 from tests.runtime.execution.test_dispatcher import Bench
 
 from argosy_runtime.errors import internal
+from argosy_runtime.shared import device_errors
 from argosy_runtime.shared.crash_loops import LAST_PAUSE_S, pause_s, said_in
 
 
@@ -74,6 +75,34 @@ async def test_what_waits_is_refused_when_a_crash_loop_begins(bench):
     bench.made[-1].die()
     await settle()
     assert "in a row" in waiting.error
+
+
+BROKEN = "CUDA error: uncorrectable ECC error encountered"
+
+
+async def test_an_instance_with_a_device_error_is_replaced_once_its_answers_are_out(bench):
+    client = bench.ask("poison")
+    bench.made[0].fail(internal(f"Traceback\nRuntimeError: {BROKEN}\nand more"))
+    assert BROKEN in client.error
+    await settle()
+    assert bench.made[0].dead
+    await come_back(bench, 1)
+    bench.ask("fine")
+    bench.made[-1].finish(internal("a mistake of the request's"))
+    await settle()
+    assert not bench.made[-1].dead
+
+
+async def test_device_errors_in_a_row_are_the_reason_of_a_crash_loop(bench):
+    for row in (1, 2, 3):
+        bench.ask("poison")
+        bench.made[-1].finish(internal(f"RuntimeError: {BROKEN}"))
+        await settle()
+        if row < 3:
+            await come_back(bench, row)
+    assert not bench.dispatcher.ready
+    assert device_errors.said_in(bench.dispatcher.problem)
+    assert said_in(bench.dispatcher.problem)
 
 
 async def test_one_that_starts_again_is_on_trial_until_it_answers(bench):

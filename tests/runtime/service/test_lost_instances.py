@@ -77,6 +77,29 @@ async def test_an_instance_that_gives_itself_up_comes_back(repository, serve, is
     assert "the engine is dead" in caplog.text
 
 
+@pytest.mark.parametrize("isolation", ["process", "thread"])
+async def test_an_instance_with_a_device_error_is_loaded_anew(repository, serve, isolation, caplog):
+    log = repository.path.parent / "log"
+    initialize = f"""
+    with open({str(log)!r}, "a") as log:
+        log.write("loaded ")
+    """
+    execute = """
+    if x[0, 0] < 0:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered\\nCompile with TORCH_USE_CUDA_DSA")
+    """
+    parameter = f'parameters {{ key: "ISOLATION" value {{ string_value: "{isolation}" }} }}'
+    repository.add("m", initialize, execute, CONFIG + parameter)
+    plane = await serve()
+    await plane.load("m", None, {})
+    assert await value(plane, "m", 5) == 5
+    with pytest.raises(ServingError, match="illegal memory access"):
+        await infer(plane, ask("m", -1))
+    await until(lambda: log.read_text() == "loaded loaded ")
+    assert await value(plane, "m", 6) == 6
+    assert "device error" in caplog.text
+
+
 async def test_what_comes_back_is_warm_before_it_answers(repository, serve):
     log = repository.path.parent / "log"
     code = f"""

@@ -87,7 +87,7 @@ class ProcessInstance(Instance):
         self._answers = ResponseWriter()
         self._answer: asyncio.Future[Loaded | Completed] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._nonsense = ""
+        self._nonsense = self._device_error = ""
         self._replaced: list[str] = []
         self._release_environment: Callable[[], None] = _nothing
         self._started = False
@@ -247,6 +247,12 @@ class ProcessInstance(Instance):
         self._nonsense = str(error)
         self._connection.kill()
 
+    def give_up(self, words: str) -> None:
+        """See `Instance`. The next process has the device anew."""
+        if self._started and not self._stopping:
+            self._device_error = words
+            self._connection.kill()
+
     def lost(self) -> None:
         """See `Peer`."""
         if not self._stopping:
@@ -261,6 +267,8 @@ class ProcessInstance(Instance):
         how = await self._end(grace=1.0)
         if self._nonsense:
             how = f"was ended, because it sent what no model's process sends ({self._nonsense})"
+        if self._device_error:
+            how = f"met a device error, and was ended: {self._device_error}"
         if self._answer is not None and not self._answer.done():
             error = internal(
                 f"failed to load '{self._spec.config.name}' version {self._spec.version}: "
