@@ -187,6 +187,8 @@ def _of_loaded(loaded: LoadedModel) -> dict[str, Any]:
         values["former"] = True
     if loaded.digest:
         values["digest"] = loaded.digest
+    if loaded.attempts:
+        values["attempts"] = loaded.attempts
     return values
 
 
@@ -200,6 +202,7 @@ def _loaded(fields: Fields) -> LoadedModel:
         failure=FailureKind(fields.one_of("failure", FailureKind)) if failure else None,
         former=fields.flag("former", False),
         digest=fields.text("digest", ""),
+        attempts=fields.number("attempts", 0),
     )
 
 

@@ -23,13 +23,15 @@ class LoadState(StrEnum):
 
 class FailureKind(StrEnum):
     """At which step a version failed: its files could not be had, were not those asked for, or did not load; or it
-    loaded and ends again and again before it answers.
+    loaded and ends again and again before it answers. DEVICE: the GPU, or the driver below it, does not work, be it in
+    a load or in executions.
     """
 
     DOWNLOAD = "Download"
     DIGEST = "Digest"
     LOAD = "Load"
     CRASH = "Crash"
+    DEVICE = "Device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class LoadedModel:
     at which step.
 
     `former`: it is not yet, or cannot be, in the form that it should have, and goes on answering in its former one.
-    What has FailureKind.CRASH may be READY for a moment, each time that it has started again. `digest` is that of the
+    What has FailureKind.CRASH may be READY for a moment, each time that it has started again. `attempts`: of a load
+    that failed for the device, how often in a row it did; 0 of all else. `digest` is that of the
     files that it answers from: of their content, or `listing:` and that of their names, sizes and ETags; empty where
     it is not known.
     """
@@ -50,6 +53,7 @@ class LoadedModel:
     failure: FailureKind | None = None
     former: bool = False
     digest: str = ""
+    attempts: int = 0
 
     @property
     def answers(self) -> bool:
@@ -58,8 +62,8 @@ class LoadedModel:
 
     @property
     def lasts(self) -> bool:
-        """Return whether it is ready and no crash loop is known of it."""
-        return self.state is LoadState.READY and self.failure is not FailureKind.CRASH
+        """Return whether it is ready, and neither a crash loop nor a device error is known of it."""
+        return self.state is LoadState.READY and self.failure not in (FailureKind.CRASH, FailureKind.DEVICE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from argosy_agent.transfer.errors import (
     TooLargeError,
     UnusableError,
 )
+from argosy_runtime.shared import device_errors
 from argosy_runtime.shared.quiet import AT_ONCE, QuietPeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
@@ -231,4 +232,6 @@ class Agent:
 def _kind(error: Exception) -> FailureKind:
     if isinstance(error, DigestMismatchError):
         return FailureKind.DIGEST
-    return FailureKind.LOAD if isinstance(error, ControlError) else FailureKind.DOWNLOAD
+    if isinstance(error, ControlError):
+        return FailureKind.DEVICE if device_errors.said_in(str(error)) else FailureKind.LOAD
+    return FailureKind.DOWNLOAD

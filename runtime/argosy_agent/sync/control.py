@@ -8,7 +8,7 @@ import httpx
 
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 from argosy_agent.controltoken import authorization
-from argosy_runtime.shared import crash_loops
+from argosy_runtime.shared import crash_loops, device_errors
 
 ASK_TIMEOUT_S = 10.0
 
@@ -153,8 +153,15 @@ def _answer(response: httpx.Response) -> Any:
 def _loaded(entry: dict[str, Any]) -> LoadedModel:
     state = LoadState.__members__.get(str(entry["state"]), LoadState.UNAVAILABLE)
     reason = str(entry.get("reason", ""))
-    failure = FailureKind.CRASH if crash_loops.said_in(reason) else None
-    return LoadedModel(str(entry["name"]), int(entry["version"]), state, reason, failure)
+    return LoadedModel(str(entry["name"]), int(entry["version"]), state, reason, _failure(state, reason))
+
+
+def _failure(state: LoadState, reason: str) -> FailureKind | None:
+    """Return what a server's index tells of a failure; why a load failed is told by the answer to the load."""
+    crashes = crash_loops.said_in(reason)
+    if device_errors.said_in(reason) and (crashes or state is LoadState.UNAVAILABLE):
+        return FailureKind.DEVICE
+    return FailureKind.CRASH if crashes else None
 
 
 def _tally(entry: dict[str, Any]) -> Tally:

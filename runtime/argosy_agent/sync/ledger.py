@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
 from argosy_agent.folder.target import Target
+from argosy_runtime.shared import crash_loops
 
 RETRY_FIRST_S, RETRY_MOST_S = 2.0, 60.0
 COSTLY_FIRST_S, COSTLY_MOST_S = 60.0, 1800.0
@@ -162,7 +163,7 @@ class Ledger:
 
     def _crashes(self, name: str, version: int) -> bool:
         found = self._index.get((name, version))
-        return found is not None and found.failure is FailureKind.CRASH
+        return found is not None and crash_loops.said_in(found.reason)
 
     def state(self, name: str, version: int) -> LoadState | None:
         """A version's state, or None if the server says nothing of it."""
@@ -216,9 +217,8 @@ class Ledger:
                 ready = self.state(model.name, version) is LoadState.READY
                 crashes = self._crashes(model.name, version) and model.name not in self.doing
                 if (not ready and not crashes) or self._outdated(model, version):
-                    state, said, kind = self._instead(model)
                     former = ready and model.name in self.applied
-                    seen[model.name, version] = LoadedModel(model.name, version, state, said, kind, former)
+                    seen[model.name, version] = replace(self._instead(model), version=version, former=former)
         known = [*(each.model for each in self.applied.values()), *self.desired]
         declared = {model.name: model.declared_name for model in known}
         return tuple(
@@ -269,17 +269,18 @@ class Ledger:
             return True
         return any(self._is_stuck(step, users | {name}) for step in self._missing_steps(model))
 
-    def _instead(self, model: RenderedModel) -> tuple[LoadState, str, FailureKind | None]:
-        """The state of a model that is not served as it should be, in place of the index's."""
+    def _instead(self, model: RenderedModel) -> LoadedModel:
+        """The state of a model that is not served as it should be, in place of the index's; of no version yet."""
         failure, doing = self.failures.get(model.name), self.doing.get(model.name)
         if doing is not None and not self.has_failed(model.name):
-            return LoadState.LOADING, doing, None
+            return LoadedModel(model.name, 0, LoadState.LOADING, doing)
         if model.name in self.silent:
-            return LoadState.UNAVAILABLE, self.silent[model.name], FailureKind.DOWNLOAD
+            return LoadedModel(model.name, 0, LoadState.UNAVAILABLE, self.silent[model.name], FailureKind.DOWNLOAD)
         if failure is not None:
-            return LoadState.UNAVAILABLE, failure.reason, failure.kind
+            attempts = failure.attempts if failure.kind is FailureKind.DEVICE else 0
+            return LoadedModel(model.name, 0, LoadState.UNAVAILABLE, failure.reason, failure.kind, attempts=attempts)
         waits = self._missing_steps(model)
-        return LoadState.LOADING, f"waiting for {', '.join(waits)}" if waits else "waiting", None
+        return LoadedModel(model.name, 0, LoadState.LOADING, f"waiting for {', '.join(waits)}" if waits else "waiting")
 
     def _outdated(self, model: RenderedModel, version: int) -> bool:
         """Whether the server serves this version, but from former files or with a former config."""

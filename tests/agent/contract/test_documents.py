@@ -48,6 +48,7 @@ LOADED = st.builds(
     st.sampled_from(LoadState),
     st.text(),
     st.none() | st.sampled_from(FailureKind),
+    attempts=NUMBERS,
 )
 STATES = st.builds(
     AgentState,

@@ -19,6 +19,12 @@ def crashing(state: LoadState, version: int = 1) -> LoadedModel:
     return LoadedModel("m", version, state, reason, FailureKind.CRASH)
 
 
+def with_device_errors() -> LoadedModel:
+    """The same where each end was a device error: the server goes on starting it by itself."""
+    reason = resting(3, "its process met a device error, and was ended: CUDA error: unknown error")
+    return LoadedModel("m", 1, LoadState.UNAVAILABLE, reason, FailureKind.DEVICE)
+
+
 def said(bench: Bench, monkeypatch: pytest.MonkeyPatch, *found: LoadedModel) -> None:
     """From now on the server's index says this."""
 
@@ -45,18 +51,22 @@ async def test_the_index_of_a_server_tells_a_crash_loop(state: LoadState) -> Non
     await control.close()
 
 
-@pytest.mark.parametrize("state", [LoadState.UNAVAILABLE, LoadState.READY])
+@pytest.mark.parametrize(
+    "told",
+    [crashing(LoadState.UNAVAILABLE), crashing(LoadState.READY), with_device_errors()],
+    ids=["resting", "on trial", "device"],
+)
 async def test_what_crashes_is_told_and_not_loaded_again(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, state: LoadState
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, told: LoadedModel
 ) -> None:
     model = bench.model("m", v1=bench.source("a", "one"))
     await bench.settle(model)
-    said(bench, monkeypatch, crashing(state))
+    said(bench, monkeypatch, told)
     for _ in range(3):
         await bench.settle(model)
         bench.now += 100.0
     assert bench.fake.calls == ["load m"]
-    assert [replace(each, digest="") for each in bench.agent.ledger.loaded()] == [crashing(state)]
+    assert [replace(each, digest="") for each in bench.agent.ledger.loaded()] == [told]
     assert bench.agent.ledger.has_been_tried("m")
 
 
