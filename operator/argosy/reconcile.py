@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
-from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus
+from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus, ServingPoolStatus
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.builds.architectures import PoolNodes
 from argosy.fleet.builds.engines import EngineFacts
@@ -29,6 +29,7 @@ from argosy.fleet.migration.next_step import ServerStep, server_steps
 from argosy.fleet.migration.observed import Observed
 from argosy.fleet.migration.state import Migration, Places, PoolState
 from argosy.fleet.migration.versions import outdated_forms, target_forms
+from argosy.fleet.nodes.cordons import Cordons, cordons, with_cordons
 from argosy.fleet.nodes.readiness import next_change, standing
 from argosy.fleet.nodes.reservations import devices
 from argosy.fleet.nodes.selection import closed
@@ -54,7 +55,7 @@ class Outcome:
     `facts` are what the plan was made from. `valid` is the form of each resource that is acted upon, by identity.
     `builds` are those that each pool's models ask for. By identity: `allocations` are what each model and ensemble that
     scales was to have, `grants` what the plan gave each, and the room that it leaves. `wake` is when to ask again
-    though nothing changes.
+    though nothing changes. `cordons` are those of each pool, with the device errors that count towards further ones.
     """
 
     plan: FleetPlan
@@ -67,6 +68,7 @@ class Outcome:
     builds: Mapping[PoolKey, tuple[PlannedBuild, ...]] = field(default_factory=dict)
     grants: Mapping[str, Grant] = field(default_factory=dict)
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
+    cordons: Mapping[PoolKey, Cordons] = field(default_factory=dict)
 
     def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
         """The servers there should be in a pool, those that drain too."""
@@ -79,6 +81,7 @@ class Outcome:
                 snapshot.pool(key),
                 servers=self.servers(key),
                 drain_since={(step.plan.name, name): at for step in steps for name, at in step.drain_since.items()},
+                device_errors=self.cordons[key].errors,
             )
             for key, steps in self.steps.items()
         }
@@ -90,8 +93,8 @@ class DecidedRound:
     """What a round decides: the plan, the builds, and the next step of each pool's servers.
 
     That is all that other pools' rounds depend on. What is told of it follows later, from this value alone.
-    `engines`, `members`, `states`, `migrations`, `disruptions` and `steps` are by the pool's key, `follows` and
-    `allocated` by the resource's identity.
+    `engines`, `members`, `states`, `migrations`, `disruptions`, `cordons` and `steps` are by the pool's key, `follows`
+    and `allocated` by the resource's identity.
     """
 
     snapshot: FleetSnapshot
@@ -105,6 +108,7 @@ class DecidedRound:
     states: Mapping[PoolKey, PoolState]
     migrations: Mapping[PoolKey, Migration]
     disruptions: Mapping[PoolKey, Disruption]
+    cordons: Mapping[PoolKey, Cordons]
     steps: Mapping[PoolKey, tuple[ServerStep, ...]]
     builds: Mapping[PoolKey, tuple[PlannedBuild, ...]]
 
@@ -128,7 +132,8 @@ def reconcile(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = 
 
 def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRAIN_PERIOD) -> DecidedRound:
     """Return what a round decides. `now` has a time zone."""
-    nodes = _nodes(snapshot, now)
+    cordoned = _cordons(snapshot, now)
+    nodes = _nodes(snapshot, cordoned, now)
     declared = accept(snapshot.resources, snapshot.problems, snapshot.valid, check_together)
     engine_facts = _engine_facts(snapshot, declared, nodes)
     accepted = held_back(declared, snapshot.valid, engine_facts, check_together)
@@ -156,6 +161,7 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
         states=states,
         migrations=migrations,
         disruptions=disruptions,
+        cordons=cordoned,
         steps={
             key: server_steps(state, migrations[key], _keys(state.members, facts[key])) for key, state in states.items()
         },
@@ -181,13 +187,27 @@ def conclude(decided: DecidedRound) -> Outcome:
         builds=decided.builds,
         grants=grants(ranked, _hoped(snapshot, ranked, members, decided.follows), members),
         allocations=decided.allocated,
+        cordons=decided.cordons,
     )
 
 
-def _nodes(snapshot: FleetSnapshot, now: datetime) -> tuple[Node, ...]:
-    """The nodes as they count now, without the GPUs that builds hold."""
+def _cordons(snapshot: FleetSnapshot, now: datetime) -> dict[PoolKey, Cordons]:
+    """The cordons of each pool, by what its servers report and by its status."""
+    found: dict[PoolKey, Cordons] = {}
+    for pool in snapshot.resources:
+        if isinstance(pool, ServingPool):
+            known, before = snapshot.pool(pool.key), snapshot.statuses.get(pool.identity) or pool.status
+            errors = known.device_errors.after(known.servers, known.reports, now)
+            status = before if isinstance(before, ServingPoolStatus) else None
+            found[pool.key] = cordons(pool, status, errors, snapshot.nodes, now)
+    return found
+
+
+def _nodes(snapshot: FleetSnapshot, cordoned: Mapping[PoolKey, Cordons], now: datetime) -> tuple[Node, ...]:
+    """The nodes as they count now, without the GPUs that builds hold and those that are cordoned."""
     builds = [build for pool in snapshot.pools.values() for build in pool.builds.values()]
-    return withhold(standing(snapshot.nodes, now), builds, _servers(snapshot))
+    gone = {(gpu.node, gpu.gpu) for each in cordoned.values() for gpu in each.gpus} | snapshot.cordoned
+    return with_cordons(withhold(standing(snapshot.nodes, now), builds, _servers(snapshot)), gone)
 
 
 def _engine_facts(snapshot: FleetSnapshot, accepted: Accepted, nodes: tuple[Node, ...]) -> dict[PoolKey, EngineFacts]:
@@ -355,6 +375,7 @@ def _situation(decided: DecidedRound) -> Situation:
         decisions=snapshot.decisions,
         allocations=decided.allocated,
         disruptions=decided.disruptions,
+        cordons={key: each.gpus for key, each in decided.cordons.items()},
     )
 
 

@@ -11,6 +11,7 @@ from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.builds.observed import ObservedBuild
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
 from argosy.fleet.migration.observed import Binding
+from argosy.fleet.nodes.device_errors import DeviceErrors
 from argosy.fleet.scaling.decision import Decision
 from argosy.fleet.status.statuses import Status
 from argosy_agent.contract import RenderedRepository
@@ -26,7 +27,7 @@ class PoolSnapshot:
     routed to. `elsewhere`: names that a pool which takes no part here is to serve by now, and whether requests reach
     them there. `builds`: what is known of the pool's builds, by `BuildRequest.name`. `held`: by
     resource name the requests that wait at the activator for what no server has ready; `holds`: whether there is one
-    that would hold them, without which nothing goes to zero.
+    that would hold them, without which nothing goes to zero. `device_errors`: those that its servers reported lately.
     """
 
     servers: tuple[CurrentServer, ...] = ()
@@ -38,6 +39,7 @@ class PoolSnapshot:
     builds: Mapping[str, ObservedBuild] = field(default_factory=dict)
     held: Mapping[str, int] = field(default_factory=dict)
     holds: bool = False
+    device_errors: DeviceErrors = field(default_factory=DeviceErrors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,8 @@ class FleetSnapshot:
     `urls`, `grpc_addresses` and `selectors` what a status gives; without, a server's own URL. `bottlenecks` what is
     told to hold requests up. `decisions` how much there is to be of what scales; without one it goes on with what its
     status tells. `shapes` those of models whose files tell before they are served. `refusals` are what
-    could not be applied last time. `claimed` are GPUs that pools which take no part here ask for. `build_image` is
-    the image that builds engines where a model names none.
+    could not be applied last time. `claimed` are GPUs that pools which take no part here ask for, `cordoned` those that
+    the statuses of such pools cordon. `build_image` is the image that builds engines where a model names none.
     """
 
     resources: tuple[Resource, ...]
@@ -68,6 +70,7 @@ class FleetSnapshot:
     grpc_addresses: Mapping[str, str] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
     claimed: frozenset[Device] = frozenset()
+    cordoned: frozenset[Device] = frozenset()
     build_image: str = ""
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     bottlenecks: Mapping[str, Told] = field(default_factory=dict)

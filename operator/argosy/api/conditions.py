@@ -99,6 +99,7 @@ class Reason(StrEnum):
     DOWNLOAD_FAILED = "DownloadFailed"
     DIGEST_MISMATCH = "DigestMismatch"
     CRASH_LOOP = "CrashLoop"
+    DEVICE_ERROR = "DeviceError"
     # Available
     AVAILABLE = "Available"
     NOT_REACHABLE = "NotReachable"

@@ -290,7 +290,7 @@ class GpuHolder(StatusPart):
     """Who else holds GPUs of the pool's nodes."""
 
     holder: str = Field(
-        description="Who: Pod namespace/name, ServingPool namespace/name, a build of an engine, or MIG."
+        description="Who: Pod namespace/name, ServingPool namespace/name, a build of an engine, MIG, or a cordon."
     )
     gpus: Int = Field(default=0, ge=0, description="How many GPUs it holds.")
 
@@ -333,6 +333,17 @@ class UnplacedStatus(StatusPart):
     message: str = Field(description="Why, with the numbers, and what to do.")
 
 
+class CordonedGpu(StatusPart):
+    """A GPU that takes no server of any pool after repeated device errors."""
+
+    node: str = Field(description="The node.")
+    gpu: Int = Field(ge=0, description="The GPU's index on the node, as in servers.")
+    time: str = Field(description="Since when, RFC 3339.")
+    boot_id: str = Field(default="", description="The node's boot ID then: started again, it has no cordon.")
+    models: tuple[str, ...] = Field(default=(), description="The models whose loads or executions met the errors.")
+    message: str = Field(default="", description="What happened, and how to lift it.")
+
+
 class ServingPoolStatus(ResourceStatus):
     """What is so about a pool."""
 
@@ -347,3 +358,9 @@ class ServingPoolStatus(ResourceStatus):
         default=(), description="What fits nowhere, and why: the first fifty replicas."
     )
     remaining_unplaced: Int = Field(default=0, ge=0, description="Replicas without a place that are not listed.")
+    cordoned_gpus: tuple[CordonedGpu, ...] = Field(
+        default=(),
+        description="GPUs that take no server after device errors on this pool's servers. Lifted where the node is "
+        "started again or deleted, and by the pool's annotation argosy.dev/gpus-uncordoned-at (a time in RFC 3339).",
+        json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["node", "gpu"]},
+    )

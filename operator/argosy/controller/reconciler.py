@@ -30,6 +30,7 @@ from argosy.controller.resources.store import Declared, Store
 from argosy.controller.round_inputs import Around, Memory, RoundInputs, round_snapshot
 from argosy.fleet.facts import Refusal
 from argosy.fleet.nodes.concessions import next_concession
+from argosy.fleet.nodes.device_errors import DeviceErrors
 from argosy.fleet.scaling.decision import Decision, Ejection
 from argosy.fleet.status.statuses import Status, failed_status
 from argosy.fleet.validation.references import check_names
@@ -127,6 +128,7 @@ class Reconciler:
         decided = await self._decide(inputs)
         outcome = await asyncio.to_thread(conclude, decided)
         memory.valid = outcome.valid
+        memory.device_errors = outcome.cordons[key].errors if key in outcome.cordons else DeviceErrors()
         self._scaling.after(key, outcome)
         if inputs.is_unreadable:
             await _all(self._writes(declared, outcome))  # what runs goes on, until there is a spec that can be read
@@ -145,9 +147,11 @@ class Reconciler:
             conflicts = tuple(self._conflicts(key, declared))
             ages = inputs.memory.ages = ages.after(inputs.view.reports, self._clock())
             reports = ages.marked(inputs.view.reports, self._clock())
-            nodes, servers, claimed = self._reservations.of(key, reports, self._clock())
+            cordoned = self._store.cordoned()
+            nodes, servers, claimed = self._reservations.of(key, reports, cordoned, self._clock())
             scaled = self._scaling.before(key, declared.members)
-            around = Around(nodes, servers, reports, claimed, conflicts, scaled)
+            others = frozenset(gpu for other, gpus in cordoned.items() if other != key for gpu in gpus)
+            around = Around(nodes, servers, reports, claimed, others, conflicts, scaled)
             decided = await asyncio.to_thread(self._decided, inputs, around)
             if not inputs.is_unreadable:
                 builds = decided.builds.get(key, ())

@@ -10,6 +10,7 @@ from argosy.fleet.builds.observed import JobState
 from argosy.fleet.builds.plan import PlannedBuild
 from argosy.fleet.facts import CurrentServer, Device, Node, ServerReport
 from argosy.fleet.nodes.concessions import conceded
+from argosy.fleet.nodes.device_errors import failing
 from argosy.fleet.nodes.lost_gpus import GpuUse, answering, short, without_lost
 from argosy.fleet.nodes.reservations import devices, reserved
 from argosy.fleet.plan import FleetPlan
@@ -42,22 +43,29 @@ class Reservations:
         self._pools: dict[PoolKey, _Pool] = {}
 
     def of(
-        self, key: PoolKey, reports: Sequence[ServerReport], now: datetime
+        self,
+        key: PoolKey,
+        reports: Sequence[ServerReport],
+        cordoned: Mapping[PoolKey, frozenset[Device]],
+        now: datetime,
     ) -> tuple[tuple[Node, ...], tuple[CurrentServer, ...], frozenset[Device]]:
         """The nodes as the pool may plan with them, its servers, and which GPUs other pools ask for. `reports` are what
-        its servers say.
+        its servers say, `cordoned` the GPUs that each pool has cordoned.
         """
         known = self._pools.get(key)
         own = known.decided if known is not None else self._cluster.pool(key).current
         pools = (other for other in self._cluster.pools() | self._pools.keys() if other != key)
         others = {other: (*self._holdings(other), *self._building(other)) for other in pools}
-        left = self._left({**others, key: tuple(own)}, {key: reports})
+        left = self._left({**others, key: tuple(own)}, {key: reports}, frozenset[Device]().union(*cordoned.values()))
         nodes = reserved(left, own, others, self._cluster.foreign_gpus(), conceded(own, reports, now))
         claims = (each.claims for other, each in self._pools.items() if other != key)
         return nodes, tuple(own), frozenset().union(*claims)
 
     def _left(
-        self, servers: Mapping[PoolKey, Sequence[CurrentServer]], reports: Mapping[PoolKey, Sequence[ServerReport]]
+        self,
+        servers: Mapping[PoolKey, Sequence[CurrentServer]],
+        reports: Mapping[PoolKey, Sequence[ServerReport]],
+        cordoned: frozenset[Device],
     ) -> tuple[Node, ...]:
         """The nodes without the GPUs that they have lost. What other pools' servers say is read where one has."""
         nodes = self._cluster.nodes()
@@ -66,7 +74,8 @@ class Reservations:
             return nodes
         said = {key: reports.get(key) or self._cluster.pool(key).reports for key in servers}
         heard = (answering(found, said[key]) for key, found in servers.items())
-        return without_lost(nodes, GpuUse(held, frozenset().union(*heard)))
+        faulty = (failing(found, said[key]) for key, found in servers.items())
+        return without_lost(nodes, GpuUse(held, frozenset().union(*heard), cordoned.union(*faulty)))
 
     def decided(
         self, key: PoolKey, servers: Sequence[CurrentServer], plan: FleetPlan, builds: Iterable[PlannedBuild] = ()

@@ -12,6 +12,7 @@ from argosy.controller.rendering.addresses import grpc_addresses, selectors, url
 from argosy.controller.report_ages import ReportAges
 from argosy.controller.resources.store import Declared
 from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.fleet.nodes.device_errors import DeviceErrors
 from argosy.scaling import Decided
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
@@ -23,6 +24,7 @@ class Memory:
     valid: Mapping[str, Resource] | None = None
     refusals: tuple[Refusal, ...] = ()
     ages: ReportAges = field(default_factory=ReportAges)
+    device_errors: DeviceErrors = field(default_factory=DeviceErrors)
     routed: frozenset[tuple[PodView, Routes]] = frozenset()
 
 
@@ -49,13 +51,15 @@ class RoundInputs:
 class Around:
     """What a decision depends on beyond the pool's resources and objects, as it stands when that is made.
 
-    `claimed`: GPUs that other pools ask for. `decided`: what scaling decided and found.
+    `claimed`: GPUs that other pools ask for; `cordoned`: those that they have cordoned. `decided`: what scaling decided
+    and found.
     """
 
     nodes: tuple[Node, ...]
     servers: tuple[CurrentServer, ...]
     reports: tuple[ServerReport, ...]
     claimed: frozenset[Device]
+    cordoned: frozenset[Device]
     conflicts: tuple[Problem, ...]
     decided: Decided
 
@@ -73,6 +77,7 @@ def round_snapshot(inputs: RoundInputs, around: Around, build_image: str) -> Fle
         builds={name: build.observed for name, build in view.builds.items()},
         held=view.held,
         holds=view.activator_ready,
+        device_errors=memory.device_errors,
     )
     return FleetSnapshot(
         resources=declared.resources,
@@ -87,6 +92,7 @@ def round_snapshot(inputs: RoundInputs, around: Around, build_image: str) -> Fle
         grpc_addresses=grpc_addresses(declared),
         selectors=selectors(declared),
         claimed=around.claimed,
+        cordoned=around.cordoned,
         build_image=build_image,
         decisions=around.decided.decisions,
         bottlenecks=around.decided.bottlenecks,

@@ -22,7 +22,8 @@ class Gpu:
     """One device of a node. A CPU slot (a node that serves without GPUs) is a `Gpu` with `is_cpu`.
 
     `withheld_by`: who else holds it, as `Pod team/train-0` or `ServingPool default/a`; empty where it may be planned
-    with. `reclaimable`: that pool no longer needs it, and gives it up when it is asked for.
+    with. `reclaimable`: that pool no longer needs it, and gives it up when it is asked for. `cordoned`: nobody uses it
+    after device errors.
     """
 
     index: int
@@ -31,6 +32,7 @@ class Gpu:
     is_cpu: bool = False
     withheld_by: str = ""
     reclaimable: bool = False
+    cordoned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,8 @@ class Node:
 
     `ready` since when it is not, if known; not `schedulable` (cordoned): what runs there stays, nothing new comes.
     `stale`: these are its last known facts, so that what runs there stays though it does not answer. `lost`: for so
-    long, or for this pool, that what runs there moves to where there is room, and stays where there is none.
+    long, or for this pool, that what runs there moves to where there is room, and stays where there is none. `boot_id`
+    is another each time that it starts, empty where that is not known.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Node:
     unready_since: datetime | None = None
     stale: bool = False
     lost: bool = False
+    boot_id: str = ""
 
     def architecture(self, on_gpu: bool) -> str:
         """What an engine is compiled for: the compute capability of its GPUs, as `9.0`, empty where nobody says it; or

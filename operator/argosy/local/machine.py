@@ -11,6 +11,7 @@ import pynvml
 from argosy.fleet.facts import Gpu, Node
 
 _CPUS = {"x86_64": "amd64", "aarch64": "arm64"}
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
@@ -73,6 +74,7 @@ def _read_gpus(setting: str | None) -> Node | None:
         compute_capability=f"{major}.{minor}",
         nvlink=joined(indexes, lambda a, b: _linked(handles[a], handles[b])),
         labels=_labels(),
+        boot_id=BOOT_ID.read_text().strip() if BOOT_ID.exists() else "",
     )
 
 

@@ -34,6 +34,11 @@ def test_gpus_come_from_labels_and_capacity() -> None:
     assert node.labels["nvidia.com/gpu.memory"] == "81559"
 
 
+def test_the_boot_of_a_node_is_known_by_its_id() -> None:
+    status = {"capacity": {"nvidia.com/gpu": "4"}, "nodeInfo": {"bootID": "5f0b"}}
+    assert [node.boot_id for node in read(body(), body("b", status=status))] == ["", "5f0b"]
+
+
 def test_what_is_allocatable_comes_before_capacity_and_the_label() -> None:
     (node,) = read(body(status={"allocatable": {"nvidia.com/gpu": "3"}}, labels={"nvidia.com/gpu.count": "8"}))
     assert len(node.gpus) == 3

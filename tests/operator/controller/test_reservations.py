@@ -11,6 +11,7 @@ from tests.operator.controller.test_store import model, pool
 from tests.operator.fleet.declared import gpu_node
 
 from argosy.api import ConditionType, ServingPoolStatus
+from argosy.api.status import CordonedGpu
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.builds.build_objects import BuildJob
@@ -25,6 +26,7 @@ from argosy.fleet.builds.observed import JobState
 from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
 from argosy.fleet.nodes.concessions import PATIENCE
 from argosy.render.workloads import Cluster, Images, KubernetesObject
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
 SHRUNKEN = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,)})
 """A server of the pool `q` that lost models: it has all four GPUs, and needs one."""
@@ -172,6 +174,37 @@ async def test_a_gpu_less_moves_the_server_that_does_not_answer() -> None:
     for key in ("n/q", "n/p", "n/q", "n/p"):
         await run.reconcile(PoolKey(key))
     assert node_of(writes, "q-0") == ("a", [3])
+
+
+async def test_a_gpu_less_moves_the_server_with_device_errors_though_all_answer() -> None:
+    ours = CurrentServer("p-0", "a", (0,), {"x": (0,)})
+    theirs = CurrentServer("q-0", "a", (3,), {"y": (3,)})
+    broken = LoadedModel("x", 1, LoadState.UNAVAILABLE, "no device", FailureKind.DEVICE, attempts=1)
+    failing = PoolView((ours,), (ServerReport("p-0", True, (broken,)),))
+    observed, writes = fleet(p=failing, q=PoolView((theirs,), (ServerReport("q-0", True),))), Applies()
+    observed.known_nodes = (gpu_node("a", 1), gpu_node("b", 1))
+    run = reconciler(observed, writes, [], gpus=1)
+    for key in ("n/q", "n/p", "n/q", "n/p"):
+        await run.reconcile(PoolKey(key))
+    assert node_of(writes, "q-0") == ("a", [3])
+    assert node_of(writes, "p-1") == ("b", [0])
+
+
+async def test_a_gpu_that_one_pool_has_cordoned_is_no_other_pools_either() -> None:
+    cordon = CordonedGpu(node="a", gpu=0, time="2026-01-01T00:00:00Z")
+    status = ServingPoolStatus(cordoned_gpus=(cordon,)).model_dump(mode="json", by_alias=True, exclude_none=True)
+    observed, writes, store = fleet(), Applies(), Store()
+    observed.known_nodes = (gpu_node("a", 2),)
+    for body in ({**pool("p"), "status": status}, pool("q"), _whole("y", {"name": "q"}, 1)):
+        store.put(parsed_body(body))
+    run = Reconciler(
+        store, observed, writes, FakeStatusListener(), Images("a", "b", "c"), Cluster("policy/v1"), lambda: NOW
+    )
+    await run.reconcile(PoolKey("n/q"))
+    assert node_of(writes, "q-0") == ("a", [1])
+    for key in ("n/p", "n/q"):
+        await run.reconcile(PoolKey(key))
+    assert store.cordoned() == {"n/p": {("a", 0)}}, "a round of its own pool leaves it as it is"
 
 
 async def test_a_gpu_that_a_foreign_pod_took_is_conceded_once_our_pod_finds_no_node_for_long() -> None:

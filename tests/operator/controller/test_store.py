@@ -18,6 +18,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.fleet.history import Revision
+from argosy.fleet.nodes.cordons import UNCORDONED_AT
 from argosy.render.workloads import LatestForms, controller_revision
 
 POOL = {"apiVersion": "argosy.dev/v1alpha1", "kind": "ServingPool"}
@@ -105,6 +106,16 @@ def test_a_status_that_somebody_else_wrote_is_news() -> None:
     resources = Store()
     resources.put(parsed_body(with_status(model())))
     assert resources.put(parsed_body(model())) == {"n/p"}
+
+
+def test_an_annotation_that_lifts_cordons_is_news() -> None:
+    resources, body = Store(), pool()
+    resources.put(parsed_body(body))
+    other, lifts = (
+        {**body["metadata"], "annotations": {key: "2026-01-01T00:00:00Z"}} for key in ("x/y", UNCORDONED_AT)
+    )
+    assert resources.put(parsed_body({**body, "metadata": other})) == frozenset()
+    assert resources.put(parsed_body({**body, "metadata": lifts})) == {"n/p"}
 
 
 def test_a_new_spec_is_news() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from argosy.api import Resource
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.facts import Node, ServerReport
+from argosy.fleet.facts import Device, Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import parse_served, served_text
@@ -16,6 +16,7 @@ from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedM
 
 POOL = PoolKey("default/p")
 START = datetime(2026, 1, 1, tzinfo=UTC)
+ECC = "CUDA error: uncorrectable ECC error encountered"
 
 
 @dataclass
@@ -41,7 +42,8 @@ class SimulatedServer:
 class Cluster:
     """One pool's cluster.
 
-    `refuses` are versions that never load, `crashes` those that load and end with every request. `slow` is how long
+    `refuses` are versions that never load, `crashes` those that load and end with every request; nothing loads on
+    a `broken` GPU, and a load there is tried again every 20 seconds. `slow` is how long
     one change takes, `replaced` are the Pods that had to be started again with other GPUs in the last round. While
     `frozen`, routes stay as they are; Pods that are `unlabelled` get none, and those that are `unready` take no
     requests. `elsewhere` is what another pool is to serve, and whether it is reached there. `noted` is what each server
@@ -52,6 +54,7 @@ class Cluster:
     slow: timedelta = timedelta(seconds=3)
     refuses: frozenset[tuple[str, int]] = frozenset()
     crashes: frozenset[tuple[str, int]] = frozenset()
+    broken: frozenset[Device] = frozenset()
     now: datetime = START
     servers: dict[str, SimulatedServer] = field(default_factory=dict)
     snapshot: FleetSnapshot = field(default_factory=lambda: FleetSnapshot((), ()))
@@ -176,7 +179,7 @@ class Cluster:
             before = server.loaded.get(model.name)
             if before is not None and before.serves_like(model):
                 server.loaded[model.name] = model  # at most another size, which is only said
-            elif not refused and has_steps:
+            elif not refused and has_steps and not self._on_broken(server, model):
                 server.former = _replaced(before, model)
                 server.loaded[model.name] = model
                 server.done_at = self.now + self.slow
@@ -202,9 +205,20 @@ class Cluster:
             for version in model.versions
             if (model.name, version) in self.refuses
         ]
+        attempts = int((self.now - server.up_at).total_seconds() // 20) + 1
+        failed += [
+            LoadedModel(model.declared_name, version, LoadState.UNAVAILABLE, ECC, FailureKind.DEVICE, attempts=attempts)
+            for model in server.step.repository.models
+            for version in model.versions
+            if model.name not in server.loaded and self._on_broken(server, model)
+        ]
         said = tuple(models + failed) if up else ()
         takes = up and name not in self.unready
         return ServerReport(name, up, said, f"http://{name}", settled=up, takes_requests=takes, routes=server.routes)
+
+    def _on_broken(self, server: SimulatedServer, model: RenderedModel) -> bool:
+        node, gpus = server.place()
+        return any((node, gpu) in self.broken for gpu in _gpus(model, gpus))
 
     def _loaded(self, model: RenderedModel, version: int) -> LoadedModel:
         if (model.name, version) in self.crashes:

@@ -5,7 +5,9 @@ from hypothesis import strategies as st
 from tests.operator.fleet.declared import gpu_node
 
 from argosy.fleet.facts import CurrentServer, Gpu, Node, ServerReport
+from argosy.fleet.nodes.device_errors import failing
 from argosy.fleet.nodes.lost_gpus import GpuUse, answering, without_lost
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
 GIB = 1 << 30
 
@@ -17,6 +19,20 @@ def left(node: Node, held: set[int], answering: set[int]) -> list[int]:
 
 def test_the_server_that_does_not_answer_loses_its_gpu_and_not_the_highest_one() -> None:
     assert left(gpu_node("a", 3), {0, 1, 2, 3}, {0, 2, 3}) == [0, 2, 3]
+
+
+def test_a_gpu_with_device_errors_goes_before_all_others_though_its_server_answers() -> None:
+    held = {("a", each) for each in range(4)}
+    (found,) = without_lost((gpu_node("a", 3),), GpuUse(held, held, {("a", 1)}))
+    assert [gpu.index for gpu in found.gpus] == [0, 2, 3]
+
+
+def test_a_server_whose_loads_meet_device_errors_is_the_one_that_lost_it() -> None:
+    servers = [CurrentServer(f"p-{index}", "a", (index,), {f"m-{index}": (index,)}) for index in range(3)]
+    broken = LoadedModel("m-1", 1, LoadState.UNAVAILABLE, "no device", FailureKind.DEVICE, attempts=1)
+    wrong = LoadedModel("m-2", 1, LoadState.UNAVAILABLE, "no such file", FailureKind.LOAD)
+    reports = [ServerReport("p-0", True), ServerReport("p-1", True, (broken,)), ServerReport("p-2", True, (wrong,))]
+    assert failing(servers, reports) == {("a", 1)}
 
 
 def test_a_gpu_that_no_server_has_goes_first() -> None:

@@ -4,8 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from argosy.api import Ensemble, InferenceModel, Problem, Resource, ServingPool
+from argosy.api.status import ServingPoolStatus
 from argosy.api.values.identity import Identity, PoolKey
 from argosy.controller.resources.parsed_body import ParsedBody
+from argosy.fleet.facts import Device
+from argosy.fleet.nodes.cordons import UNCORDONED_AT
 from argosy.fleet.status.statuses import Status
 from argosy.render.workloads import form_of
 
@@ -173,6 +176,15 @@ class Store:
         entry = self._entries.get(identity)
         return entry.newest.status if entry else None
 
+    def cordoned(self) -> dict[PoolKey, frozenset[Device]]:
+        """The GPUs that each pool has cordoned, by its status."""
+        pools = ((key, self.status(Identity.of("ServingPool", key.namespace, key.name))) for key in self._of_pool)
+        return {
+            key: frozenset((each.node, each.gpu) for each in status.cordoned_gpus)
+            for key, status in pools
+            if isinstance(status, ServingPoolStatus) and status.cordoned_gpus
+        }
+
     def has(self, identity: Identity, uid: str) -> bool:
         """Whether the resource of this uid is known."""
         entry = self._entries.get(identity)
@@ -221,6 +233,7 @@ def _same(before: _Entry, now: _Entry) -> bool:
     one, other = before.newest.metadata, now.newest.metadata
     return (
         (one.uid, one.generation, one.deletion_timestamp) == (other.uid, other.generation, other.deletion_timestamp)
+        and one.annotations.get(UNCORDONED_AT) == other.annotations.get(UNCORDONED_AT)
         and before.newest.status == now.newest.status
         and before.problems == now.problems
     )

@@ -65,9 +65,9 @@ class Observed:
         return any(each.version == version and each.lasts for each in said)
 
     def crashes(self, name: str, versions: Collection[int]) -> bool:
-        """Return whether one of these versions is in a crash loop on any server."""
+        """Return whether one of these versions is in a crash loop, or meets device errors, on any server."""
         said = (each for on_server in self.on(name).values() for each in on_server)
-        return any(each.version in versions and each.failure is FailureKind.CRASH for each in said)
+        return any(each.version in versions and each.failure in _CRASHES for each in said)
 
     def is_ready(self, server: str, name: str, version: int) -> bool:
         """Whether this version is ready on the server, in the form that it should have."""
@@ -94,6 +94,9 @@ class Observed:
     def unserved(self, name: str) -> bool:
         """Whether no server answers for it."""
         return not any(each.answers for said in self.on(name).values() for each in said)
+
+
+_CRASHES = (FailureKind.CRASH, FailureKind.DEVICE)
 
 
 def _sources(*held: Held) -> dict[str, dict[int, VersionSource]]:

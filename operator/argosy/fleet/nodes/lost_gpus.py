@@ -1,5 +1,5 @@
 """Which GPU a node has lost. Kubernetes counts GPUs and does not say which, so where a node tells of fewer than servers
-have there, what serves keeps its own, and what does not answer gives way.
+have there, what serves keeps its own, and what has device errors or does not answer gives way.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,13 +11,18 @@ from argosy.fleet.nodes.reservations import devices
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """GPUs that servers of all pools have: all of them (`held`), and those whose servers answer."""
+    """GPUs that servers of all pools have: all of them (`held`), and those whose servers answer. `failing`: those of
+    device errors, be they cordoned.
+    """
 
     held: Collection[Device]
     answering: Collection[Device]
+    failing: Collection[Device] = ()
 
     def rank(self, device: Device) -> int:
-        """Return how late it gives way: what is free first, what answers last."""
+        """Return how late it gives way: what has device errors first, then what is free, what answers last."""
+        if device in self.failing:
+            return 3
         if device in self.answering:
             return 0
         return 1 if device in self.held else 2
@@ -40,8 +45,8 @@ def short(nodes: Iterable[Node], held: Collection[Device]) -> set[str]:
 def without_lost(nodes: Iterable[Node], use: GpuUse) -> tuple[Node, ...]:
     """Return the nodes; on each that is short of GPUs, those are gone that give way first.
 
-    A server that answers has its GPUs, whatever the node's count says: the device plugin takes a GPU from the count and
-    not from the Pod that uses it.
+    A server that answers and has no device error has its GPUs, whatever the node's count says: the device plugin takes
+    a GPU from the count and not from the Pod that uses it.
     """
     every = tuple(nodes)
     lacking = short(every, use.held)

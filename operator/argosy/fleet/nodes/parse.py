@@ -59,6 +59,7 @@ def state_of(body: Mapping[str, Any]) -> Node:
         schedulable=False,
         unready_since=_since(readiness),
         stale=True,
+        boot_id=str(_map(_map(body, "status"), "nodeInfo").get("bootID") or ""),
     )
 
 

@@ -67,6 +67,7 @@ class Topology:
     running: Mapping[str, frozenset[int]]  # server that runs now → device indexes
     held: Mapping[str, frozenset[int]]  # node → device indexes of servers that run now, also of other pools
     kinds: Mapping[str, int]  # node → the same number as for every node that is like it
+    suspect: frozenset[str]  # nodes with a cordoned GPU, which a device plugin may hand out for another one
 
     @classmethod
     def of(cls, facts: PoolFacts) -> "Topology":
@@ -84,6 +85,7 @@ class Topology:
             running={server.name: frozenset(server.gpus) for server in facts.current},
             held=held,
             kinds=_kinds(nodes.values(), held),
+            suspect=frozenset(node.name for node in nodes.values() if _is_suspect(node)),
         )
 
     @property
@@ -198,7 +200,18 @@ def _kinds(nodes: Iterable[Node], held: Mapping[str, frozenset[int]]) -> dict[st
 def _kind(node: Node, held: frozenset[int]) -> object:
     """The same for nodes that are as good as each other."""
     devices = tuple((gpu.index, gpu.memory, gpu.is_cpu) for gpu in node.gpus if not gpu.withheld_by)
-    return devices, node.nvlink, held, node.architecture(on_gpu=True), node.architecture(on_gpu=False)
+    return (
+        devices,
+        _is_suspect(node),
+        node.nvlink,
+        held,
+        node.architecture(on_gpu=True),
+        node.architecture(on_gpu=False),
+    )
+
+
+def _is_suspect(node: Node) -> bool:
+    return any(gpu.cordoned for gpu in node.gpus)
 
 
 def cpu_bytes(replica: PlacedReplica) -> int:

@@ -18,6 +18,7 @@ class Cost:
     beside: bool  # another replica of the group is on the same node
     restarts: bool  # a running server would have to take another GPU, and interrupt all that it serves
     new_gpus: int
+    suspect: bool  # takes a new GPU on a node that has a cordoned one
     displaces: bool  # takes a GPU of a server that runs, which has to leave first
     shape: bool  # opens a server for nothing, or grows one that another would spare
     stranded: int  # free GPUs left behind on the node
@@ -137,6 +138,7 @@ def _cost(
         beside=beside,
         restarts=server is not None and running is not None and not new <= running,
         new_gpus=len(new),
+        suspect=bool(new) and site.node.name in layout.topology.suspect,
         displaces=bool((new - (running or frozenset())) & layout.topology.held.get(site.node.name, frozenset())),
         shape=server is None if limited or not new else server is not None,
         stranded=(-left if limited else left) if new or server is None else 0,

@@ -42,6 +42,7 @@ _STUCK = frozenset(
         Reason.DOWNLOAD_FAILED,
         Reason.DIGEST_MISMATCH,
         Reason.CRASH_LOOP,
+        Reason.DEVICE_ERROR,
     }
 )
 """Reasons that waiting does not change."""

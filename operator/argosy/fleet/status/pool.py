@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoolStatus
-from argosy.api.status import GpuCount, GpuHolder, ServerStatus, UnplacedStatus
+from argosy.api.status import CordonedGpu, GpuCount, GpuHolder, ServerStatus, UnplacedStatus
 from argosy.fleet.amounts import counted, listed
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.disruption import Disruption
@@ -27,17 +27,18 @@ def pool_status(
     before: Sequence[Condition],
     now: datetime,
     disruption: Disruption | None = None,
+    cordons: Sequence[CordonedGpu] = (),
 ) -> ServingPoolStatus:
     """The status of a valid pool. What sits on which GPU it leaves to what each server's ConfigMap notes.
 
-    `disruption` is what the round was not let do, if anything.
+    `disruption` is what the round was not let do, if anything; `cordons` are the GPUs that it has cordoned.
     """
     plan, reports = progress.plan, progress.observed.reports
     servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
     generation = pool.metadata.generation
     return ServingPoolStatus(
         observed_generation=generation,
-        conditions=conditions(before, _findings(pool, plan, servers, reports, disruption), generation, now),
+        conditions=conditions(before, _findings(pool, plan, servers, reports, disruption, cordons), generation, now),
         replicas=len(servers),
         available_replicas=sum(server.ready for server in servers),
         url=next((server.url for server in servers if server.ready and server.url), ""),
@@ -50,6 +51,7 @@ def pool_status(
             for each in plan.unplaced[:_UNPLACED]
         ),
         remaining_unplaced=max(0, len(plan.unplaced) - _UNPLACED),
+        cordoned_gpus=tuple(cordons),
     )
 
 
@@ -79,6 +81,7 @@ def _findings(
     servers: Sequence[ServerStatus],
     reports: Mapping[str, ServerReport],
     disruption: Disruption | None,
+    cordons: Sequence[CordonedGpu],
 ) -> list[Finding]:
     unused = unused_pool_settings(pool)
     valid = Finding(
@@ -89,7 +92,7 @@ def _findings(
     )
     troubles = [report.trouble for report in reports.values() if report.trouble]
     progress = _progress(pool, servers, troubles) if disruption is None else _held_up(disruption)
-    return [*progress, valid, _placed(pool, plan), pool_scaling(pool)]
+    return [*progress, valid, _placed(pool, plan, cordons), pool_scaling(pool)]
 
 
 def _progress(pool: ServingPool, servers: Sequence[ServerStatus], troubles: Sequence[str]) -> list[Finding]:
@@ -130,21 +133,28 @@ def _ready(pool: ServingPool, servers: Sequence[ServerStatus], troubles: Sequenc
     return Finding(kind, True, Reason.SERVERS_READY, so_far)
 
 
-def _placed(pool: ServingPool, plan: PoolPlan) -> Finding:
+def _placed(pool: ServingPool, plan: PoolPlan, cordons: Sequence[CordonedGpu]) -> Finding:
     kind = ConditionType.PLACED
     if pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, "spec.suspend is true")
     others = f", others hold {plan.gpus_withheld}" if plan.gpus_withheld else ""
     used = (
         f"{plan.gpus_used} of {plan.gpus_total} GPUs are used{others}; "
-        f"one model per GPU would take {plan.gpus_one_per_model}"
+        f"one model per GPU would take {plan.gpus_one_per_model}{_cordoned(cordons)}"
     )
     if not plan.unplaced:
         return Finding(kind, True, Reason.PLACED, used)
     first = plan.unplaced[0]
     reason = Reason.PARTIALLY_PLACED if plan.servers else Reason(first.reason)
     without = counted(len(plan.unplaced), "replica")
-    return Finding(kind, False, reason, f"{without} without a place: {first.group}: {first.message}")
+    why = f"{first.group}: {first.message}{_cordoned(cordons)}"
+    return Finding(kind, False, reason, f"{without} without a place: {why}")
+
+
+def _cordoned(cordons: Sequence[CordonedGpu]) -> str:
+    """What is cordoned, as a further clause; empty if nothing is."""
+    names = listed((f"{each.node}/{each.gpu}" for each in cordons), separator=", ")
+    return f"; cordoned for device errors: {names} (status.cordonedGpus says how to lift it)" if cordons else ""
 
 
 def _server(server: ServerPlan, report: ServerReport | None) -> ServerStatus:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from argosy.api import Condition, Ensemble, InferenceModel, Problem, Resource, ServingPool
-from argosy.api.status import ServingPoolStatus
+from argosy.api.status import CordonedGpu, ServingPoolStatus
 from argosy.api.values.identity import PoolKey
 from argosy.fleet.bottlenecks.diagnose import Told
 from argosy.fleet.builds.plan import PlannedBuild
@@ -42,6 +42,7 @@ class Situation:
     `builds` are those of each pool, the latter by name; `holding`: the pools where requests wait for what has no
     replica. By identity too: `allocations` of what scales, and the
     `decisions` that they are from. `disruptions`: what each pool's round would have stopped, and was not let.
+    `cordons`: the GPUs that each pool has cordoned.
     """
 
     resources: Sequence[Resource]
@@ -61,6 +62,7 @@ class Situation:
     allocations: Mapping[str, Allocation] = field(default_factory=dict)
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     disruptions: Mapping[PoolKey, Disruption] = field(default_factory=dict)
+    cordons: Mapping[PoolKey, Sequence[CordonedGpu]] = field(default_factory=dict)
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
@@ -123,7 +125,8 @@ class _Writer:
     def _found(self, resource: Resource, before: Sequence[Condition]) -> Status:
         if isinstance(resource, ServingPool):
             limit = self._situation.disruptions.get(resource.key)
-            return pool_status(resource, self._pools[resource.key], before, self._now, limit)
+            cordons = self._situation.cordons.get(resource.key, ())
+            return pool_status(resource, self._pools[resource.key], before, self._now, limit, cordons)
         progress = self._pools[resource.pool_key]
         if isinstance(resource, InferenceModel):
             status: Status = model_status(resource, progress, before, self._scaled(resource), self._now)

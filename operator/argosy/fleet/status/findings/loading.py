@@ -249,6 +249,7 @@ _FAILURES = {
     FailureKind.DIGEST: Reason.DIGEST_MISMATCH,
     FailureKind.LOAD: Reason.LOAD_FAILED,
     FailureKind.CRASH: Reason.CRASH_LOOP,
+    FailureKind.DEVICE: Reason.DEVICE_ERROR,
 }
 _PRESENT = (LoadState.READY, LoadState.LOADING, LoadState.UNLOADING)
 
