@@ -376,6 +376,9 @@ def _situation(decided: DecidedRound) -> Situation:
         allocations=decided.allocated,
         disruptions=decided.disruptions,
         cordons={key: each.gpus for key, each in decided.cordons.items()},
+        undecided=frozenset(
+            each.key for each in snapshot.faulty if isinstance(each, ServingPool) and snapshot.pool(each.key).servers
+        ),
     )
 
 

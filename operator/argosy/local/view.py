@@ -85,7 +85,10 @@ class BuildRow:
         return f"build of {self.models} ({self.engine}): {self.phase or self.state}"
 
 
-NOT_TAKEN_OVER = "some manifests have problems; the others are served, and what these said before is still served"
+NOT_TAKEN_OVER = (
+    "some manifests have problems; the others are served, and what these said before is still served where their "
+    "status says so"
+)
 
 
 class View(Protocol):

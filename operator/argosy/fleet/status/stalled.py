@@ -48,14 +48,3 @@ def failed(status: Status, error: str, before: Sequence[Condition], generation: 
     return overruled(
         status, stalled(Reason.RECONCILE_FAILED, message, "nothing can be decided"), before, generation, now
     )
-
-
-def deleting(status: Status, before: Sequence[Condition], generation: int, now: datetime) -> Status:
-    """The status of a resource whose deletion was asked for, and that is still there."""
-    message = "its deletion was asked for: it takes no part any more, and goes when its finalizers are done"
-    findings = [
-        Finding(ConditionType.READY, False, Reason.DELETING, message),
-        Finding(ConditionType.RECONCILING, True, Reason.DELETING, message),
-        Finding(ConditionType.STALLED, False, Reason.SETTLED),
-    ]
-    return overruled(status, findings, before, generation, now)

@@ -22,11 +22,11 @@ from argosy.fleet.scaling.pool.from_spec import may_be_zero
 from argosy.fleet.status.ensemble import ensemble_status
 from argosy.fleet.status.findings.bottleneck import bottleneck_status
 from argosy.fleet.status.findings.scaling import ScaledMember
-from argosy.fleet.status.invalid import EMPTY, invalid_status
+from argosy.fleet.status.invalid import EMPTY, deleting, invalid_status
 from argosy.fleet.status.model import model_status
 from argosy.fleet.status.pool import pool_status
 from argosy.fleet.status.progress import PoolProgress
-from argosy.fleet.status.stalled import Status, deleting, failed, refused
+from argosy.fleet.status.stalled import Status, failed, refused
 
 __all__ = ["Situation", "Status", "failed_status", "statuses"]
 
@@ -42,7 +42,8 @@ class Situation:
     `builds` are those of each pool, the latter by name; `holding`: the pools where requests wait for what has no
     replica. By identity too: `allocations` of what scales, and the
     `decisions` that they are from. `disruptions`: what each pool's round would have stopped, and was not let.
-    `cordons`: the GPUs that each pool has cordoned.
+    `cordons`: the GPUs that each pool has cordoned. `undecided`: pools that cannot be read and never were, whose
+    servers go on as they are.
     """
 
     resources: Sequence[Resource]
@@ -63,6 +64,7 @@ class Situation:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     disruptions: Mapping[PoolKey, Disruption] = field(default_factory=dict)
     cordons: Mapping[PoolKey, Sequence[CordonedGpu]] = field(default_factory=dict)
+    undecided: frozenset[PoolKey] = frozenset()
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
@@ -114,7 +116,8 @@ class _Writer:
         if not faults and not isinstance(resource, ServingPool) and resource.pool_key not in self._pools:
             faults = [_without_pool(resource)]
         if faults and identity not in self._situation.still:
-            return invalid_status(resource, faults, previous, before, now)
+            undecided = isinstance(resource, ServingPool) and resource.key in self._situation.undecided
+            return invalid_status(resource, faults, previous, before, now, undecided=undecided)
         status = self._addressed(self._found(resource, before), resource, previous)
         if faults:
             return invalid_status(resource, faults, status, before, now, serves=True)

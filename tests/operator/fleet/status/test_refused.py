@@ -57,12 +57,16 @@ def test_an_invalid_resource_says_so_and_keeps_what_serves() -> None:
     served = statuses(situation(resources, [report("p-0", loaded("m"))]), NOON)
     edited = [pool(), model(generation=2)]
     problem = Problem("f.yaml", "InferenceModel default/m", "spec.version", "is older than what serves")
-    status = of_model(statuses(situation(edited, [report("p-0", loaded("m"))], served, [problem]), LATER))
+    known = situation(edited, [report("p-0", loaded("m"))], served, [problem])
+    status = of_model(statuses(replace(known, still=frozenset({"InferenceModel default/m"})), LATER))
     assert said(status, "Valid") == ("False", "InvalidSpec")
     assert said(status, "Ready")[0] == "False"
     assert said(status, "Stalled") == ("True", "InvalidSpec")
     assert said(status, "Loaded") == ("True", "Loaded")
-    assert condition_of(status, "Valid").message == "spec.version: is older than what serves"
+    assert (
+        condition_of(status, "Valid").message
+        == "spec.version: is older than what serves; what it said before is still served"
+    )
     assert status.placement == of_model(served).placement
     assert status.observed_generation == 2
 
