@@ -208,6 +208,25 @@ def test_a_crashed_server_is_started_again_with_its_models(workspace: Any, up: S
     assert run.infer("one", 1.0) == 2.0
 
 
+def test_a_server_that_hangs_is_not_ready_until_it_answers_again(
+    workspace: Any, up: Start, documents: Documents
+) -> None:
+    workspace.write_model("double", 2.0)
+    workspace.write(documents("one", 1, "double"))
+    run = up()
+    run.until_ready("one")
+    process = psutil.Process(run.server_pid())
+    process.suspend()
+    try:
+        run.until_says("has not answered for 5 s")
+        _until(run, lambda: run.condition("one").get("status") == "False")
+        _until(run, lambda: run.condition("laptop").get("reason") == "ServersNotReady")
+    finally:
+        process.resume()
+    _until(run, lambda: run.condition("one").get("status") == run.condition("laptop").get("status") == "True")
+    assert run.infer("one", 1.0) == 2.0
+
+
 def test_a_port_in_use_names_its_flag(
     workspace: Any, up: Start, documents: Documents, servers: Servers, ports: tuple[int, int, int]
 ) -> None:

@@ -90,14 +90,13 @@ def _findings(
         Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID,
         f"without effect in this release: {unused}" if unused else "",
     )
-    troubles = [report.trouble for report in reports.values() if report.trouble]
-    progress = _progress(pool, servers, troubles) if disruption is None else _held_up(disruption)
+    progress = _progress(pool, servers, reports) if disruption is None else _held_up(disruption)
     return [*progress, valid, _placed(pool, plan, cordons), pool_scaling(pool)]
 
 
-def _progress(pool: ServingPool, servers: Sequence[ServerStatus], troubles: Sequence[str]) -> list[Finding]:
+def _progress(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[str, ServerReport]) -> list[Finding]:
     """Ready, Reconciling, Stalled of a pool in which all is done that is to be."""
-    ready = _ready(pool, servers, troubles)
+    ready = _ready(pool, servers, reports)
     waiting = ready.reason is Reason.SERVERS_NOT_READY
     reason = Reason.PROGRESSING if waiting else Reason.SETTLED
     message = ready.message if waiting else "nothing is left to do"
@@ -119,16 +118,25 @@ def _held_up(disruption: Disruption) -> list[Finding]:
     return stalled(Reason.DISRUPTION_LIMITED, message, "these servers are not changed")
 
 
-def _ready(pool: ServingPool, servers: Sequence[ServerStatus], troubles: Sequence[str]) -> Finding:
+def _ready(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[str, ServerReport]) -> Finding:
     kind = ConditionType.READY
     if pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, "spec.suspend is true: no server runs, and no GPU is held")
     if not servers:
         return Finding(kind, True, Reason.NO_MODELS, "no model has a place here, so no server runs")
-    waiting = [server.name for server in servers if not server.ready]
-    so_far = f"servers that answer: {len(servers) - len(waiting)} of {len(servers)}"
+    silent = [each.name for each in servers if (said := reports.get(each.name)) and said.ready and said.expired]
+    waiting = [server.name for server in servers if not server.ready and server.name not in silent]
+    so_far = f"servers that answer: {sum(server.ready for server in servers)} of {len(servers)}"
+    if silent and not waiting:
+        why = (
+            f"whether {listed(silent, separator=', ')} answers is not known: its agent has reported nothing for a while"
+        )
+        return Finding(kind, None, Reason.REPORT_EXPIRED, f"{so_far}; {why}; see the log of the container agent there")
     if waiting:
-        why = listed(troubles) or f"waiting for {listed(waiting, separator=', ')}"
+        why = (
+            listed(each.trouble for each in reports.values() if each.trouble)
+            or f"waiting for {listed(waiting, separator=', ')}"
+        )
         return Finding(kind, False, Reason.SERVERS_NOT_READY, f"{so_far}; {why}")
     return Finding(kind, True, Reason.SERVERS_READY, so_far)
 
@@ -162,7 +170,7 @@ def _server(server: ServerPlan, report: ServerReport | None) -> ServerStatus:
         name=server.name,
         node=server.node,
         gpus=server.gpus,
-        ready=report is not None and report.ready,
+        ready=report is not None and report.ready and not report.expired,
         models=len(server.placements),
         url=report.url if report else "",
     )

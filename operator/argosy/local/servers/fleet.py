@@ -69,10 +69,12 @@ class LocalFleet:
 
     async def observe(self, now: float) -> dict[PoolKey, list[ServerReport]]:
         """Keep the servers running, and ask each what it says of itself. By pool. Raises PortInUseError."""
-        reports: dict[PoolKey, list[ServerReport]] = {}
-        for (pool, _), server in self._servers.items():
+        for server in self._servers.values():
             await server.keep(now)
-            reports.setdefault(pool, []).append(await server.observe())
+        reports: dict[PoolKey, list[ServerReport]] = {}
+        said = await asyncio.gather(*(server.observe(now) for server in self._servers.values()))
+        for (pool, _), report in zip(self._servers, said, strict=True):
+            reports.setdefault(pool, []).append(report)
         return reports
 
     async def converge(self, outcome: Outcome, settings: Mapping[str, ServerSettings], now: float) -> None:
@@ -111,7 +113,8 @@ class LocalFleet:
 
     async def tallies(self) -> dict[str, tuple[Tally, ...]]:
         """What every server's models have done."""
-        return {f"{pool}/{name}": await server.tallies() for (pool, name), server in self._servers.items()}
+        said = await asyncio.gather(*(server.tallies() for server in self._servers.values()))
+        return {f"{pool}/{name}": tallies for (pool, name), tallies in zip(self._servers, said, strict=True)}
 
     def metrics_urls(self) -> dict[PoolKey, dict[str, str]]:
         """Where each server tells what it measures, by pool and name."""

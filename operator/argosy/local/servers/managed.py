@@ -17,6 +17,10 @@ from .ports import PortInUseError, check_free
 from .server import EXIT_TIMEOUT_S, Command
 
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 1.0, 30.0
+PATIENCE_S = 1.0
+"""How long a round waits for what a server says of itself: one that hangs holds up no other."""
+EXPIRY_S = 5.0
+"""For how long its last word stands when it does not answer."""
 SETTLED_S = 60.0
 """A server that has run this long starts afresh with its backoff when it ends."""
 
@@ -29,7 +33,7 @@ class ManagedServer:
         self.url = f"http://{command.host}:{command.ports.http}"
         self.live = False
         self.crashes = 0
-        self.trouble = ""
+        self._trouble = self._silence = ""
         self._folder = folder
         self._control = Control(self.url, command.control_token)
         repository = RepositoryFolder(folder, str(folder / "server.log"))
@@ -37,6 +41,13 @@ class ManagedServer:
         self._process: LocalProcess | None = None
         self._started = 0.0
         self._start_at = 0.0
+        self._look: asyncio.Task[bool] | None = None
+        self._heard_at = 0.0
+
+    @property
+    def trouble(self) -> str:
+        """What is wrong with it; empty where nothing is known to be."""
+        return self._trouble or self._silence
 
     @property
     def pid(self) -> int | None:
@@ -62,16 +73,27 @@ class ManagedServer:
         except (PortInUseError, OSError) as error:
             if not self.crashes:
                 raise
-            self.trouble, self._start_at = str(error), now + BACKOFF_MOST_S
+            self._trouble, self._start_at = str(error), now + BACKOFF_MOST_S
 
-    async def observe(self) -> ServerReport:
-        """What the server says of itself and its models."""
-        self.live = self._process is not None and await self._control.live() and await self.agent.observe()
+    async def observe(self, now: float) -> ServerReport:
+        """What the server says of itself and its models. One that is slow to answer is as it was, for a while."""
+        if self._look is None:
+            self._look = asyncio.create_task(self._answers())
+        await asyncio.wait({self._look}, timeout=PATIENCE_S)
+        if self._look.done():
+            self.live, self._look = self._look.result(), None
+            self._heard_at, self._silence = now, ""
+        elif now - self._heard_at >= EXPIRY_S:
+            self.live = False
+            self._silence = f"server {self.name} has not answered for {EXPIRY_S:g} s; it is asked again and again"
         if not self.live:
             self.agent.forget()
         loaded = self.agent.ledger.loaded()
         address = f"{self.command.host}:{self.command.ports.grpc}"
         return ServerReport(self.name, self.live, loaded, self.url, self.trouble, grpc_address=address)
+
+    async def _answers(self) -> bool:
+        return self._process is not None and await self._control.live() and await self.agent.observe()
 
     async def aim(self, desired: RenderedRepository) -> None:
         """Take note of what it should have."""
@@ -84,13 +106,18 @@ class ManagedServer:
 
     async def tallies(self) -> tuple[Tally, ...]:
         """What its models have done; nothing while it does not answer."""
+        if not self.live or self._look is not None:
+            return ()
         try:
-            return await self._control.statistics() if self.live else ()
-        except ControlError:
+            return await asyncio.wait_for(self._control.statistics(), PATIENCE_S)
+        except (ControlError, TimeoutError):
             return ()
 
     async def stop(self) -> None:
         """Take back what is under way, drain the server and end it."""
+        if self._look is not None:
+            self._look.cancel()
+            await asyncio.gather(self._look, return_exceptions=True)
         await self.agent.stop()
         await self._control.close()
         if self._process is not None:
@@ -112,7 +139,7 @@ class ManagedServer:
         check_free(self.command.host, self.command.ports)
         write_token(self.command.control_token, OWNER)
         self._process = await asyncio.to_thread(LocalProcess.start, self.command, self._folder, "server.log")
-        self._started, self.trouble = now, ""
+        self._started, self._trouble = now, ""
 
     async def _crashed(self, process: LocalProcess, now: float) -> None:
         await asyncio.to_thread(process.end)
@@ -120,7 +147,7 @@ class ManagedServer:
         self.crashes = 1 if now - self._started > SETTLED_S else self.crashes + 1
         wait = min(BACKOFF_FIRST_S * 2 ** (self.crashes - 1), BACKOFF_MOST_S)
         self._start_at = now + wait
-        self.trouble = (
+        self._trouble = (
             f"server {self.name} {process.how_it_ended()} ({self.crashes} in a row) and starts again in {wait:.0f} s; "
             f"its last words, in {self._folder / 'server.log'}: {_last_words(self._folder)}"
         )

@@ -207,6 +207,13 @@ def test_what_an_old_report_says_is_not_known() -> None:
         assert said(status, "Ready") == ("Unknown", "ReportExpired")
         assert said(status, "Stalled")[0] == "False"
         assert "p-0" in condition_of(status, "Ready").message
+    status = of_pool(found)
+    assert said(status, "Ready") == ("Unknown", "ReportExpired")
+    assert said(status, "Reconciling")[0] == said(status, "Stalled")[0] == "False"
+    assert "p-0" in condition_of(status, "Ready").message
+    assert (status.available_replicas, [each.ready for each in status.servers]) == (0, [False])
+    gone = of_pool(statuses(situation([pool(), model()], [replace(silent, ready=False)]), NOON))
+    assert said(gone, "Ready") == ("False", "ServersNotReady"), "that a server does not answer is known"
     moved = replace(silent, takes_requests=False)
     status = of_model(statuses(situation([pool(), model()], [moved]), NOON))
     assert said(status, "Ready")[0] == "False", "that a Pod is not Ready is known"

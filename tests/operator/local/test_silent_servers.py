@@ -1,0 +1,77 @@
+"""A server of `argosy up` that hangs: it holds up no other, and its last word stands for a while only."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy.local.servers import managed
+from argosy.local.servers.managed import EXPIRY_S, ManagedServer
+from argosy.local.servers.ports import Ports
+from argosy.local.servers.server import Command
+from argosy_agent.cache.storage import Storage
+
+
+class Answers:
+    """A server's control protocol that answers while it `goes` on."""
+
+    def __init__(self) -> None:
+        self.goes = asyncio.Event()
+        self.goes.set()
+
+    async def live(self) -> bool:
+        await self.goes.wait()
+        return True
+
+    async def observe(self) -> bool:
+        await self.goes.wait()
+        return True
+
+    async def statistics(self, model: str = "") -> tuple[Any, ...]:
+        await self.goes.wait()
+        return ("tally",)
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+def server(tmp_path: Path, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> ManagedServer:
+    """One that runs, with a control that the test has in its hand."""
+    monkeypatch.setattr(managed, "PATIENCE_S", 0.01)
+    command = Command(tmp_path / "repository", "127.0.0.1", Ports(1, 2, 3))
+    found: Any = ManagedServer("laptop-0", command, tmp_path, Storage(tmp_path / "cache"))
+    found._control = answers
+    found._process = object()
+    monkeypatch.setattr(found.agent, "observe", answers.observe)
+    return found  # type: ignore[no-any-return]
+
+
+async def test_the_last_word_of_a_server_that_hangs_stands_for_a_while(server: ManagedServer, answers: Answers) -> None:
+    assert (await server.observe(100.0)).ready
+    answers.goes.clear()
+    report = await server.observe(100.0 + EXPIRY_S - 0.1)
+    assert (report.ready, report.trouble) == (True, "")
+    assert await server.tallies() == (), "what it has done is not asked of one that does not answer"
+    report = await server.observe(100.0 + EXPIRY_S)
+    assert not report.ready
+    assert report.trouble == "server laptop-0 has not answered for 5 s; it is asked again and again"
+    assert report.models == ()
+    answers.goes.set()
+    report = await server.observe(107.0)
+    assert (report.ready, report.trouble) == (True, "")
+    assert await server.tallies() == ("tally",)
+
+
+async def test_one_that_hangs_can_be_stopped(server: ManagedServer, answers: Answers) -> None:
+    answers.goes.clear()
+    await server.observe(0.0)
+    server._process = None
+    await server.stop()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
