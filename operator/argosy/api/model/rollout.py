@@ -198,8 +198,9 @@ class Rollout(ApiModel):
 
     strategy: Strategy = Field(
         default=Strategy.AUTO,
-        description="Surge loads it beside the old version; Recreate unloads the old one first, with a gap; Auto "
-        "takes Surge where there is room. Default: Auto.",
+        description="Surge loads it beside the old version, and waits where there is no room for both; Recreate "
+        "unloads the old one first, with a gap; Auto takes Surge where there is room, and else changes one replica "
+        "in its place while others serve. Default: Auto.",
     )
     shadow: Shadow | None = Field(
         default=None, description="Mirrors requests to it before it gets any. Default: nothing is mirrored."

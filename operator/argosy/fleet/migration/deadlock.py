@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from argosy.fleet.cycles import find_cycle
 from argosy.fleet.migration.blockers import Blockers
-from argosy.fleet.migration.changes.surge import Surges, with_users
+from argosy.fleet.migration.changes.recreation import asks_to_surge
+from argosy.fleet.migration.changes.surge import SURGES, Surges, with_users
 from argosy.fleet.migration.drain import Drain
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
@@ -13,14 +14,21 @@ from argosy.fleet.migration.state import Note, PoolState
 def break_deadlocks(
     state: PoolState, drains: dict[Binding, Drain], blockers: Blockers, changes: Surges, notes: dict[Binding, Note]
 ) -> None:
-    """Of those that wait for each other one that is to leave leaves early; where all stay, one is recreated.
+    """Of those that wait for each other one that is to leave leaves early; where all stay, one is recreated, or, where
+    all are declared to surge, one keeps its form.
 
     The loaded ensembles that run it go with it: they would keep it.
     Changes `drains`, `changes` and `notes`.
     """
     while circle := find_cycle(_dependences(state, drains, blockers, changes.deferred)):
         surplus = [each for each in circle if drains.get(each) is Drain.NOT_YET]
-        server, name = min(surplus or [each for each in circle if each in changes.deferred])
+        staying = [(asks_to_surge(state.members, each[1]), each) for each in circle if each in changes.deferred]
+        surges, (server, name) = (False, min(surplus)) if surplus else min(staying)
+        if surges:
+            del changes.deferred[server, name]
+            changes.stuck[server, name] = SURGES
+            notes[server, name] = Note(SURGES, stuck=True)
+            continue
         together = {(server, each) for each in with_users(name, state.observed, server)}
         if surplus:
             together &= drains.keys()

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.operator.fleet.declared import ensemble, model
@@ -63,6 +64,21 @@ def test_what_leaves_early_takes_the_ensembles_along_that_would_keep_it() -> Non
     gone = [runs[0].reported(routes=()), runs[1]]
     after = pool_state([m, n, e], [server("p-0", on(n, 0)), server("p-1", on(m, 0), node="b")], gone)
     assert migrate(after, first.drain_since, NOON + PERIOD, PERIOD).kept == {"p-1": {"n"}}
+
+
+@pytest.mark.parametrize(("surging", "recreated"), [("", ("p-0", "m")), ("m", ("p-0", "n")), ("mn", None)])
+def test_what_is_declared_to_surge_gives_way_to_nothing(surging: str, recreated: Binding | None) -> None:
+    """Two that are to change in their places, each where the other's old form is."""
+    declared = [
+        model(name, version=2, memory=50, **({"rollout": {"strategy": "Surge"}} if name in surging else {}))
+        for name in "mn"
+    ]
+    state = pool_state(declared, [server("p-0", *(on(each, 0) for each in declared))], [])
+    m, n = ("p-0", "m"), ("p-0", "n")
+    changes = Surges(deferred={m: frozenset({n}), n: frozenset({m})})
+    break_deadlocks(state, {}, {}, changes, {})
+    assert changes.recreated == ({recreated} if recreated else set())
+    assert changes.stuck.keys() == (set() if recreated else {m})
 
 
 SERVERS, NAMES = ("p-0", "p-1", "p-2"), ("m0", "m1", "m2", "m3")

@@ -57,6 +57,19 @@ def test_replicas_are_recreated_one_after_the_other() -> None:
     assert changes.stuck.keys() == {("p-1", "m")}
 
 
+def test_what_is_declared_to_surge_is_not_recreated_and_says_what_to_do() -> None:
+    new = model("m", version=2, memory=50, rollout={"strategy": "Surge"})
+    changes = found([new], [FIRST, SECOND], [running(FIRST, [OLD]), running(SECOND, [OLD])])
+    assert changes.recreated == set()
+    assert changes.stuck.keys() == {("p-0", "m"), ("p-1", "m")}
+    assert "rollout.strategy is Surge, so it waits for that room: set it to Auto" in changes.stuck["p-0", "m"]
+
+
+def test_what_is_declared_to_surge_does_so_where_there_is_room() -> None:
+    small = model("m", version=2, memory=30, rollout={"strategy": "Surge"})
+    assert found([small], [server("p-0", on(small, 0))], [running(FIRST, [OLD])]) == Surges()
+
+
 def test_what_was_begun_goes_on_before_others_begin() -> None:
     runs = [running(FIRST, [OLD]), running(SECOND, [OLD])]
     assert found([NEW], [FIRST, SECOND], runs, [("p-1", "m")]).recreated == {("p-1", "m")}

@@ -1,4 +1,5 @@
-"""`rollout.strategy: Recreate`: a server unloads a model's old form before it loads the new one, with a gap.
+"""What `rollout.strategy` asks for. Recreate: a server unloads a model's old form before it loads the new one, with a
+gap. Surge: never, be there room for both or not.
 
 Replicas change one after the other. An only replica changes in its place, and so does one that requests do not reach.
 """
@@ -14,14 +15,23 @@ from argosy.fleet.migration.state import PoolState
 
 
 def asks_to_recreate(members: Members, name: str) -> bool:
-    """Return whether a model is declared so."""
+    """Return whether a model is declared to change in its place."""
+    return _strategy(members, name) is Strategy.RECREATE
+
+
+def asks_to_surge(members: Members, name: str) -> bool:
+    """Return whether a model is declared to keep its old form until the new one is loaded beside it."""
+    return _strategy(members, name) is Strategy.SURGE
+
+
+def _strategy(members: Members, name: str) -> Strategy:
     model = members.models.get(name)
     rollout = model.spec.rollout if model is not None else None
-    return rollout is not None and rollout.strategy is Strategy.RECREATE
+    return rollout.strategy if rollout is not None else Strategy.AUTO
 
 
 def replaces(state: PoolState, server: str, change: Change) -> bool:
-    """Return whether a change takes the place of what a server has loaded of a model declared so: versions leave, or
+    """Return whether a change takes the place of what a server has loaded of a model to recreate: versions leave, or
     are loaded in another form. A version that comes beside others takes no place.
     """
     name = change.placement.model

@@ -2,8 +2,8 @@
 
 Where it does not, or where the model is declared so (`recreation`), it is recreated: it takes the old one's place, on
 one server after the other, while the others go on serving. A model that serves nowhere else, and is not declared so,
-keeps its old form: what serves is not taken down for what may not load. Where it is others that leave or change, it is
-deferred until they have.
+keeps its old form: what serves is not taken down for what may not load. So does one that is declared to surge. Where it
+is others that leave or change, it is deferred until they have.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,11 +11,17 @@ from dataclasses import dataclass, field
 
 from argosy.fleet.amounts import gib
 from argosy.fleet.migration.blockers import Blockers
-from argosy.fleet.migration.changes.recreation import awaited, replaces
+from argosy.fleet.migration.changes.recreation import asks_to_surge, awaited, replaces
 from argosy.fleet.migration.memory.budget import BlockedChange, MemoryBudget, Shortage
 from argosy.fleet.migration.observed import Binding, Observed
 from argosy.fleet.migration.state import PoolState
 from argosy.fleet.plan import ServerPlan
+
+SURGES = (
+    "rollout.strategy is Surge, so it waits for that room: set it to Auto, with minReplicas of 2 at least, or to "
+    "Recreate; or lower footprint.gpuMemory"
+)
+"""What is said of a model that is declared to surge and cannot."""
 
 
 @dataclass(slots=True)
@@ -47,10 +53,12 @@ def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterabl
     for binding in sorted(tight, key=lambda each: (each not in first, each)):
         server, name = binding
         blocked, together = tight[binding], {(server, each) for each in with_users(name, state.observed, server)}
-        if blocked.fits_alone and all(_served_elsewhere(state, each, server, found.recreated) for _, each in together):
+        may_go = blocked.fits_alone and not asks_to_surge(state.members, name)
+        if may_go and all(_served_elsewhere(state, each, server, found.recreated) for _, each in together):
             found.recreated |= together
         elif blocked.shortage is not None:
-            found.stuck[binding] = _why(budgets[server].server, blocked, blocked.shortage)
+            surge = asks_to_surge(state.members, name)
+            found.stuck[binding] = _why(budgets[server].server, blocked, blocked.shortage, surge)
         else:
             found.deferred[binding] = frozenset((server, each) for each in blocked.blockers)
     return found
@@ -81,7 +89,7 @@ def with_users(model: str, observed: Observed, server: str) -> set[str]:
     return found
 
 
-def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage) -> str:
+def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage, surge: bool) -> str:
     version, versions = blocked.change.placement.version, blocked.change.versions
     old = ", ".join(map(str, sorted(versions)))
     if blocked.change.in_place:
@@ -95,11 +103,15 @@ def _why(server: ServerPlan, blocked: BlockedChange, short: Shortage) -> str:
         if version in versions
         else f"version {version} does not fit beside version {old}, which goes on serving"
     )
-    return (
+    lacks = (
         f"{what}: it needs {gib(short.need)} on GPU {short.gpu} of node {server.node}, where {gib(short.free)} are "
-        "free beside all that is loaded. Raise minReplicas to 2 until it has changed, so that one replica changes "
-        "while the other serves; or set rollout.strategy to Recreate, which unloads the old one first; or lower "
-        "footprint.gpuMemory"
+        "free beside all that is loaded"
+    )
+    if surge:
+        return f"{lacks}. {SURGES}"
+    return (
+        f"{lacks}. Raise minReplicas to 2 until it has changed, so that one replica changes while the other serves; or "
+        "set rollout.strategy to Recreate, which unloads the old one first; or lower footprint.gpuMemory"
     )
 
 
