@@ -15,6 +15,7 @@ from argosy.cluster.client.errors import ApiError, NotFoundError
 from argosy.cluster.client.kinds import EVENT
 from argosy.controller.events.bottleneck_events import bottleneck_events
 from argosy.controller.events.build_events import NORMAL, WARNING, build_events
+from argosy.controller.events.cordon_events import cordon_events
 from argosy.controller.events.scaling_events import scaling_events
 from argosy.fleet.status.statuses import Status
 
@@ -118,7 +119,8 @@ class Announcer:
 
     async def changed(self, resource: Resource, before: Status | None, now: Status) -> None:
         """`now` was written in place of `before`."""
-        for each in (*build_events(before, now), *scaling_events(before, now), *bottleneck_events(before, now)):
+        told = (build_events, scaling_events, bottleneck_events, cordon_events)
+        for each in (event for events in told for event in events(before, now)):
             await self._recorder.record(resource, each.type, each.reason, each.message, each.subject)
         ready = now.condition(ConditionType.READY)
         former = before.condition(ConditionType.READY) if before else None
