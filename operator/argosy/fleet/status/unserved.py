@@ -1,6 +1,6 @@
-"""The status of a resource that nothing serves: it claims no replicas, versions, places or traffic.
+"""The status of a resource that no server of its pool serves: it claims no replicas, versions, places or traffic.
 
-What is remembered for later stays: engines that are built, what scaling has learnt, GPUs that are cordoned.
+A pool that it came from may serve it until this one does. What is remembered for later stays: engines that are built, what scaling has learnt, GPUs that are cordoned.
 """
 
 from argosy.api import ConditionType, Reason
@@ -40,5 +40,6 @@ def unserved(status: Status) -> Status:
 
 def not_served(status: Status, reason: Reason, message: str) -> list[Finding]:
     """Return the findings that go with it, of the parts that the kind of resource has."""
-    parts = _PARTS[:1] if isinstance(status, ServingPoolStatus) else _PARTS
-    return [Finding(part, False, reason, f"nothing serves it: {message}") for part in parts]
+    if isinstance(status, ServingPoolStatus):
+        return [Finding(ConditionType.PLACED, False, reason, f"it runs no server: {message}")]
+    return [Finding(part, False, reason, f"no server of its pool serves it: {message}") for part in _PARTS]
