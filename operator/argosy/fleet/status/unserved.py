@@ -1,6 +1,7 @@
 """The status of a resource that no server of its pool serves: it claims no replicas, versions, places or traffic.
 
-A pool that it came from may serve it until this one does. What is remembered for later stays: engines that are built, what scaling has learnt, GPUs that are cordoned.
+A pool that it came from may serve it until this one does. What is remembered for later stays: engines that are built,
+what scaling has learnt, GPUs that are cordoned.
 """
 
 from argosy.api import ConditionType, Reason
