@@ -108,32 +108,9 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
     """Read a command line; argparse ends the process with a message where it is wrong."""
     parser = _parser()
     given, rest = parser.parse_known_args(arguments)
-    idle, unknown = sort_out(rest)
-    if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    for name, value in idle:
-        if missing := missing_here(name, value):
-            parser.error(f"argument --{name}: {missing}")
-    without_effect = tuple(dict.fromkeys(f"--{name}" for name, _ in idle))
-    paths = tuple(Path(path) for path in given.model_repository)
-    if given.load_model and given.model_control_mode != ControlMode.EXPLICIT:
-        parser.error("--load-model can only be used with --model-control-mode=explicit")
-    control: Restrictions = given.control_token_file
-    overrides = given.allow_override_files
+    without_effect = _without_effect(parser, rest)
     return ServerOptions(
-        repository=RepositoryOptions(
-            paths=paths,
-            control_mode=ControlMode(given.model_control_mode),
-            startup_models=tuple(given.load_model),
-            poll_seconds=given.repository_poll_secs,
-            autocomplete=not given.disable_auto_complete_config,
-            config_name=given.model_config_name,
-            load_timeout=given.model_load_timeout_secs,
-            unload_grace=given.exit_timeout_secs,
-            parallel_loads=given.model_load_thread_count,
-            backend_settings=tuple(given.backend_config),
-            overrides=not control if overrides is None else overrides,
-        ),
+        repository=_repository_options(parser, given),
         server_id=given.id,
         http_address=given.http_address,
         http_port=given.http_port if given.allow_http else None,
@@ -159,16 +136,50 @@ def parse(arguments: Sequence[str]) -> ServerOptions:
         reuse_grpc_port=given.reuse_grpc_port,
         header_forward_pattern=given.http_header_forward_pattern,
         without_effect=(*without_effect, *without_effect_on_backends(given.backend_config)),
-        http_restricted=_with_control(parser, given.http_restricted_api, control),
-        grpc_restricted=_with_control(parser, given.grpc_restricted_protocol, control),
-        log=LogSettings(
-            log_info=given.log_info,
-            log_warning=given.log_warning,
-            log_error=given.log_error,
-            log_verbose_level=given.log_verbose,
-            log_format=given.log_format,
-            log_file=given.log_file or "",
-        ),
+        http_restricted=_with_control(parser, given.http_restricted_api, given.control_token_file),
+        grpc_restricted=_with_control(parser, given.grpc_restricted_protocol, given.control_token_file),
+        log=_log_settings(given),
+    )
+
+
+def _without_effect(parser: argparse.ArgumentParser, rest: Sequence[str]) -> tuple[str, ...]:
+    """Return what argparse did not know, which must be flags that change nothing here."""
+    idle, unknown = sort_out(rest)
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    for name, value in idle:
+        if missing := missing_here(name, value):
+            parser.error(f"argument --{name}: {missing}")
+    return tuple(dict.fromkeys(f"--{name}" for name, _ in idle))
+
+
+def _repository_options(parser: argparse.ArgumentParser, given: argparse.Namespace) -> RepositoryOptions:
+    if given.load_model and given.model_control_mode != ControlMode.EXPLICIT:
+        parser.error("--load-model can only be used with --model-control-mode=explicit")
+    overrides = given.allow_override_files
+    return RepositoryOptions(
+        paths=tuple(Path(path) for path in given.model_repository),
+        control_mode=ControlMode(given.model_control_mode),
+        startup_models=tuple(given.load_model),
+        poll_seconds=given.repository_poll_secs,
+        autocomplete=not given.disable_auto_complete_config,
+        config_name=given.model_config_name,
+        load_timeout=given.model_load_timeout_secs,
+        unload_grace=given.exit_timeout_secs,
+        parallel_loads=given.model_load_thread_count,
+        backend_settings=tuple(given.backend_config),
+        overrides=not given.control_token_file if overrides is None else overrides,
+    )
+
+
+def _log_settings(given: argparse.Namespace) -> LogSettings:
+    return LogSettings(
+        log_info=given.log_info,
+        log_warning=given.log_warning,
+        log_error=given.log_error,
+        log_verbose_level=given.log_verbose,
+        log_format=given.log_format,
+        log_file=given.log_file or "",
     )
 
 
