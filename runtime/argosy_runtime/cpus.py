@@ -36,7 +36,7 @@ def cpus_within(affinity: int, root: Path) -> int:
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """The quotas, in processors, of this process's control groups (of version 1 or 2) and those above."""
+    """Yield the quotas, in processors, of this process's control groups (of version 1 or 2) and those above."""
     for controllers, group in _groups(root / "proc/self/cgroup"):
         if not controllers:
             for folder in _upwards(root / "sys/fs/cgroup", group):
@@ -47,7 +47,7 @@ def _quotas(root: Path) -> Iterator[float]:
 
 
 def _groups(file: Path) -> Iterator[tuple[list[str], str]]:
-    """Each hierarchy's controllers (none in version 2) and this process's group in it."""
+    """Yield each hierarchy's controllers (none in version 2) and this process's group in it."""
     try:
         lines = file.read_text().splitlines()
     except OSError:
@@ -58,7 +58,7 @@ def _groups(file: Path) -> Iterator[tuple[list[str], str]]:
 
 
 def _upwards(mount: Path, group: str) -> Iterator[Path]:
-    """The group's folder and those above it. A container may see its own group as the root, by another path."""
+    """Yield the group's folder and those above it. A container may see its own group as the root, by another path."""
     folder = mount / group.strip("/")
     while folder != mount:
         yield folder
@@ -74,6 +74,6 @@ def _words(file: Path) -> list[str]:
 
 
 def _quota(words: list[str]) -> Iterator[float]:
-    """The processors of a quota and a period, in microseconds; nothing where there is no quota (max, or -1)."""
+    """Yield the processors of a quota and a period, in microseconds; nothing where there is no quota (max, or -1)."""
     if len(words) == 2 and words[0].isdecimal() and words[1].isdecimal() and int(words[1]):
         yield int(words[0]) / int(words[1])

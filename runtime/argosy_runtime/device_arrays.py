@@ -57,7 +57,7 @@ class DeviceMemory(ABC):
 
     @abstractmethod
     def __dlpack__(self, *, stream: object = None) -> object:
-        """The whole block, as one tensor of any shape."""
+        """Return the whole block, as one tensor of any shape."""
 
     @abstractmethod
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -89,7 +89,7 @@ class DeviceArray:
         return DeviceArray(self.memory, (max(stop - start, 0), *inner), self.offset + start * prod(inner))
 
     def reshape(self, shape: tuple[int, ...]) -> "DeviceArray":
-        """The same elements in another shape. Raises ValueError where they are more or fewer."""
+        """Return the same elements in another shape. Raises ValueError where they are more or fewer."""
         if prod(shape) != self.size:
             raise ValueError(f"cannot reshape {self.size} elements into {list(shape)}")
         return DeviceArray(self.memory, shape, self.offset)

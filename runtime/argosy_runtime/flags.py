@@ -271,7 +271,9 @@ def _add_endpoint_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def sort_out(rest: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """What argparse did not know: tritonserver's flags that change nothing here with their values, and all else."""
+    """Return what argparse did not know: tritonserver's flags that change nothing here with their values, and all
+    else.
+    """
     known: list[tuple[str, str]] = []
     unknown: list[str] = []
     takes_next = False
@@ -307,7 +309,7 @@ def backend_setting(text: str) -> BackendSetting:
 
 
 def without_effect_on_backends(settings: Sequence[BackendSetting]) -> list[str]:
-    """The flags of the settings that change nothing here."""
+    """Return the flags of the settings that change nothing here."""
     idle = [setting for setting in settings if not setting.acts]
     return [f"--backend-config={setting.backend and setting.backend + ','}{setting.name}" for setting in idle]
 
@@ -341,7 +343,7 @@ def control_token(text: str) -> Restrictions:
 
 
 def grpc_restriction(text: str) -> Restrictions:
-    """The same for gRPC, where the metadata's key is the header behind a prefix."""
+    """Return the same for gRPC, where the metadata's key is the header behind a prefix."""
     return {
         api: Restriction(_GRPC_HEADER_PREFIX + restriction.header, restriction.value)
         for api, restriction in http_restriction(text).items()
@@ -349,7 +351,7 @@ def grpc_restriction(text: str) -> Restrictions:
 
 
 def merged(restrictions: Sequence[Restrictions]) -> Restrictions:
-    """What several flags say together; the last one counts where two name one group."""
+    """Return what several flags say together; the last one counts where two name one group."""
     return {api: restriction for each in restrictions for api, restriction in each.items()}
 
 
@@ -363,7 +365,7 @@ def log_file(text: str) -> str:
 
 
 def milliseconds(text: str) -> int:
-    """A whole number of them, at least 1."""
+    """Return a whole number of them, at least 1."""
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError(f"'{text}' is no number of milliseconds above 0")
     return int(text)

@@ -51,7 +51,7 @@ class RequestPlan:
         self.device_outputs = like.device_outputs
 
     def request(self, request_id: str, raw: Sequence[Data]) -> "InferRequest":
-        """A request like the others; `raw` are its inputs' bytes, one after the other as in `inputs`.
+        """Return a request like the others; `raw` are its inputs' bytes, one after the other as in `inputs`.
 
         Whoever calls this has checked that they are as many as there should be.
         """
@@ -239,7 +239,7 @@ class InferResponse:
 
 
 def planned_response(plan: ResponsePlan, raw: Sequence[Data], final: bool = True) -> InferResponse:
-    """A response like others; `raw` are its outputs' bytes, as many as there should be."""
+    """Return a response like others; `raw` are its outputs' bytes, as many as there should be."""
     return InferResponse("", "", "", None, plan.parameters, None, final, _NONE_REPEATED, plan, raw)
 
 

@@ -31,7 +31,7 @@ COUNTERS = (("0::", ".", "memory.events"), (":memory:", "memory", "memory.oom_co
 
 
 def is_out_of_memory(fault: BaseException) -> bool:
-    """Whether this exception, or one that it came of, says so."""
+    """Return whether this exception, or one that it came of, says so."""
     return any(_says_so(each) for each in _causes(fault))
 
 
@@ -41,14 +41,14 @@ def reason_of(fault: BaseException) -> FailureReason:
 
 
 def with_reason(error: ServingError) -> ServingError:
-    """The error, counted as want of memory where a backend told of that as of any failure of its own."""
+    """Return the error, counted as want of memory where a backend told of that as of any failure of its own."""
     if error.reason is FailureReason.BACKEND:
         error.reason = reason_of(error)
     return error
 
 
 def says_out_of_memory(text: str) -> bool:
-    """Whether a framework's words do."""
+    """Return whether a framework's words do."""
     return _WORDS.search(text) is not None
 
 
@@ -68,7 +68,7 @@ def _says_so(fault: BaseException) -> bool:
 
 
 def oom_kills(cgroups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> int:
-    """How often the kernel has killed for want of memory in this process' container: 0 where nobody counts."""
+    """Return how often the kernel has killed for want of memory in this process' container: 0 where nobody counts."""
     for counter in (*_own_counters(cgroups, own), *(cgroups / folder / name for _, folder, name in COUNTERS)):
         try:
             text = counter.read_text()
@@ -89,7 +89,7 @@ class OomKills:
         self._told = count()
 
     def one_more(self) -> bool:
-        """Whether the kernel has killed more of them than were told of; that one is told of now."""
+        """Return whether the kernel has killed more of them than were told of; that one is told of now."""
         if self._count() <= self._told:
             return False
         self._told += 1
@@ -97,7 +97,9 @@ class OomKills:
 
 
 def _own_counters(cgroups: Path, own: Path) -> list[Path]:
-    """Where the whole machine's cgroups are mounted, those of this process; a container sees its own as the root."""
+    """Return where the whole machine's cgroups are mounted, those of this process; a container sees its own as the
+    root.
+    """
     try:
         lines = own.read_text().splitlines()
     except OSError:

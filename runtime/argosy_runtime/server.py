@@ -171,7 +171,7 @@ async def run(options: ServerOptions) -> int:
 
 
 async def _done_before(event: asyncio.Event, work: "asyncio.Task[Any]") -> bool:
-    """Whether the work is done, or has failed, before the event, which cancels it."""
+    """Return whether the work is done, or has failed, before the event, which cancels it."""
     waiting = asyncio.get_running_loop().create_task(event.wait())
     await asyncio.wait({work, waiting}, return_when=asyncio.FIRST_COMPLETED)
     done = work.done()

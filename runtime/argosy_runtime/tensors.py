@@ -98,11 +98,11 @@ class Tensor:
         return self._array.nbytes if self._array is not None else max(0, byte_size(self.datatype, self.shape))
 
     def spec(self) -> TensorSpec:
-        """All of it but the data."""
+        """Return all of it but the data."""
         return TensorSpec(self.name, self.datatype, self.shape)
 
     def renamed(self, name: str) -> "Tensor":
-        """The same data under another name (how an ensemble passes a tensor on: no copy)."""
+        """Return the same data under another name (how an ensemble passes a tensor on: no copy)."""
         if name == self.name:
             return self
         other = raw_tensor(name, self.datatype, self.shape, b"")
@@ -110,7 +110,7 @@ class Tensor:
         return other
 
     def reshaped(self, shape: tuple[int, ...]) -> "Tensor":
-        """The same data in another shape: no copy. Raises ValueError where it does not fit."""
+        """Return the same data in another shape: no copy. Raises ValueError where it does not fit."""
         if prod(shape) != prod(self.shape):
             raise ValueError(f"tensor '{self.name}' of shape {list(self.shape)} cannot have shape {list(shape)}")
         other = raw_tensor(self.name, self.datatype, shape, b"")
@@ -133,21 +133,21 @@ _NOTHING: Array = np.empty(0, np.uint8)
 
 
 def raw_tensor(name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Tensor:
-    """A tensor of the bytes it came as: as many as its spec says, and for BYTES well-formed."""
+    """Return a tensor of the bytes it came as: as many as its spec says, and for BYTES well-formed."""
     tensor = Tensor(name, datatype, _NOTHING)
     tensor.shape, tensor._array, tensor._data = shape, None, data
     return tensor
 
 
 def device_tensor(name: str, datatype: str, device: DeviceArray) -> Tensor:
-    """A tensor that a model left in a device's memory."""
+    """Return a tensor that a model left in a device's memory."""
     tensor = Tensor(name, datatype, _NOTHING)
     tensor.shape, tensor._array, tensor.device = device.shape, None, device
     return tensor
 
 
 def byte_size(datatype: str, shape: tuple[int, ...]) -> int:
-    """How many bytes a tensor has; -1 for BYTES."""
+    """Return how many bytes a tensor has; -1 for BYTES."""
     size = element_size(datatype)
     return -1 if size is None else prod(shape) * size
 
@@ -171,12 +171,14 @@ def _encoded(datatype: str, array: Array) -> Data:
 
 
 def string_elements(array: Array) -> list[bytes]:
-    """The elements of a BYTES array in row-major order, as Triton takes them: what is not bytes goes through str."""
+    """Return the elements of a BYTES array in row-major order, as Triton takes them: what is not bytes goes through
+    str.
+    """
     return [item if isinstance(item, bytes) else str(item).encode() for item in array.ravel().tolist()]
 
 
 def string_array(elements: Sequence[bytes], shape: tuple[int, ...]) -> Array:
-    """The BYTES array of as many elements as the shape has."""
+    """Return the BYTES array of as many elements as the shape has."""
     array = np.empty(len(elements), dtype=np.object_)
     array[:] = elements
     return array.reshape(shape)
@@ -201,7 +203,7 @@ class StringsError(ValueError):
 
 
 def split_strings(data: Data, most: int | None = None) -> list[bytes]:
-    """The inverse of `join_strings`, up to one element more than `most`. Raises StringsError."""
+    """Return the inverse of `join_strings`, up to one element more than `most`. Raises StringsError."""
     elements: list[bytes] = []
     offset, size = 0, len(data)
     while offset < size and (most is None or len(elements) <= most):
@@ -217,7 +219,7 @@ def split_strings(data: Data, most: int | None = None) -> list[bytes]:
 
 
 def string_count(data: Data) -> int:
-    """How many elements a BYTES tensor's bytes hold; -1 where they end within one."""
+    """Return how many elements a BYTES tensor's bytes hold; -1 where they end within one."""
     count, offset, size = 0, 0, len(data)
     while offset < size:
         offset += _LENGTH.size

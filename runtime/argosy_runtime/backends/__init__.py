@@ -44,19 +44,21 @@ class Backend(Protocol):
     """What `resolve` returns: a module with the two functions that the contract names."""
 
     def complete_config(self, model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
-        """A copy of `config` with what the model file itself knows filled in. Raises ServingError."""
+        """Return a copy of `config` with what the model file itself knows filled in. Raises ServingError."""
 
     def load(self, spec: InstanceSpec, host: Host) -> ModelInstance:
-        """One loaded instance. Raises ServingError, or anything the framework or the model raises."""
+        """Return one loaded instance. Raises ServingError, or anything the framework or the model raises."""
 
 
 def names() -> tuple[str, ...]:
-    """Every backend this server knows, installed or not."""
+    """Return every backend this server knows, installed or not."""
     return tuple(_BACKENDS)
 
 
 def isolation(config: ModelConfig) -> Isolation:
-    """Where a model's instances run: its parameter ISOLATION, else its backend's default. Raises ServingError."""
+    """Return where a model's instances run: its parameter ISOLATION, else its backend's default. Raises
+    ServingError.
+    """
     given = config.parameters["ISOLATION"].string_value if "ISOLATION" in config.parameters else ""
     if not given:
         return default_isolation(config.backend)
@@ -68,23 +70,27 @@ def isolation(config: ModelConfig) -> Isolation:
 
 
 def default_isolation(name: str) -> Isolation:
-    """Where instances run unless a configuration says otherwise. Imports nothing. ServingError: no such backend."""
+    """Return where instances run unless a configuration says otherwise. Imports nothing. ServingError: no such
+    backend.
+    """
     return _BACKENDS[_known(name)].isolation
 
 
 def takes_device_tensors(config: ModelConfig) -> bool:
-    """Whether a model may be given a tensor that another of this process left in a device's memory. Imports nothing."""
+    """Return whether a model may be given a tensor that another of this process left in a device's memory. Imports
+    nothing.
+    """
     row = _BACKENDS.get(_ALIASES.get(config.backend, config.backend))
     return row is not None and row.device_tensors and isolation(config) is Isolation.THREAD
 
 
 def brings_environment(config: ModelConfig) -> bool:
-    """Whether a model's process starts in an environment that the model brings along."""
+    """Return whether a model's process starts in an environment that the model brings along."""
     return config.backend == "python" and "EXECUTION_ENV_PATH" in config.parameters
 
 
 def resolve(name: str) -> Backend:
-    """The backend called `name`, imported on first use, which can take seconds: never call it on the event loop.
+    """Return the backend called `name`, imported on first use, which can take seconds: never call it on the event loop.
 
     Raises ServingError: INVALID_ARG where there is no such backend, UNAVAILABLE where its package is not
     installed.

@@ -34,7 +34,7 @@ class Framework(Protocol):
         """Around one run and all that belongs to it; when it is left the device is through with the batch."""
 
     def gather(self, name: str, tensors: Sequence[Tensor]) -> Any:
-        """An input for `run`: these tensors, one of each request, joined along the first dimension."""
+        """Return an input for `run`: these tensors, one of each request, joined along the first dimension."""
 
     def run(self, inputs: Mapping[str, Any], wanted: Sequence[str]) -> Mapping[str, Output]:
         """Run the model once; the outputs `wanted`, by name."""
@@ -164,7 +164,9 @@ class Batcher:
 def together(
     requests: Sequence[InferRequest], batched: bool, shape_inputs: frozenset[str] = frozenset()
 ) -> list[list[int]]:
-    """The indexes of requests that can be one run, in order of arrival. `shape_inputs` must have the same values."""
+    """Return the indexes of requests that can be one run, in order of arrival. `shape_inputs` must have the same
+    values.
+    """
     if not batched or len(requests) == 1:
         return [[index] for index in range(len(requests))]
     groups: dict[object, list[int]] = {}
@@ -179,7 +181,7 @@ def _part(name: str, tensor: Tensor, is_shape: bool) -> tuple[str, tuple[int, ..
 
 
 def state_outputs(config: ModelConfig) -> dict[str, ModelOutput]:
-    """The outputs that carry a sequence's implicit state, by name.
+    """Return the outputs that carry a sequence's implicit state, by name.
 
     Always computed: the scheduler needs them.
     """
@@ -192,7 +194,7 @@ def state_outputs(config: ModelConfig) -> dict[str, ModelOutput]:
 def _for_the_host(
     requests: Sequence[InferRequest], wanted: Sequence[Sequence[str]], outputs: Mapping[str, Output]
 ) -> dict[str, Output]:
-    """Those of the outputs that some request wants there."""
+    """Return those of the outputs that some request wants there."""
     names = {
         name
         for request, its in zip(requests, wanted, strict=True)

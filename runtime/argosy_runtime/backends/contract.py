@@ -72,10 +72,12 @@ class Responder(Protocol):
         """
 
     def is_cancelled(self, index: int) -> bool:
-        """Whether the client of request `index` has gone."""
+        """Return whether the client of request `index` has gone."""
 
     def is_paused(self, index: int) -> bool:
-        """Whether `send` would wait; for who answers many requests from one thread, and can say later what is new."""
+        """Return whether `send` would wait; for who answers many requests from one thread, and can say later what is
+        new.
+        """
 
 
 @dataclass(frozen=True)

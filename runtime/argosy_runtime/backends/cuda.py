@@ -47,7 +47,7 @@ class DeviceHeap(Protocol):
     """A device's memory by address. Any thread may call it."""
 
     def allocate(self, size: int) -> int:
-        """The address of so many bytes, a multiple of 256. Raises ServingError where there is no room."""
+        """Return the address of so many bytes, a multiple of 256. Raises ServingError where there is no room."""
 
     def free(self, address: int) -> None:
         """Give them back: nothing on the device uses them any more."""
@@ -70,7 +70,9 @@ class ComputeStream(DeviceStream, DeviceHeap, Protocol):
         """Make the device this thread's, for a framework that asks which it is."""
 
     def capture(self, work: Callable[[], bool]) -> Graph | None:
-        """What `work` begins on the stream, as a graph; None where it says that it could not. Raises ServingError."""
+        """Return what `work` begins on the stream, as a graph; None where it says that it could not. Raises
+        ServingError.
+        """
 
 
 class CudaStream:
@@ -174,7 +176,7 @@ class _Graph:
 
 
 def compute_capability(device_id: int) -> str:
-    """A GPU's, such as 9.0. Raises ServingError."""
+    """Return a GPU's, such as 9.0. Raises ServingError."""
     device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     _call("cuInit", 0)
     _call("cuDeviceGet", ctypes.byref(device), device_id)

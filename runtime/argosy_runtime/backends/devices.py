@@ -10,7 +10,7 @@ GPU_DEVICE_IDS = "gpu_device_ids"
 
 
 def named_gpus(config: ModelConfig) -> tuple[int, ...]:
-    """The ordinals in the parameter `gpu_device_ids`, such as 0,1; none where it is not set.
+    """Return the ordinals in the parameter `gpu_device_ids`, such as 0,1; none where it is not set.
 
     Raises ServingError (INVALID_ARG).
     """
@@ -26,8 +26,8 @@ def named_gpus(config: ModelConfig) -> tuple[int, ...]:
 
 
 def gpus_of_model(config: ModelConfig, visible: int) -> tuple[int, ...]:
-    """The GPUs of a KIND_MODEL instance: those that are named, else all of the `visible` ones, of which there may be
-    none. Raises ServingError: INVALID_ARG for words that name none, UNAVAILABLE for GPUs that are not there.
+    """Return the GPUs of a KIND_MODEL instance: those that are named, else all of the `visible` ones, of which there
+    may be none. Raises ServingError: INVALID_ARG for words that name none, UNAVAILABLE for GPUs that are not there.
     """
     named = named_gpus(config)
     missing = [gpu for gpu in named if gpu >= visible]

@@ -47,7 +47,7 @@ _get_raw = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
 
 
 def address_of(exporter: Any) -> tuple[int, object]:
-    """Where a block begins, and what keeps it there."""
+    """Return where a block begins, and what keeps it there."""
     capsule = exporter.__dlpack__()
     managed = _Managed.from_address(_get(capsule, _NAME))
     return (managed.tensor.data or 0) + managed.tensor.byte_offset, (exporter, capsule)

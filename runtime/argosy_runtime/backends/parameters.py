@@ -27,15 +27,15 @@ class Parameters:
         return name in self._values
 
     def starting_with(self, prefix: str) -> dict[str, str]:
-        """Those whose name begins so."""
+        """Return those whose name begins so."""
         return {name: value for name, value in self._values.items() if name.startswith(prefix)}
 
     def text(self, name: str, default: str = "") -> str:
-        """The value as it stands."""
+        """Return the value as it stands."""
         return self._values.get(name, default)
 
     def integer(self, name: str, default: int, minimum: int | None = None) -> int:
-        """A whole number."""
+        """Return a whole number."""
         number = self._read(name, default, int, "a whole number")
         if minimum is not None and number < minimum:
             raise invalid(f"model '{self._model}': parameter '{name}' is {number}, expected {minimum} or more")

@@ -47,5 +47,5 @@ class Staging:
 
 
 def limit(policy: ModelOptimizationPolicy, field: Literal["input_pinned_memory", "output_pinned_memory"]) -> int:
-    """What a configuration's `optimization` allows for one direction: it is on unless it is turned off."""
+    """Return what a configuration's `optimization` allows for one direction: it is on unless it is turned off."""
     return LIMIT if not policy.HasField(field) or getattr(policy, field).enable else 0

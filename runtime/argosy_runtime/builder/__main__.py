@@ -101,7 +101,7 @@ def _build(flags: Flags, course: Course) -> None:
 
 
 def _writer(flags: Flags) -> Callable[[str], None]:
-    """What writes a report's text. Raises ApiServerError outside of a cluster."""
+    """Return what writes a report's text. Raises ApiServerError outside of a cluster."""
     sink: FileSink | ConfigMapSink
     if flags.report_file is not None:
         sink = FileSink(flags.report_file)

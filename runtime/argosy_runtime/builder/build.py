@@ -61,7 +61,7 @@ class Build:
         self._told: Progress = lambda percent, line: None
 
     def run(self) -> BuildReport:
-        """The report of the engine that is ready. Raises BuildError; what was finished stays for another try."""
+        """Return the report of the engine that is ready. Raises BuildError; what was finished stays for another try."""
         try:
             self._compiler = self._builder.compiler()
             self._course.known(compiler=self._compiler)
@@ -73,7 +73,9 @@ class Build:
             raise BuildError(BuildFailure.STORE_UNAVAILABLE, said, passes=True) from error
 
     def _as_declared(self) -> BuildReport | None:
-        """The engine that is there already by the digests that were declared: nothing has to be brought for it."""
+        """Return the engine that is there already by the digests that were declared: nothing has to be brought
+        for it.
+        """
         request = self._request
         if not request.model.digest or (request.calibration.uri and not request.calibration.digest):
             return None
@@ -82,7 +84,9 @@ class Build:
         return self._known_good(found) if found else None
 
     def _known_good(self, found: Manifest) -> BuildReport | None:
-        """The report of an engine of the store that need not be measured, as it was for the same data and metric."""
+        """Return the report of an engine of the store that need not be measured, as it was for the same data and
+        metric.
+        """
         gate = self._request.gate
         if gate is None:
             return self._ready(found, cached=True)
@@ -95,14 +99,14 @@ class Build:
         return None
 
     def _passed(self, found: Manifest, report: AccuracyReport) -> BuildReport:
-        """The report of an engine of the store, where it is good enough. Raises BuildError."""
+        """Return the report of an engine of the store, where it is good enough. Raises BuildError."""
         self._course.known(accuracy=report)
         if not report.passed:
             raise too_low(report)
         return self._ready(found, report, cached=True)
 
     def _as_it_came(self) -> BuildReport:
-        """The engine by the digests of the files that came."""
+        """Return the engine by the digests of the files that came."""
         request, progress = self._request, self._course.during("fetch", 0, FETCHED)
         model = brought(self._around.fetcher, inputs.MODEL, request.model, progress)
         calibration = None
@@ -125,7 +129,7 @@ class Build:
         return Evidence.read(self._request, gate, data, script)
 
     def _found(self, found: Manifest, job: BuildJob, evidence: Evidence | None) -> BuildReport:
-        """An engine of the store, measured where nobody did what this request asks for."""
+        """Return an engine of the store, measured where nobody did what this request asks for."""
         store = self._around.store
         if evidence is None:
             return self._ready(found, cached=True)
@@ -172,7 +176,7 @@ class Build:
         return shared(around.store, request.builder, self._compiler, request.architecture, folder, said)
 
     def _reporting(self, job: BuildJob, shared: Path) -> BuildJob:
-        """The job with a progress that goes to whichever phase is running."""
+        """Return the job with a progress that goes to whichever phase is running."""
         return BuildJob(
             job.request, job.model, job.calibration, lambda percent, line: self._told(percent, line), shared
         )
@@ -194,7 +198,7 @@ class Build:
         return published
 
     def _lookup(self, key: str) -> Manifest | None:
-        """The engine of this key; one that is broken is removed, and built anew."""
+        """Return the engine of this key; one that is broken is removed, and built anew."""
         try:
             return self._around.store.lookup(key)
         except BrokenArtifactError as broken:

@@ -81,7 +81,9 @@ class Runner(Protocol):
     """A model or an engine that answers: what the gate compares."""
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The outputs by name, of inputs by name with the batch as first axis (if the model has one). BuildError."""
+        """Return the outputs by name, of inputs by name with the batch as first axis (if the model has one).
+        BuildError.
+        """
 
 
 class Builder(Protocol):
@@ -95,13 +97,13 @@ class Builder(Protocol):
         """Name and version of what decides the engine's files, as `onnxruntime 1.31.1`. BuildError: BUILDER_MISSING."""
 
     def phases(self, job: BuildJob) -> Sequence[Phase]:
-        """The steps, in order. BuildError where the options or the model cannot lead to an engine."""
+        """Return the steps, in order. BuildError where the options or the model cannot lead to an engine."""
 
     def check(self, job: BuildJob, folder: Path) -> None:
         """Read back from the finished engine what was asked of it. BuildError: ENGINE_DIFFERS."""
 
     def shape(self, job: BuildJob) -> ModelShape | None:
-        """A language model's sizes; None where the model tells none."""
+        """Return a language model's sizes; None where the model tells none."""
 
     def runner(self, folder: Path, request: BuildRequest) -> AbstractContextManager[Runner]:
         """Opens the model's files or the engine's, whichever the folder holds. BuildError."""

@@ -48,11 +48,11 @@ class Fetcher(Protocol):
     """What brings copies here: `argosy_agent.cache.storage.Storage`."""
 
     def fetch(self, uri: str, digest: str = "", progress: Bytes = ..., secret: str = "") -> Path:
-        """The folder with the files of `uri`. Raises StorageError."""
+        """Return the folder with the files of `uri`. Raises StorageError."""
 
 
 def brought(fetcher: Fetcher, kind: Kind, source: DataSource, progress: Progress) -> Path:
-    """The folder with the files of a source, which nobody may write to. Raises BuildError."""
+    """Return the folder with the files of a source, which nobody may write to. Raises BuildError."""
 
     def told(done: int, total: int) -> None:
         of = f" of {total // MIB}" if total else ""

@@ -27,7 +27,7 @@ class Option:
 
 
 def read(options: Mapping[str, Any], table: Mapping[str, Option], under: str = "") -> dict[str, Any]:
-    """Every option of the table with its value or default; `under` is their path below `engine.options`.
+    """Return every option of the table with its value or default; `under` is their path below `engine.options`.
 
     Raises BuildError: INVALID_OPTIONS, by path.
     """
@@ -42,7 +42,7 @@ def read(options: Mapping[str, Any], table: Mapping[str, Option], under: str = "
 
 
 def invalid(name: str, message: str) -> BuildError:
-    """The error of one option."""
+    """Return the error of one option."""
     return BuildError(BuildFailure.INVALID_OPTIONS, f"engine.options.{name}: {message}")
 
 

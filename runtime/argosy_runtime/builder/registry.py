@@ -18,12 +18,12 @@ _EXTRAS = {
 
 
 def names() -> tuple[str, ...]:
-    """Every builder there is, installed or not."""
+    """Return every builder there is, installed or not."""
     return tuple(_EXTRAS)
 
 
 def resolve(name: str) -> Builder:
-    """The builder called so.
+    """Return the builder called so.
 
     Raises BuildError: INVALID_OPTIONS where there is none, BUILDER_MISSING where a package of its is not installed.
     """

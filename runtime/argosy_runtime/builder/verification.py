@@ -28,7 +28,9 @@ class Evidence:
         return cls(gate, samples, None if script is None else _script(script))
 
     def earlier(self, reports: Iterable[AccuracyReport]) -> AccuracyReport | None:
-        """An earlier report of the same measurement, held against this gate's bounds; a script's is made anew."""
+        """Return an earlier report of the same measurement, held against this gate's bounds; a script's is made
+        anew.
+        """
         if self.script is not None:
             return None
         asked = (self.gate.metric, self.samples.digest, len(self.samples))
@@ -77,14 +79,14 @@ def _told(progress: Progress, start: int, count: int, name: str) -> Callable[[in
 
 
 def held(report: AccuracyReport, gate: Gate) -> AccuracyReport:
-    """The same figures against a gate's bounds."""
+    """Return the same figures against a gate's bounds."""
     low = gate.minimum is None or report.value >= gate.minimum
     high = gate.maximum is None or report.value <= gate.maximum
     return replace(report, minimum=gate.minimum, maximum=gate.maximum, passed=low and high)
 
 
 def too_low(report: AccuracyReport) -> BuildError:
-    """The error of an engine that is not good enough, with both figures."""
+    """Return the error of an engine that is not good enough, with both figures."""
     sides = f" (baseline {report.baseline:g}, engine {report.engine:g})" if report.baseline is not None else ""
     below = report.minimum is not None and report.value < report.minimum
     bound, wanted = ("min", report.minimum) if below else ("max", report.maximum)

@@ -17,7 +17,7 @@ class Clock(Protocol):
     """A monotonic clock; times are nanoseconds."""
 
     def now(self) -> int:
-        """The time."""
+        """Return the time."""
 
     def call_at(self, when: int, callback: Callable[[], None]) -> Timer:
         """Call back on the event loop when it is `when`, or soon after."""

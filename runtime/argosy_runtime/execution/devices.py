@@ -18,7 +18,7 @@ class GpuDevice:
 
 
 def visible_gpus() -> list[GpuDevice]:
-    """The GPUs this process may use, in CUDA's order (CUDA_VISIBLE_DEVICES is honoured)."""
+    """Return the GPUs this process may use, in CUDA's order (CUDA_VISIBLE_DEVICES is honoured)."""
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:

@@ -103,11 +103,11 @@ class InstanceGroup:
         return [instance.name for instance in self._ready.values()]
 
     def has(self, number: int) -> bool:
-        """Whether this instance is ready still."""
+        """Return whether this instance is ready still."""
         return number in self._ready
 
     def instance(self, number: int) -> Instance:
-        """A ready instance by its number."""
+        """Return a ready instance by its number."""
         return self._ready[number]
 
     @property
@@ -116,7 +116,7 @@ class InstanceGroup:
         return tuple(self._places)
 
     def ready(self, place: Place) -> bool:
-        """Whether what stands there takes batches: it is not loading, lost or on its way back."""
+        """Return whether what stands there takes batches: it is not loading, lost or on its way back."""
         return place.number in self._ready
 
     def answered(self, number: int, responses: Sequence[InferResponse]) -> None:

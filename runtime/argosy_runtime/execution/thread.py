@@ -303,7 +303,7 @@ class ThreadInstance(Instance):
 
 
 def load_timeout_message(spec: InstanceSpec, seconds: float) -> str:
-    """What is said of a model that does not finish loading."""
+    """Return what is said of a model that does not finish loading."""
     return (
         f"failed to load '{spec.config.name}' version {spec.version}: instance '{spec.name}' is still loading after "
         f"{seconds:g} s; if it needs longer, raise --model-load-timeout-secs or the parameter LOAD_TIMEOUT_SECONDS of "
@@ -312,7 +312,7 @@ def load_timeout_message(spec: InstanceSpec, seconds: float) -> str:
 
 
 def stuck_message(spec: InstanceSpec) -> str:
-    """What is said of a model whose last load was given up and goes on all the same."""
+    """Return what is said of a model whose last load was given up and goes on all the same."""
     return (
         f"failed to load '{spec.config.name}' version {spec.version}: an earlier load of instance '{spec.name}' took "
         "too long and still goes on in a thread of this server, which nothing can end; it can be loaded again when "

@@ -8,7 +8,7 @@ from .port import DataPlane
 
 
 def model_view(plane: DataPlane, name: str, version: str) -> ModelView:
-    """The view of a model. Raises ServingError where there is none."""
+    """Return the view of a model. Raises ServingError where there is none."""
     return view_of(
         plane.model_metadata(name, version),
         plane.model_config(name, version),
@@ -17,5 +17,5 @@ def model_view(plane: DataPlane, name: str, version: str) -> ModelView:
 
 
 def lazy_view(plane: DataPlane, name: str, version: str) -> Callable[[], ModelView]:
-    """The same, for codecs that seldom need it."""
+    """Return the same, for codecs that seldom need it."""
     return lambda: model_view(plane, name, version)

@@ -17,31 +17,33 @@ class DataPlane(Protocol):
     """
 
     def live(self) -> bool:
-        """Whether the server answers at all."""
+        """Return whether the server answers at all."""
 
     def ready(self) -> bool:
-        """Whether the server is ready for inference."""
+        """Return whether the server is ready for inference."""
 
     def model_ready(self, name: str, version: str) -> bool:
-        """Whether a model's version can answer."""
+        """Return whether a model's version can answer."""
 
     def server_metadata(self) -> pb.ServerMetadataResponse:
-        """The server's name, version and the extensions it supports."""
+        """Return the server's name, version and the extensions it supports."""
 
     def model_metadata(self, name: str, version: str) -> pb.ModelMetadataResponse:
-        """A model's versions, platform and tensors."""
+        """Return a model's versions, platform and tensors."""
 
     def model_config(self, name: str, version: str) -> ModelConfig:
-        """A model's complete configuration."""
+        """Return a model's complete configuration."""
 
     def statistics(self, name: str, version: str) -> pb.ModelStatisticsResponse:
         """Counters of a model's versions; of all models where `name` is empty."""
 
     def labels(self, name: str, version: str, output: str) -> Sequence[str]:
-        """The classification labels of an output, in order; none where it has none."""
+        """Return the classification labels of an output, in order; none where it has none."""
 
     async def index(self, ready_only: bool) -> pb.RepositoryIndexResponse:
-        """The models of the repository. While nothing changes, the same message each time: it is not to be changed."""
+        """Return the models of the repository. While nothing changes, the same message each time: it is not to be
+        changed.
+        """
 
     async def load(self, name: str, config: str | None, files: Mapping[str, bytes]) -> None:
         """Load or reload a model; `config` is JSON that overrides its file, `files` replace the
@@ -59,10 +61,10 @@ class DataPlane(Protocol):
         """
 
     def log_settings(self) -> dict[str, Setting]:
-        """What the server logs: Triton's names and values, in its order."""
+        """Return what the server logs: Triton's names and values, in its order."""
 
     def change_log_settings(self, changes: Mapping[str, Setting]) -> None:
         """Log otherwise from now on; `changes` have the types of `log_settings.KINDS`."""
 
     def metrics(self) -> AsyncIterator[bytes]:
-        """All metrics in Prometheus' text format, in pieces; other work of the loop goes on between them."""
+        """Return all metrics in Prometheus' text format, in pieces; other work of the loop goes on between them."""

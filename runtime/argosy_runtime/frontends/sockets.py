@@ -9,12 +9,14 @@ BACKLOG = 1024
 
 
 def cannot_listen(flag: str, port: int, reason: str) -> ServingError:
-    """The error of a port that cannot be had; names the flag that chooses it."""
+    """Return the error of a port that cannot be had; names the flag that chooses it."""
     return unavailable(f"{flag} {port} {reason}")
 
 
 def bind(host: str, port: int, flag: str, reuse_port: bool = False) -> socket.socket:
-    """A listening TCP socket; port 0 takes any free one. Raises UNAVAILABLE, naming the flag, where it cannot."""
+    """Return a listening TCP socket; port 0 takes any free one. Raises UNAVAILABLE, naming the flag, where it
+    cannot.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -39,4 +39,4 @@ class Application(Protocol):
     """What is served."""
 
     def route(self, head: RequestHead) -> Route:
-        """Where requests with this head go. Never raises: an unwanted request has a route that refuses it."""
+        """Return where requests with this head go. Never raises: an unwanted request has a route that refuses it."""

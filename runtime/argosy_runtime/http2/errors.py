@@ -36,12 +36,12 @@ class MalformedError(Exception):
 
 
 def protocol_error(message: str) -> PeerError:
-    """The commonest of faults."""
+    """Return the commonest of faults."""
     return PeerError(ErrorCode.PROTOCOL_ERROR, message)
 
 
 def frame_size_error(message: str) -> PeerError:
-    """A frame whose size its type does not allow."""
+    """Return a frame whose size its type does not allow."""
     return PeerError(ErrorCode.FRAME_SIZE_ERROR, message)
 
 
@@ -51,5 +51,5 @@ def flow_control_error(message: str) -> PeerError:
 
 
 def too_much(message: str) -> PeerError:
-    """What costs this side work and gets the peer nothing, beyond what is tolerated."""
+    """Return what costs this side work and gets the peer nothing, beyond what is tolerated."""
     return PeerError(ErrorCode.ENHANCE_YOUR_CALM, message)

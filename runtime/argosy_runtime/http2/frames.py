@@ -48,17 +48,17 @@ read_head: Final = _HEAD.unpack_from
 
 
 def head(kind: int, flags: int, stream_id: int, size: int) -> bytes:
-    """The nine bytes before a payload of `size` bytes."""
+    """Return the nine bytes before a payload of `size` bytes."""
     return _HEAD.pack(size << 8 | kind, flags, stream_id)
 
 
 def frame(kind: int, flags: int, stream_id: int, payload: bytes) -> bytes:
-    """A whole frame."""
+    """Return a whole frame."""
     return _HEAD.pack(len(payload) << 8 | kind, flags, stream_id) + payload
 
 
 def header_frames(stream_id: int, block: bytes, flags: int, limit: int) -> bytes:
-    """A header block as HEADERS and as many CONTINUATION as payloads of `limit` bytes need."""
+    """Return a header block as HEADERS and as many CONTINUATION as payloads of `limit` bytes need."""
     if len(block) <= limit:
         return frame(HEADERS, flags | END_HEADERS, stream_id, block)
     pieces = [block[start : start + limit] for start in range(0, len(block), limit)]
@@ -78,7 +78,7 @@ def settings(pairs: Iterable[tuple[int, int]]) -> bytes:
 
 
 def read_settings(payload: bytes) -> list[tuple[int, int]]:
-    """The identifiers and values of a SETTINGS payload, whose length is a multiple of six."""
+    """Return the identifiers and values of a SETTINGS payload, whose length is a multiple of six."""
     return list(_SETTING.iter_unpack(payload))
 
 
@@ -109,14 +109,16 @@ def read_u32(payload: bytes, offset: int = 0) -> int:
 
 
 def unpadded(payload: bytes) -> bytes:
-    """The payload of a PADDED frame without its padding. Raises PeerError where that is longer than the frame."""
+    """Return the payload of a PADDED frame without its padding. Raises PeerError where that is longer than the
+    frame.
+    """
     if not payload or payload[0] >= len(payload):
         raise protocol_error("more padding than payload")
     return payload[1 : len(payload) - payload[0]]
 
 
 def header_fragment(flags: int, stream_id: int, payload: bytes) -> bytes:
-    """What a HEADERS frame holds of its header block. Raises PeerError for bad padding or priority."""
+    """Return what a HEADERS frame holds of its header block. Raises PeerError for bad padding or priority."""
     if flags & PADDED:
         payload = unpadded(payload)
     if flags & HAS_PRIORITY:

@@ -58,7 +58,7 @@ class Inbound:
             del self.abandoned[stream_id]
 
     def is_deferred(self, stream: "Stream") -> bool:
-        """Whether what comes on a stream has to wait."""
+        """Return whether what comes on a stream has to wait."""
         return self._connection.output.unsent > self._limits.unsent_pause or stream.deferred is not None
 
     def defer(self, stream: "Stream", payload: bytes) -> None:

@@ -114,7 +114,7 @@ class KeepAlive:
         self._unread = unread
 
     def check(self, now: float, greeted: bool, unfinished: tuple[int, int] | None, busy: bool) -> tuple[Action, float]:
-        """What to do now, and the time at which to ask again.
+        """Return what to do now, and the time at which to ask again.
 
         `greeted`: the client has begun; `unfinished`: which frame or header block it is sending; `busy`: it has open
         requests.

@@ -70,24 +70,26 @@ class Output:
         self._awake = True
 
     def take(self) -> list[Piece]:
-        """What is to be sent now."""
+        """Return what is to be sent now."""
         self._awake = False
         pieces, self.pieces = self.pieces, []
         return pieces
 
     def lets_through(self, size: int) -> bool:
-        """Whether a body of this size may go out in one frame now; if so it is taken from the connection's window."""
+        """Return whether a body of this size may go out in one frame now; if so it is taken from the connection's
+        window.
+        """
         if size > self.window or size > self.frame_size or self.paused:
             return False
         self.window -= size
         return True
 
     def is_full(self) -> bool:
-        """Whether producers should wait for the next write."""
+        """Return whether producers should wait for the next write."""
         return self.paused or len(self.pieces) >= _FULL
 
     def is_overfull(self) -> bool:
-        """Whether so much waits that nothing may be added."""
+        """Return whether so much waits that nothing may be added."""
         return self.unsent > self._unsent_limit
 
     def unblock(self) -> None:

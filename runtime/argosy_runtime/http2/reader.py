@@ -103,7 +103,7 @@ class FrameReader:
         self._kept += 1
 
     def _collected(self, data: bytes) -> bytes:
-        """All that was kept and these bytes, once there is enough; b"" before."""
+        """Return all that was kept and these bytes, once there is enough; b"" before."""
         self._pieces.append(data)
         self._have += len(data)
         if self._have < self._need:

@@ -129,7 +129,7 @@ class Stream:
             self._unreturned = 0
 
     def may_go_on(self) -> bool:
-        """Whether a producer may send more: nothing waits."""
+        """Return whether a producer may send more: nothing waits."""
         return self._pending is None and not self._output.is_full()
 
     def send_frame(self) -> bool:

@@ -9,7 +9,7 @@ from .platforms import AUTOFILLED, ENSEMBLE, FORMATS, ModelFormat
 
 
 def guess_backend(files: Sequence[str]) -> ModelFormat | None:
-    """The format of a version folder's files, tried in Triton's order; None where nothing is recognised.
+    """Return the format of a version folder's files, tried in Triton's order; None where nothing is recognised.
 
     `files` are names relative to the version folder; a directory's ends with "/".
     """

@@ -13,7 +13,7 @@ SEQUENCE_IDLE_MICROSECONDS = 1_000_000
 def normalize(
     config: ModelConfig, folder_name: str, files: Sequence[str] = (), gpus: Sequence[int] | None = None
 ) -> ModelConfig:
-    """A copy with every default filled in; normalizing twice changes nothing.
+    """Return a copy with every default filled in; normalizing twice changes nothing.
 
     `files` list the first version folder (a directory's name ends with "/"). `gpus` are the machine's
     ordinals; None where it is not known yet, which leaves kind, count and GPUs of the instance groups open.

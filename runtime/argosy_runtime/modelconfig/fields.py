@@ -35,17 +35,17 @@ def hint(unknown: str, known: Iterable[str]) -> str:
 
 
 def field_names(message: Descriptor) -> list[str]:
-    """The fields of a message, as config.pbtxt spells them."""
+    """Return the fields of a message, as config.pbtxt spells them."""
     return [field.name for field in message.fields]
 
 
 def value_names(enum: EnumDescriptor) -> list[str]:
-    """The values of an enum, by name."""
+    """Return the values of an enum, by name."""
     return [value.name for value in enum.values]
 
 
 def map_value(field: FieldDescriptor) -> FieldDescriptor | None:
-    """The value's field of a map<key, value>; None where the field is no map."""
+    """Return the value's field of a map<key, value>; None where the field is no map."""
     if field.message_type is None or not field.message_type.GetOptions().map_entry:
         return None
     value: FieldDescriptor = field.message_type.fields_by_name["value"]

@@ -16,7 +16,7 @@ IN_PLACE = ("version_policy", "instance_group", "dynamic_batching", "max_batch_s
 
 
 def loaded_part(config: ModelConfig) -> ModelConfig:
-    """A copy without what may change in place."""
+    """Return a copy without what may change in place."""
     part = ModelConfig()
     part.CopyFrom(config)
     for name in IN_PLACE:
@@ -27,7 +27,7 @@ def loaded_part(config: ModelConfig) -> ModelConfig:
 
 
 def suits(loaded: ModelConfig, wanted: ModelConfig) -> bool:
-    """Whether instances that were loaded by one complete configuration can serve by another."""
+    """Return whether instances that were loaded by one complete configuration can serve by another."""
     most, size = loaded.max_batch_size, wanted.max_batch_size
     return bool((size == most or 0 < size < most) and loaded_part(loaded) == loaded_part(wanted))
 
@@ -62,7 +62,7 @@ def completed_like(declared: ModelConfig, completed: ModelConfig, wanted: ModelC
 def exchanged(
     held: Sequence[InstancePlacement], wanted: Sequence[InstancePlacement]
 ) -> tuple[list[InstancePlacement], list[int]]:
-    """What is to be loaded beside the instances that are held, and which of these (by index) are to go.
+    """Return what is to be loaded beside the instances that are held, and which of these (by index) are to go.
 
     An instance stays where the wanted ones have one on its device whose group is alike but for name and count; of too
     many the last go. One that comes has a name that none has which stays.

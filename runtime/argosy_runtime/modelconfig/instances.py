@@ -58,7 +58,7 @@ def _resolve(group: ModelInstanceGroup, backend: str, gpus: Sequence[int]) -> No
 
 
 def instances(config: ModelConfig, gpus: Sequence[int]) -> list[InstancePlacement]:
-    """Every instance a configuration asks for on a machine with these GPUs. `count` is per GPU.
+    """Return every instance a configuration asks for on a machine with these GPUs. `count` is per GPU.
 
     Groups that are not normalized yet are taken with their defaults; the configuration is not changed.
     """

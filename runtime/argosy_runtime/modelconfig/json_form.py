@@ -25,7 +25,7 @@ _YOUNGER = frozenset({"max_inflight_requests"})
 
 
 def to_json(config: ModelConfig) -> dict[str, Json]:
-    """The configuration as plain dicts, lists, strings and numbers, ready for a JSON encoder."""
+    """Return the configuration as plain dicts, lists, strings and numbers, ready for a JSON encoder."""
     return _message_to_json(config)
 
 

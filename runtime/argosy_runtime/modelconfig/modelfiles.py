@@ -25,7 +25,8 @@ def for_device(config: ModelConfig, compute_capability: str | None) -> ModelConf
 
 
 def first_gpu(config: ModelConfig, gpus: Mapping[int, str]) -> int | None:
-    """The GPU whose file tells what the configuration leaves out: the first of the first group that may have one.
+    """Return the GPU whose file tells what the configuration leaves out: the first of the first group that may have
+    one.
 
     `gpus` are the machine's, ordinal to compute capability. None where the instances run on none of them.
     """

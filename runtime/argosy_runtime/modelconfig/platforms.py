@@ -39,5 +39,5 @@ FORMATS = (*NAMED_ONLY, *AUTOFILLED)
 
 
 def platforms_of(backend: str) -> frozenset[str]:
-    """Every platform a backend may be paired with; empty where any is allowed."""
+    """Return every platform a backend may be paired with; empty where any is allowed."""
     return frozenset(platform for row in FORMATS if row.backend == backend for platform in row.platforms)

@@ -33,7 +33,9 @@ def shape_text(shape: Sequence[int]) -> str:
 
 
 def size_problem(shape: Sequence[int]) -> str | None:
-    """What is wrong with the size of a tensor of this shape, whatever its type; None where it may be that large."""
+    """Return what is wrong with the size of a tensor of this shape, whatever its type; None where it may be that
+    large.
+    """
     if len(shape) > MOST_DIMENSIONS:
         return f"shape {shape_text(shape)} has {len(shape)} dimensions, more than {MOST_DIMENSIONS}"
     count = 1
@@ -48,7 +50,7 @@ def size_problem(shape: Sequence[int]) -> str | None:
 
 
 def element_count(shape: Sequence[int]) -> int:
-    """How many elements a shape holds: -1 with a variable dimension; as Triton counts, 0 for an empty one."""
+    """Return how many elements a shape holds: -1 with a variable dimension; as Triton counts, 0 for an empty one."""
     if WILDCARD in shape:
         return WILDCARD
     return math.prod(shape) if shape else 0
@@ -66,7 +68,7 @@ def segment_counts(shape: Sequence[int]) -> list[int]:
 
 
 def full_shape(dims: Sequence[int], max_batch_size: int) -> tuple[int, ...]:
-    """The dims with the variable batch in front where the model batches."""
+    """Return the dims with the variable batch in front where the model batches."""
     return (WILDCARD, *dims) if max_batch_size > 0 else tuple(dims)
 
 
@@ -76,12 +78,12 @@ def compatible(left: Sequence[int], right: Sequence[int]) -> bool:
 
 
 def tensors_fit(left: Sequence[int], left_batch: int, right: Sequence[int], right_batch: int) -> bool:
-    """Whether one ensemble tensor can be both: dims agree, or full shapes (a batch can be a dim)."""
+    """Return whether one ensemble tensor can be both: dims agree, or full shapes (a batch can be a dim)."""
     return compatible(left, right) or compatible(full_shape(left, left_batch), full_shape(right, right_batch))
 
 
 def reshape(dims: Sequence[int], target: Sequence[int], shape: Sequence[int]) -> tuple[int, ...]:
-    """A tensor's shape after its config's `reshape`: variable sizes of `shape` fill those of `target`.
+    """Return a tensor's shape after its config's `reshape`: variable sizes of `shape` fill those of `target`.
 
     All three are without the batch; `shape` fits `dims`, and the two have as many variable dimensions.
     """
@@ -92,7 +94,7 @@ def reshape(dims: Sequence[int], target: Sequence[int], shape: Sequence[int]) ->
 def check_input_shape(
     name: str, model: str, dims: Sequence[int], max_batch_size: int, shape: Sequence[int]
 ) -> str | None:
-    """What is wrong with a request's full `shape` for an input, in Triton's words; None where it fits."""
+    """Return what is wrong with a request's full `shape` for an input, in Triton's words; None where it fits."""
     if max_batch_size > 0 and not shape:
         return f"input '{name}' has no shape but model requires batch dimension for '{model}'"
     inner = shape[1:] if max_batch_size > 0 else shape
@@ -110,7 +112,7 @@ def check_input_shape(
 
 
 def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[int]]]) -> str | None:
-    """What is wrong with a request's inputs (name → V2 datatype and full shape); None where all fit.
+    """Return what is wrong with a request's inputs (name → V2 datatype and full shape); None where all fit.
 
     The order of checks is Triton's: how many, which names, the batch, then datatype and shape of each.
     """
@@ -137,7 +139,9 @@ def check_request(config: ModelConfig, inputs: Mapping[str, tuple[str, Sequence[
 
 
 def unknown_input(config: ModelConfig, inputs: Mapping[str, object]) -> str | None:
-    """A request's input that the model does not declare; None also for too few or too many, which is told first."""
+    """Return a request's input that the model does not declare; None also for too few or too many, which is told
+    first.
+    """
     known = {spec.name for spec in config.input}
     unknown = next((name for name in inputs if name not in known), None)
     if unknown is None or _check_count(config, inputs):

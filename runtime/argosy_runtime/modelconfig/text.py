@@ -28,7 +28,7 @@ def parse_text(text: str, source: str = "config.pbtxt") -> ModelConfig:
 
 
 def to_text(config: ModelConfig) -> str:
-    """The canonical config.pbtxt of a configuration: the same bytes for equal configurations."""
+    """Return the canonical config.pbtxt of a configuration: the same bytes for equal configurations."""
     text: str = text_format.MessageToString(config, as_utf8=True, use_index_order=False)
     return text
 

@@ -18,7 +18,7 @@ def number_of(version: str) -> int | None:
 
 
 def select(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
-    """The versions to serve, ascending. A policy that makes no choice means all of them, as in Triton.
+    """Return the versions to serve, ascending. A policy that makes no choice means all of them, as in Triton.
 
     Versions that `specific` names and that do not exist are left out.
     """
@@ -34,13 +34,13 @@ def select(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
 
 
 def missing(policy: ModelVersionPolicy, available: Sequence[int]) -> list[int]:
-    """The versions `specific` names that have no folder, in the order they are named."""
+    """Return the versions `specific` names that have no folder, in the order they are named."""
     existing = set(available)
     return [version for version in policy.specific.versions if version not in existing]
 
 
 def none_available(model: str) -> str:
-    """What is said where a policy leaves nothing to serve."""
+    """Return what is said where a policy leaves nothing to serve."""
     return f"at least one version must be available under the version policy of model '{model}'"
 
 

@@ -12,7 +12,7 @@ _FORMATS = {"u": "%d", "i": "%d", "f": "%f"}
 
 
 def classify(tensor: Tensor, count: int, model: ModelView) -> Tensor:
-    """The `count` greatest elements of each batch entry, as BYTES of shape [batch, k], or [k] without a
+    """Return the `count` greatest elements of each batch entry, as BYTES of shape [batch, k], or [k] without a
     batch.
 
     Equal elements keep their order. Raises INVALID_ARG for types that have no order here, and for huge

@@ -107,7 +107,7 @@ def _size(array: Array) -> int:
 
 
 def _fit(name: str, declared: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """A shape for `count` elements: fixed dimensions first, then the innermost -1 takes the rest, others are
+    """Return a shape for `count` elements: fixed dimensions first, then the innermost -1 takes the rest, others are
     1.
     """
     rest = count
@@ -130,7 +130,7 @@ def _misfit(name: str) -> ServingError:
 
 
 def encode(response: InferResponse, without: frozenset[str] = frozenset()) -> bytes:
-    """A response as one JSON object, its keys sorted: outputs, parameters, id, model_name and model_version.
+    """Return a response as one JSON object, its keys sorted: outputs, parameters, id, model_name and model_version.
 
     An output of one element stands without its list; those named in `without` are left out.
     """
@@ -150,12 +150,12 @@ def encode(response: InferResponse, without: frozenset[str] = frozenset()) -> by
 
 
 def event(payload: bytes) -> bytes:
-    """One server-sent event."""
+    """Return one server-sent event."""
     return b"data: " + payload + b"\n\n"
 
 
 def encode_event(response: InferResponse) -> bytes:
-    """A response, or the error it carries, as one server-sent event; none where it has nothing new to say.
+    """Return a response, or the error it carries, as one server-sent event; none where it has nothing new to say.
 
     What was made once for the whole request stands in its first event alone.
     """

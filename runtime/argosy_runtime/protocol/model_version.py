@@ -5,7 +5,7 @@ from argosy_runtime.modelconfig.versions import number_of
 
 
 def canonical(version: str) -> str:
-    """A version without leading zeros; "" stays, and leaves the choice to the version policy.
+    """Return a version without leading zeros; "" stays, and leaves the choice to the version policy.
 
     Raises INVALID_ARG where it is no 64-bit number, or a negative one.
     """

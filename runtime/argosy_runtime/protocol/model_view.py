@@ -8,7 +8,7 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 
 def no_labels(output: str) -> Sequence[str]:
-    """The label lookup of a model whose outputs have none."""
+    """Return the label lookup of a model whose outputs have none."""
     return ()
 
 
@@ -42,6 +42,6 @@ def view_of(
     config: ModelConfig,
     labels: Callable[[str], Sequence[str]] = no_labels,
 ) -> ModelView:
-    """The view of a model from its metadata and configuration messages."""
+    """Return the view of a model from its metadata and configuration messages."""
     inputs = {tensor.name: TensorView(tensor.datatype, tuple(tensor.shape)) for tensor in metadata.inputs}
     return ModelView(metadata.name, inputs, config.max_batch_size, labels)

@@ -17,5 +17,5 @@ class OutputEncoding:
     classes: dict[str, int] = field(default_factory=dict)
 
     def is_binary(self, output: str) -> bool:
-        """Whether this output's data follows the JSON instead of standing in it."""
+        """Return whether this output's data follows the JSON instead of standing in it."""
         return output in self.binary if output in self.listed else self.binary_default

@@ -24,7 +24,7 @@ class InputBytes:
         self._prefix = prefix
 
     def tensor(self, name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Tensor:
-        """A tensor over `data`, of which there is as much as it must have; only BYTES are decoded."""
+        """Return a tensor over `data`, of which there is as much as it must have; only BYTES are decoded."""
         dtype = DTYPES.get(datatype)
         if dtype is None:
             raise invalid(f"invalid datatype for input {name}")
@@ -40,11 +40,11 @@ class InputBytes:
         return raw_tensor(name, datatype, shape, data)
 
     def array(self, name: str, datatype: str, shape: tuple[int, ...], data: Data) -> Array:
-        """The same as an array: no copy, unless the bytes lie where their type cannot be read, or are BYTES."""
+        """Return the same as an array: no copy, unless the bytes lie where their type cannot be read, or are BYTES."""
         return self.tensor(name, datatype, shape, data).array
 
     def strings(self, name: str, shape: tuple[int, ...], elements: list[bytes]) -> Array:
-        """A BYTES array of already separated elements; an error unless there are as many as the shape
+        """Return a BYTES array of already separated elements; an error unless there are as many as the shape
         says.
         """
         count = element_count(name, shape)
@@ -77,7 +77,7 @@ class InputBytes:
 
 
 def element_count(name: str, shape: tuple[int, ...]) -> int:
-    """How many elements a shape holds. Raises INVALID_ARG for one that no tensor may have."""
+    """Return how many elements a shape holds. Raises INVALID_ARG for one that no tensor may have."""
     if problem := size_problem(shape):
         raise invalid(f"invalid shape for input '{name}': {problem}")
     return prod(shape)

@@ -20,7 +20,7 @@ _Row: TypeAlias = tuple[str, int, str, str]
 
 
 def metadata(served: ServedVersion, record: ModelRecord) -> pb.ModelMetadataResponse:
-    """A version's tensors, with the batch dimension where there is one; all versions that serve."""
+    """Return a version's tensors, with the batch dimension where there is one; all versions that serve."""
     config = served.config
     batch = config.max_batch_size > 0
     return pb.ModelMetadataResponse(
@@ -38,7 +38,9 @@ def _tensor(tensor: ModelInput | ModelOutput, batch: bool) -> TensorMetadata:
 
 
 def statistics(records: Iterable[ModelRecord], name: str, version: str) -> pb.ModelStatisticsResponse:
-    """The counters of what serves. `name` and `version` are what was asked for; ServingError where that does not."""
+    """Return the counters of what serves. `name` and `version` are what was asked for; ServingError where that does
+    not.
+    """
     serving = [(record.name, str(number), served) for record in records for number, served in record.serving()]
     if name and not serving:
         raise invalid(f"requested model '{name}' is not available")
@@ -60,7 +62,7 @@ class Index:
     def message(
         self, records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: bool
     ) -> pb.RepositoryIndexResponse:
-        """The state of every version of these models; one that was never loaded is there by name alone.
+        """Return the state of every version of these models; one that was never loaded is there by name alone.
 
         The message is shared by all who asked: not to be changed.
         """
@@ -91,7 +93,7 @@ def _rows(records: Mapping[str, ModelRecord], names: Iterable[str], ready_only: 
 
 
 def series(records: Iterable[ModelRecord]) -> list[ModelSeries]:
-    """What is measured: every version in service, able to answer or not, and those that could not be loaded."""
+    """Return what is measured: every version in service, able to answer or not, and those that could not be loaded."""
     return [
         ModelSeries(
             _labels(record.name, number, held.served),

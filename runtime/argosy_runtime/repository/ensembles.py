@@ -23,7 +23,9 @@ _log = logging.getLogger("argosy.repository")
 
 
 def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
-    """The models of an ensemble's steps, in order, each once; none where it is no ensemble, or cannot be read."""
+    """Return the models of an ensemble's steps, in order, each once; none where it is no ensemble, or cannot be
+    read.
+    """
     # To parse thousands of configurations only to learn that they are none takes seconds.
     if "ensemble" not in (override or folder.config_text or "").lower():
         return []
@@ -68,7 +70,7 @@ def _follow(
 
 
 def compile_version(prepared: Prepared, version: int, records: Mapping[str, ModelRecord]) -> ServedEnsemble:
-    """An ensemble's version on the models as they are served now. Raises ServingError where they do not fit.
+    """Return an ensemble's version on the models as they are served now. Raises ServingError where they do not fit.
 
     Its counters go on from those of what serves now, since a step's reload is no new ensemble.
     """

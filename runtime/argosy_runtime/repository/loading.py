@@ -104,7 +104,7 @@ class Loader:
             raise _LoadError(polled.folder.name, dict.fromkeys(polled.versions, serving_error(cause))) from cause
 
     async def _ready(self, record: ModelRecord, prepared: Prepared, override: str | None, slots: Slots) -> _Ready:
-        """What is to take over: every version of an ensemble, of a model what is new or has changed."""
+        """Return what is to take over: every version of an ensemble, of a model what is new or has changed."""
         if not prepared.is_ensemble:
             return await self._started(record, prepared, slots)
         if not record.serves:
@@ -183,7 +183,7 @@ class _LoadError(Exception):
 
 
 def _suitable(record: ModelRecord, prepared: Prepared, version: int) -> LoadingVersion | None:
-    """What serves a version and can go on as `prepared` says; None where it has to be loaded."""
+    """Return what serves a version and can go on as `prepared` says; None where it has to be loaded."""
     held = record.versions.get(version)
     if held is None or held.form is None or held.served is None or not held.served.ready:
         return None
@@ -192,7 +192,7 @@ def _suitable(record: ModelRecord, prepared: Prepared, version: int) -> LoadingV
 
 
 def _label(kind: ErrorKind) -> str:
-    """How Triton writes an error's kind before its message."""
+    """Return how Triton writes an error's kind before its message."""
     return {
         ErrorKind.INVALID_ARG: "Invalid argument",
         ErrorKind.NOT_FOUND: "Not found",

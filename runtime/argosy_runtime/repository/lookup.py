@@ -10,7 +10,7 @@ from .serving.served import ServedVersion
 
 
 def find(records: Mapping[str, ModelRecord], name: str, version: str) -> ServedVersion:
-    """The version named; where `version` is "", the latest that is ready. Raises ServingError."""
+    """Return the version named; where `version` is "", the latest that is ready. Raises ServingError."""
     record = records.get(name)
     if record is None or not record.versions:
         raise not_found(f"Request for unknown model: '{name}' is not found")

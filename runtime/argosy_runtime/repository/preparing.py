@@ -33,7 +33,7 @@ class LoadedForm:
     files: tuple[str, ...]
 
     def suits(self, wanted: "LoadedForm") -> bool:
-        """Whether they can serve as the other says, without being loaded anew."""
+        """Return whether they can serve as the other says, without being loaded anew."""
         return self.files == wanted.files and inplace.suits(self.config, wanted.config)
 
 
@@ -58,17 +58,19 @@ class Prepared:
         return bool(self.steps)
 
     def with_config(self, config: ModelConfig) -> "Prepared":
-        """The same with another configuration."""
+        """Return the same with another configuration."""
         return replace(self, config=config)
 
     def form(self, version: int) -> LoadedForm:
-        """What a version is loaded from."""
+        """Return what a version is loaded from."""
         folder = self.folder
         own = folder.version_fingerprints.get(version, "")
         return LoadedForm(self.config, (str(folder.path), folder.shared_fingerprint, own))
 
     def completed_like(self, known: "Prepared | None") -> ModelConfig | None:
-        """The configuration, completed as that of the same files was; None where these have to be asked again."""
+        """Return the configuration, completed as that of the same files was; None where these have to be asked
+        again.
+        """
         if known is None or known.is_ensemble or self.is_ensemble or known.versions[0] != self.versions[0]:
             return None
         if known.form(self.versions[0]).files != self.form(self.versions[0]).files:
@@ -86,7 +88,7 @@ class Preparer:
         self._calls = calls
 
     def poll(self, folder: ModelFolder, override: str | None = None) -> Prepared:
-        """What can be known without opening the model; raises ServingError where that is wrong already."""
+        """Return what can be known without opening the model; raises ServingError where that is wrong already."""
         if folder.problem is not None:
             raise invalid(folder.problem)
         try:
@@ -148,7 +150,7 @@ class Preparer:
 
 
 def declared_config(folder: ModelFolder, override: str | None) -> ModelConfig:
-    """What the user wrote: the override (JSON) of a load request, else config.pbtxt, else nothing."""
+    """Return what the user wrote: the override (JSON) of a load request, else config.pbtxt, else nothing."""
     if override is not None:
         return parse_json(override)
     if folder.config_text is None:
@@ -200,7 +202,7 @@ def _raise_if_any(violations: Sequence[object]) -> None:
 
 
 def _read_labels(model_dir: Path, config: ModelConfig) -> dict[str, list[str]]:
-    """The class labels of each output that names a label file, one a line."""
+    """Return the class labels of each output that names a label file, one a line."""
     labels: dict[str, list[str]] = {}
     for output in config.output:
         if output.label_filename:

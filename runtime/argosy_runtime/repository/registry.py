@@ -50,11 +50,11 @@ class Registry:
         self._work = OwnedWork()
 
     def scan(self) -> dict[str, ModelFolder]:
-        """The repositories as they lie on disk now."""
+        """Return the repositories as they lie on disk now."""
         return layout.scan_all(self.options.paths, self.options.config_name)
 
     async def names(self) -> frozenset[str]:
-        """The models that lie in the repositories now, loaded or not. Raises ServingError."""
+        """Return the models that lie in the repositories now, loaded or not. Raises ServingError."""
         return await asyncio.to_thread(self._catalog.names)
 
     @property
@@ -63,7 +63,7 @@ class Registry:
         return self._records
 
     def find(self, name: str, version: str = "") -> ServedVersion:
-        """The version that answers; the latest ready one where none is named. Raises ServingError."""
+        """Return the version that answers; the latest ready one where none is named. Raises ServingError."""
         record = self._records.get(name)
         if record is not None:
             served = record.answering.get(version)

@@ -41,7 +41,7 @@ def refuse(config: ModelConfig) -> None:
 
 
 def without_effect(config: ModelConfig) -> str:
-    """What of a configuration has no effect here, in words; "" where all has."""
+    """Return what of a configuration has no effect here, in words; "" where all has."""
     found = [setting for setting, is_set in _WITHOUT_EFFECT.items() if is_set(config)]
     if not found:
         return ""

@@ -35,7 +35,7 @@ class Admitted:
         self.plan = plan
 
     def seen_by_model(self, request: InferRequest) -> InferRequest:
-        """The request with its inputs as the model sees them; itself where that is how they are."""
+        """Return the request with its inputs as the model sees them; itself where that is how they are."""
         if self.plan is None or request.raw is None:
             return request
         return self.plan.request(request.id, request.raw)
@@ -72,7 +72,7 @@ class _Input:
         )
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        """Whether a shape without the batch is one of this input's."""
+        """Return whether a shape without the batch is one of this input's."""
         return shape == self.dims or (not self.fixed and shapes.compatible(self.dims, shape))
 
 
@@ -109,7 +109,9 @@ class Admission:
         return known
 
     def check(self, request: InferRequest) -> int:
-        """The request's batch size (1 where the model does not batch); raises ServingError where it may not enter."""
+        """Return the request's batch size (1 where the model does not batch); raises ServingError where it may not
+        enter.
+        """
         rows = self.rows(request.inputs)
         if rows is None or not request.inputs.keys() >= self._required:
             raise self._refusal(request)
@@ -119,7 +121,7 @@ class Admission:
         return rows
 
     def batch_key(self, request: InferRequest) -> BatchKey | None:
-        """Which requests this one can share a batch with: same sizes beyond the batch, same optional inputs."""
+        """Return which requests this one can share a batch with: same sizes beyond the batch, same optional inputs."""
         if not self._keyed:
             return None
         inputs = request.inputs
@@ -131,13 +133,13 @@ class Admission:
         return (rule.name, tensor.shape[1:] if self._most else tensor.shape, None)
 
     def reshape(self, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The inputs as the model itself sees them; the very same where no input has a `reshape`."""
+        """Return the inputs as the model itself sees them; the very same where no input has a `reshape`."""
         if not self._reshapes:
             return inputs
         return {name: self._reshape_one(self._inputs[name], tensor) for name, tensor in inputs.items()}
 
     def _reshaped(self, request: InferRequest) -> RequestPlan | None:
-        """The plan of the same request in the model's own shapes: the bytes are the same ones."""
+        """Return the plan of the same request in the model's own shapes: the bytes are the same ones."""
         if not self._reshapes:
             return None
         assert request.raw is not None
@@ -147,7 +149,9 @@ class Admission:
         return RequestPlan(alike)
 
     def rows(self, inputs: Mapping[str, Tensor]) -> int | None:
-        """The batch size all inputs agree on (1 without a batch); None where names, types or shapes are wrong."""
+        """Return the batch size all inputs agree on (1 without a batch); None where names, types or shapes are
+        wrong.
+        """
         rows = 0
         for name, tensor in inputs.items():
             rule = self._inputs.get(name)

@@ -22,7 +22,7 @@ class Deadlines:
         self._last = 0
 
     def __len__(self) -> int:
-        """How many entries there are, those of requests that have left among them."""
+        """Return how many entries there are, those of requests that have left among them."""
         return len(self._heap)
 
     def add(self, queued: QueuedRequest, deadline: int) -> None:

@@ -124,7 +124,7 @@ class DynamicBatcher:
         return decision
 
     def _next_batch(self, now: int) -> tuple[int, int]:
-        """How many queued requests form the next batch; 0, and when it goes, where it is better to wait."""
+        """Return how many queued requests form the next batch; 0, and when it goes, where it is better to wait."""
         if not self._merge:
             return 1, 0
         size = count = best = oldest = 0

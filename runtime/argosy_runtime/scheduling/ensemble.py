@@ -88,7 +88,7 @@ class EnsembleRun:
         self.done = False
 
     def start(self) -> Progress:
-        """The steps that the request's own inputs allow."""
+        """Return the steps that the request's own inputs allow."""
         progress = Progress()
         steps, root = self._steps, self._root
         inputs = self._request.inputs
@@ -144,7 +144,7 @@ class EnsembleRun:
         return found == len(step.outputs) or self._wanted.lacks(step, outputs) is None
 
     def _below(self, scope: Scope, step: Step) -> Scope:
-        """A scope for one answer of a decoupled step; it begins with what is known above."""
+        """Return a scope for one answer of a decoupled step; it begins with what is known above."""
         depth = step.index
         below = Scope(scope, depth, scope.values.copy(), scope.missing.copy(), scope.left, self._wanted.at_depth(depth))
         scope.children.append(below)
@@ -177,8 +177,8 @@ class EnsembleRun:
         progress.calls.append(StepCall(step, scope, request))
 
     def _planned_request(self, step: Step, values: list[Tensor | None]) -> InferRequest | None:
-        """A step's request made of the plan of those like it; None where its tensors are not bytes already, or where
-        the ensemble's own request has no plan and says more than its tensors.
+        """Return a step's request made of the plan of those like it; None where its tensors are not bytes already, or
+        where the ensemble's own request has no plan and says more than its tensors.
         """
         own = self._request
         if own.plan is None and not _says_no_more(own):
@@ -241,7 +241,7 @@ class EnsembleRun:
         progress.responses.append(response)
 
     def _planned_response(self, tensors: list[Tensor]) -> InferResponse | None:
-        """The response made of the plan of those like it; None where its tensors are not bytes already."""
+        """Return the response made of the plan of those like it; None where its tensors are not bytes already."""
         raw: list[Data] = []
         key: list[object] = [self._wanted.names]
         for tensor in tensors:
@@ -302,7 +302,9 @@ class EnsembleRun:
 
 
 def _known(call: StepCall, tensor: Tensor, repeated: bool) -> Tensor:
-    """The one object for what an inner ensemble repeats, and another for all else: so it is known again by identity."""
+    """Return the one object for what an inner ensemble repeats, and another for all else: so it is known again by
+    identity.
+    """
     before = call.made.get(tensor.name)
     if repeated and before is not None:
         return before
@@ -312,7 +314,7 @@ def _known(call: StepCall, tensor: Tensor, repeated: bool) -> Tensor:
 
 
 def _says_no_more(request: InferRequest) -> bool:
-    """Whether a request says nothing that steps' requests take over but its id and tensors."""
+    """Return whether a request says nothing that steps' requests take over but its id and tensors."""
     return not (
         request.parameters
         or request.sequence_id

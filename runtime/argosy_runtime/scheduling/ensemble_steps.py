@@ -61,7 +61,7 @@ class Step:
         self.needs = len({slot for _, slot in self.inputs})
 
     def reads(self, slot: int) -> bool:
-        """Whether it waits for a tensor."""
+        """Return whether it waits for a tensor."""
         return slot in {read for _, read in self.inputs}
 
 
@@ -104,7 +104,7 @@ class Wanted:
         }
 
     def at_depth(self, stream: int) -> int:
-        """How many of the steps a decoupled step drives."""
+        """Return how many of the steps a decoupled step drives."""
         return self._at_depth[stream]
 
     def lacks(self, step: Step, outputs: list[Tensor]) -> str | None:
@@ -196,7 +196,7 @@ class EnsembleSteps:
         return 0 if stream == NO_STREAM else 1 + self._depth(self.steps[stream].stream)
 
     def wanted(self, requested: tuple[str, ...]) -> Wanted:
-        """What a request asks for; all outputs where it names none."""
+        """Return what a request asks for; all outputs where it names none."""
         found = self._wanted.get(requested)
         if found is None:
             found = Wanted(requested or self._outputs, self)
@@ -212,7 +212,7 @@ def remember(plans: dict[PlanKey, Any], key: PlanKey, plan: object) -> None:
 
 
 def _numbered(graph: EnsembleGraph) -> dict[str, int]:
-    """A number for each tensor."""
+    """Return a number for each tensor."""
     names = [*graph.inputs, *graph.outputs]
     names += [name for step in graph.steps for name in (*step.inputs.values(), *step.outputs.values())]
     return {name: slot for slot, name in enumerate(dict.fromkeys(names))}

@@ -57,7 +57,7 @@ class RequestQueue:
         return self._deadlines.next
 
     def front(self) -> Iterable[QueuedRequest]:
-        """The requests in order."""
+        """Return the requests in order."""
         if len(self._levels) == 1:
             for level in self._levels.values():
                 if not level.delayed:
@@ -141,5 +141,5 @@ class RequestQueue:
 
 
 def timeout_error(queued: QueuedRequest) -> ServingError:
-    """What the client of an expired request is told."""
+    """Return what the client of an expired request is told."""
     return unavailable(f"{queued.request.log_prefix}Request timeout expired", FailureReason.TIMEOUT)

@@ -57,11 +57,11 @@ class QueuePolicies:
         )
 
     def level(self, wanted: int) -> int:
-        """The level a request asks for; out of range (0 included) means the default, as Triton has it."""
+        """Return the level a request asks for; out of range (0 included) means the default, as Triton has it."""
         return wanted if 0 < wanted <= self.levels else self.default_level
 
     def policy(self, level: int) -> QueuePolicy:
-        """The policy of one level."""
+        """Return the policy of one level."""
         return self.by_level.get(level, self.default)
 
 

@@ -26,7 +26,7 @@ AT_ONCE = QuietPeriod(0.0, 0.0)
 
 
 def seconds(text: str) -> float:
-    """A time on a command line. Raises ValueError where it is none of 0 or more."""
+    """Return a time on a command line. Raises ValueError where it is none of 0 or more."""
     value = float(text)
     if not 0.0 <= value < float("inf"):
         raise ValueError(text)
@@ -46,7 +46,7 @@ class Quiet:
         self._end = now + period.limit_s
 
     def reached(self, requests: int, now: float) -> bool:
-        """Whether it may go, with so many requests having come by now."""
+        """Return whether it may go, with so many requests having come by now."""
         if requests != self._requests:
             self._requests, self._asked_at = requests, now
         silent_s = now - self._asked_at

@@ -22,7 +22,9 @@ _ROWS_TEXTS: Final = bound_texts(_ROWS)
 
 
 def argosy_families(models: list[ModelSeries], now: int) -> list[Family]:
-    """The families of all models' statistics; `now` is the time of the clock that measures them, in nanoseconds."""
+    """Return the families of all models' statistics; `now` is the time of the clock that measures them, in
+    nanoseconds.
+    """
     serving = [(model, model.service) for model in models if model.service is not None]
     with_instances = [(model, service) for model, service in serving if service.instances is not None]
     decoupled = [model for model, service in serving if service.decoupled]
@@ -151,7 +153,7 @@ def _failed_loads(models: list[ModelSeries]) -> Family:
 
 
 def device_families(copies: DeviceCopies) -> list[Family]:
-    """What the server's own process copied between hosts and devices."""
+    """Return what the server's own process copied between hosts and devices."""
     count = Family("argosy_device_copy_count", "Number of arrays copied between host and device memory", "counter")
     size = Family("argosy_device_copy_bytes", "Bytes copied between host and device memory", "counter")
     for direction, one_way in (("to_host", copies.to_host), ("to_device", copies.to_device)):

@@ -140,7 +140,7 @@ class CustomMetrics:
             raise _unsupported(spec, action)
 
     def families(self) -> list[Family]:
-        """All that have an owner, to be written out."""
+        """Return all that have an owner, to be written out."""
         return [_written(family) for family in self._families.values() if family.is_owned]
 
 

@@ -81,7 +81,7 @@ class Family:
 
 
 def exposition(families: Iterable[Family]) -> bytes:
-    """The text a scraper reads."""
+    """Return the text a scraper reads."""
     text: list[str] = []
     for family in families:
         text += head(family)
@@ -90,12 +90,12 @@ def exposition(families: Iterable[Family]) -> bytes:
 
 
 def head(family: Family) -> list[str]:
-    """The lines before its samples."""
+    """Return the lines before its samples."""
     return [f"# HELP {family.name} {_escape_help(family.help)}", f"# TYPE {family.name} {family.kind}"]
 
 
 def lines(family: Family) -> list[str]:
-    """The lines of its samples."""
+    """Return the lines of its samples."""
     return [line for sample in family.samples for line in sample.lines(family.name)]
 
 

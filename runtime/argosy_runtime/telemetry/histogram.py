@@ -32,7 +32,7 @@ class DurationHistogram:
         self.ns += ns
 
     def with_all(self, other: "DurationHistogram") -> "DurationHistogram":
-        """One that has counted what either has, to be read only; the bounds have to be the same."""
+        """Return one that has counted what either has, to be read only; the bounds have to be the same."""
         if not any(other.counts):
             return self
         both = DurationHistogram(self.bounds)
@@ -41,7 +41,7 @@ class DurationHistogram:
         return both
 
     def counts_in(self, bounds: list[int]) -> list[int]:
-        """The counts in fewer buckets; each of their bounds has to be one of this one's."""
+        """Return the counts in fewer buckets; each of their bounds has to be one of this one's."""
         counts = [0] * (len(bounds) + 1)
         for bound, count in zip(self.bounds, self.counts, strict=False):
             counts[bisect_left(bounds, bound)] += count

@@ -53,7 +53,7 @@ class LogSettings:
         self._apply()
 
     def lets_through(self, level: int) -> bool:
-        """Whether a line of this level (logging's numbers) is written."""
+        """Return whether a line of this level (logging's numbers) is written."""
         if level >= logging.ERROR:
             return self.log_error
         if level >= logging.WARNING:
@@ -61,7 +61,7 @@ class LogSettings:
         return self.log_info if level >= logging.INFO else self.log_verbose_level > 0
 
     def values(self) -> dict[str, Setting]:
-        """Every setting, in Triton's order."""
+        """Return every setting, in Triton's order."""
         return {
             "log_file": self.log_file,
             "log_info": self.log_info,

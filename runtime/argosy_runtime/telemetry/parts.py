@@ -20,7 +20,8 @@ Model = TypeVar("Model")
 async def in_parts(
     models: Sequence[Model], families_of: Callable[[Sequence[Model]], list[Family]], rest: Callable[[], list[Family]]
 ) -> AsyncIterator[bytes]:
-    """The text, in pieces, of the families of all models, which are the same ones for any of them, and of the `rest`.
+    """Yield the text, in pieces, of the families of all models, which are the same ones for any of them, and of the
+    `rest`.
 
     Whatever else the loop has to do is done between parts.
     """
@@ -48,7 +49,7 @@ class PartedText:
                 parts.append(_text(lines(family)))
 
     def pieces(self) -> Iterator[bytes]:
-        """The whole text, in pieces of about PIECE_BYTES."""
+        """Yield the whole text, in pieces of about PIECE_BYTES."""
         gathered: list[bytes] = []
         size = 0
         for parts in self._parts:

@@ -102,7 +102,7 @@ class ModelStatistics:
         self._busy_ns += now
 
     def busy_ns(self, now: int) -> int:
-        """How long instances have had batches, all of them together."""
+        """Return how long instances have had batches, all of them together."""
         return self._busy_ns + self.busy * now
 
     def responded(self, arrived: int, last: int, now: int) -> None:
@@ -206,7 +206,7 @@ class ModelStatistics:
         self.compute_output.add(times.compute_output_ns * requests, requests)
 
     def execution_ns(self) -> int:
-        """How long all executions took, each counted once, whatever requests it had."""
+        """Return how long all executions took, each counted once, whatever requests it had."""
         return sum(
             [
                 batch.compute_input.ns + batch.compute_infer.ns + batch.compute_output.ns

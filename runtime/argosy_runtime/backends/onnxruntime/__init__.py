@@ -26,7 +26,7 @@ from .instance import OnnxInstance
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
-    """A copy of `config` with inputs, outputs, max_batch_size and dynamic_batching as the file says.
+    """Return a copy of `config` with inputs, outputs, max_batch_size and dynamic_batching as the file says.
 
     Raises ServingError: UNAVAILABLE without the file, INTERNAL where it cannot be read, INVALID_ARG where
     it cannot batch but the configuration says so.
@@ -40,7 +40,7 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> 
 
 
 def load(spec: InstanceSpec, host: Host) -> OnnxInstance:
-    """One session.
+    """Return one session.
 
     Raises ServingError, as `complete_config` does, where configuration and file disagree, and where it would have
     to span GPUs.
@@ -61,7 +61,7 @@ def load(spec: InstanceSpec, host: Host) -> OnnxInstance:
 
 
 def device_of(spec: InstanceSpec) -> Device | None:
-    """The GPU of an instance, with a stream of its own."""
+    """Return the GPU of an instance, with a stream of its own."""
     return Device.cuda(spec.device_id, CudaStream(spec.device_id)) if spec.kind == "KIND_GPU" else None
 
 

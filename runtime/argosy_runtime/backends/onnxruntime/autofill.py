@@ -15,7 +15,7 @@ BATCH_SETTING = "default-max-batch-size"
 
 
 def completed(config: ModelConfig, signature: Signature) -> ModelConfig:
-    """A copy of `config` with the batching and the inputs or outputs it lacks.
+    """Return a copy of `config` with the batching and the inputs or outputs it lacks.
 
     Raises ServingError where a max_batch_size is set but the model has no batch dimension, or a datatype
     has no name.

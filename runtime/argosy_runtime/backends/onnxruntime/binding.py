@@ -38,7 +38,7 @@ class Device:
 
     @classmethod
     def cuda(cls, index: int, stream: DeviceStream) -> "Device":
-        """A GPU."""
+        """Return a GPU."""
         return cls("cuda", index, (_DLPACK_CUDA, index), stream)
 
 
@@ -114,7 +114,7 @@ class DeviceFramework:
         return bound
 
     def _lying(self, tensor: Tensor) -> _Bound | None:
-        """What is on the device already, None where it is not."""
+        """Return what is on the device already, None where it is not."""
         array = tensor.device
         if array is None or array.memory.__dlpack_device__() != self._device.dlpack:
             return None

@@ -64,7 +64,7 @@ def run_options(config: ModelConfig) -> ort.RunOptions | None:
 
 
 def providers(config: ModelConfig, kind: str, device_id: int, stream: int | None = None) -> list[Provider]:
-    """What runs the graph, most wanted first; the CPU always comes last. `stream`: a CUDA stream's handle.
+    """Return what runs the graph, most wanted first; the CPU always comes last. `stream`: a CUDA stream's handle.
 
     Raises ServingError (INVALID_ARG).
     """

@@ -15,7 +15,7 @@ _ORT_MESSAGE = re.compile(r"\[ONNXRuntimeError\] : (\d+) : \w+ : (.*)", re.DOTAL
 
 
 def model_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
-    """The file: default_model_filename or `model.onnx`; inside, where that is a folder.
+    """Return the file: default_model_filename or `model.onnx`; inside, where that is a folder.
 
     Raises ServingError without it.
     """
@@ -30,7 +30,7 @@ def model_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
 def open_session(
     config: ModelConfig, path: Path, kind: str, device_id: int, instance: str, stream: int | None = None
 ) -> ort.InferenceSession:
-    """A session with the providers the configuration asks for, and no silent fallback to others.
+    """Return a session with the providers the configuration asks for, and no silent fallback to others.
 
     On a GPU it works on the CUDA stream of that handle, or on one of its own. Raises ServingError: UNAVAILABLE where
     a provider cannot be started, INTERNAL where the file cannot be read.
@@ -48,7 +48,7 @@ def open_session(
 
 
 def signature(session: ort.InferenceSession) -> Signature:
-    """What the open file says of itself."""
+    """Return what the open file says of itself."""
     sides = (session.get_inputs(), session.get_outputs(), session.get_overridable_initializers())
     inputs, outputs, overridable = (
         {tensor.name: tensor_info(tensor.type, tensor.shape) for tensor in side} for side in sides
@@ -57,7 +57,7 @@ def signature(session: ort.InferenceSession) -> Signature:
 
 
 def explained(error: Exception) -> str:
-    """An ONNX Runtime error in Triton's words; any other as it is."""
+    """Return an ONNX Runtime error in Triton's words; any other as it is."""
     found = _ORT_MESSAGE.match(str(error))
     return f"onnx runtime error {found[1]}: {found[2]}" if found else str(error)
 

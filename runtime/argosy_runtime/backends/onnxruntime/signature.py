@@ -59,7 +59,7 @@ class Signature:
         return any(info.datatype == "BYTES" for side in (self.inputs, self.outputs) for info in side.values())
 
     def is_scalar(self, name: str) -> bool:
-        """Whether an input has no dimension at all, which V2 and configurations cannot say."""
+        """Return whether an input has no dimension at all, which V2 and configurations cannot say."""
         info = self.inputs.get(name) or self.overridable.get(name)
         return info is not None and not info.shape
 

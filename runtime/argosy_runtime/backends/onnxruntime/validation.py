@@ -50,7 +50,7 @@ def check_devices(config: ModelConfig, kind: str) -> None:
 
 
 def control_inputs(config: ModelConfig) -> list[str]:
-    """The inputs a sequence scheduler feeds: controls and implicit states."""
+    """Return the inputs a sequence scheduler feeds: controls and implicit states."""
     batching = config.sequence_batching
     controls = [given.name for given in batching.control_input]
     return [*controls, *(state.input_name for state in batching.state)]

@@ -23,7 +23,7 @@ def to_texts(model: str, name: str, array: Array) -> Array:
 
 
 def from_ort(array: Array) -> Array:
-    """What a session gives, with strings as bytes."""
+    """Return what a session gives, with strings as bytes."""
     if array.dtype != np.object_:
         return array
     encoded = np.empty(array.size, dtype=np.object_)
@@ -32,7 +32,7 @@ def from_ort(array: Array) -> Array:
 
 
 def value_of(array: Array) -> ort.OrtValue:
-    """A value over the array, of BF16 too."""
+    """Return a value over the array, of BF16 too."""
     if array.dtype == ml_dtypes.bfloat16:
         bits = np.ascontiguousarray(array).view(np.uint16)
         return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, ONNX_BFLOAT16)
@@ -40,7 +40,7 @@ def value_of(array: Array) -> ort.OrtValue:
 
 
 def array_of(value: ort.OrtValue) -> Array:
-    """A value on the host as an array."""
+    """Return a value on the host as an array."""
     if value.element_type() != ONNX_BFLOAT16:
         array: Array = value.numpy()
         return array

@@ -31,7 +31,7 @@ _completing = threading.Lock()  # completing borrows sys.path, which the whole p
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfigProto) -> ModelConfigProto:
-    """A copy of `config` after the model's own `auto_complete_config`, where it has one.
+    """Return a copy of `config` after the model's own `auto_complete_config`, where it has one.
 
     Raises ServingError: NOT_FOUND without a model file, INVALID_ARG for what the model asks for in
     contradiction to its configuration, INTERNAL for anything else its code raises.

@@ -14,7 +14,7 @@ def as_text(config: ModelConfig) -> str:
 
 
 def merge_completed(config: ModelConfig, completed: dict[str, Any]) -> ModelConfig:
-    """A copy of `config` with the parts that may be filled in.
+    """Return a copy of `config` with the parts that may be filled in.
 
     Raises ConfigError where they do not fit the schema.
     """

@@ -59,7 +59,7 @@ class PythonInstance:
         return model
 
     def is_ready(self) -> bool:
-        """The model's own opinion, where it has one. Raises ServingError where that fails."""
+        """Return the model's own opinion, where it has one. Raises ServingError where that fails."""
         if not hasattr(self._model, "is_ready"):
             return True
         try:
@@ -115,7 +115,7 @@ class PythonInstance:
                 gc.collect()  # a module and its functions are a circle, and what they have may be large
 
     def _channel(self, request: ReceivedRequest) -> ResponseChannel:
-        """The way back of a request whose model answers by a sender, or not at all."""
+        """Return the way back of a request whose model answers by a sender, or not at all."""
         wanted = self._wanted(request)
         return ResponseChannel(
             request.message, request.index, request.responder, self._version, decoupled=self._decoupled, wanted=wanted
@@ -223,7 +223,7 @@ class PythonInstance:
 
 
 def arguments(spec: InstanceSpec) -> dict[str, str]:
-    """What `initialize` is given: all strings, `model_config` as JSON."""
+    """Return what `initialize` is given: all strings, `model_config` as JSON."""
     return {
         "model_config": configuration.as_text(spec.config),
         "model_instance_kind": spec.kind.removeprefix("KIND_"),

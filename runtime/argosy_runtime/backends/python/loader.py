@@ -29,7 +29,7 @@ _OFFERED = "ARGOSY_MODEL_MODULE"
 
 
 def model_file(config: ModelConfig, version_dir: Path) -> Path:
-    """The file to import: config's default_model_filename, else `model.py`.
+    """Return the file to import: config's default_model_filename, else `model.py`.
 
     Raises ServingError where there is none.
     """

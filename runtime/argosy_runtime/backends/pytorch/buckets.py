@@ -22,12 +22,13 @@ class Bucket:
     shapes: Mapping[str, Shape]
 
     def takes(self, rows: int, shapes: Mapping[str, Shape]) -> bool:
-        """Whether a batch is one of those: rows 0 where the model does not batch."""
+        """Return whether a batch is one of those: rows 0 where the model does not batch."""
         return self.smallest <= rows <= self.rows and shapes == self.shapes
 
 
 def buckets(config: ModelConfig) -> list[Bucket]:
-    """The smallest first; none where the configuration asks for no graphs, or where no shape is known beforehand.
+    """Return the smallest first; none where the configuration asks for no graphs, or where no shape is known
+    beforehand.
 
     Without a `graph_spec` there is one for each power of two, each preferred batch size and the largest batch; shapes
     must then be fixed. With one, a batch is padded only where `graph_lower_bound` allows it. Raises ServingError

@@ -43,7 +43,7 @@ class OpenModel:
 
 
 def model_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
-    """The file the configuration means. Raises ServingError (UNAVAILABLE) that names those looked for."""
+    """Return the file the configuration means. Raises ServingError (UNAVAILABLE) that names those looked for."""
     candidates = [version_dir / name for name in _file_names(config)]
     for path in candidates:
         if path.is_file():
@@ -77,7 +77,7 @@ def open_model(spec: InstanceSpec, path: Path) -> OpenModel:
 
 
 def device_of(spec: InstanceSpec) -> torch.device | None:
-    """The instance's device; None leaves the model where it was saved (KIND_MODEL)."""
+    """Return the instance's device; None leaves the model where it was saved (KIND_MODEL)."""
     if spec.kind == "KIND_MODEL":
         return None
     if spec.kind != "KIND_GPU":
@@ -202,7 +202,7 @@ def _from_source(config: ModelConfig, path: Path, device: torch.device | None) -
 
 
 def module_class(config: ModelConfig, path: Path) -> Callable[[], torch.nn.Module]:
-    """The one class of module that a Python file defines. Raises ServingError (INVALID_ARG)."""
+    """Return the one class of module that a Python file defines. Raises ServingError (INVALID_ARG)."""
     source = _imported(path)
     found = [
         value
@@ -219,7 +219,7 @@ def module_class(config: ModelConfig, path: Path) -> Callable[[], torch.nn.Modul
 
 
 def _imported(path: Path) -> ModuleType:
-    """The file as a package's module, so that it can import what lies beside it relatively."""
+    """Return the file as a package's module, so that it can import what lies beside it relatively."""
     package = ModuleType(f"_argosy_torch_{next(_counter)}")
     package.__path__ = [str(path.parent)]
     sys.modules[package.__name__] = package

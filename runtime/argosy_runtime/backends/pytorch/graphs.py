@@ -37,7 +37,7 @@ class _Graph:
     replay: Callable[[], None]
 
     def run(self, inputs: Mapping[str, torch.Tensor], rows: int) -> Any:
-        """The results of `rows` rows (0: the model does not batch), in memory of their own."""
+        """Return the results of `rows` rows (0: the model does not batch), in memory of their own."""
         for name, place in self.inputs.items():
             if rows:
                 place[:rows].copy_(inputs[name])
@@ -66,7 +66,7 @@ class Graphs:
         self._graphs: dict[int, _Graph | None] = {}
 
     def __call__(self, inputs: Mapping[str, Any]) -> Any:
-        """What the model gives for a batch."""
+        """Return what the model gives for a batch."""
         if not all(isinstance(value, torch.Tensor) for value in inputs.values()):
             return self._call(inputs)
         rows = self._rows(inputs)

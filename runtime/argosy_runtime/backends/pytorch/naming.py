@@ -17,7 +17,7 @@ class Leaf:
 
 
 def positions(model: str, side: str, configured: Sequence[str], leaves: Sequence[Leaf]) -> dict[str, int]:
-    """The position of each configured name among `leaves`. Raises ServingError where there is none."""
+    """Return the position of each configured name among `leaves`. Raises ServingError where there is none."""
     in_order = {name: place for place, name in enumerate(configured)}
     found = indexed(configured) or _by_name(configured, leaves) or in_order
     _check(model, side, found, len(leaves))
@@ -25,7 +25,7 @@ def positions(model: str, side: str, configured: Sequence[str], leaves: Sequence
 
 
 def indexed(configured: Sequence[str]) -> dict[str, int] | None:
-    """The positions where every name is `<name>__<index>`, else None."""
+    """Return the positions where every name is `<name>__<index>`, else None."""
     found = {name: _index(name) for name in configured if _INDEXED.match(name)}
     return found if len(found) == len(configured) else None
 

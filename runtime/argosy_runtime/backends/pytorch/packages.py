@@ -24,7 +24,7 @@ _WIDTHS = {"DEFAULT": 0, "AVX2": 256, "AVX512": 512}
 
 
 def is_package(path: Path) -> bool:
-    """Whether a file is an AOTInductor package, whatever it is called."""
+    """Return whether a file is an AOTInductor package, whatever it is called."""
     if not zipfile.is_zipfile(path):
         return False
     with zipfile.ZipFile(path) as archive:
@@ -32,19 +32,23 @@ def is_package(path: Path) -> bool:
 
 
 def metadata_of(path: Path) -> Mapping[str, str]:
-    """What the compiler noted: AOTI_DEVICE_KEY, AOTI_MACHINE, AOTI_CPU_ISA …, and INPUT_NAMES. Raises RuntimeError."""
+    """Return what the compiler noted: AOTI_DEVICE_KEY, AOTI_MACHINE, AOTI_CPU_ISA …, and INPUT_NAMES. Raises
+    RuntimeError.
+    """
     found: Mapping[str, str] = _loader.load_metadata_from_package(str(path), NAME)
     return found
 
 
 def loaded(path: Path, device_index: int) -> AOTICompiledModel:
-    """The compiled model. Raises ServingError (UNAVAILABLE) where it was compiled for another kind of machine."""
+    """Return the compiled model. Raises ServingError (UNAVAILABLE) where it was compiled for another kind of
+    machine.
+    """
     _check_machine(path, metadata_of(path))
     return AOTICompiledModel(_loader(str(path), NAME, False, 1, device_index))
 
 
 def input_names(package: AOTICompiledModel) -> list[str]:
-    """The names of forward's arguments, in order; none where the package does not tell."""
+    """Return the names of forward's arguments, in order; none where the package does not tell."""
     try:
         names = json.loads(package.get_metadata().get(INPUT_NAMES, "[]"))
     except ValueError:

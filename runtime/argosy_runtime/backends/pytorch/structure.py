@@ -9,7 +9,7 @@ from .naming import Leaf
 
 
 def argument_leaves(spec: pytree.TreeSpec, names: Sequence[str] = ()) -> list[Leaf]:
-    """The leaves of a call's (args, kwargs). `names` are forward's own, in order, where they are known."""
+    """Return the leaves of a call's (args, kwargs). `names` are forward's own, in order, where they are known."""
     tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
     flat: list[tuple[Any, Any]] = pytree.tree_flatten_with_path(tree)[0]
     leaves = []
@@ -23,7 +23,8 @@ def argument_leaves(spec: pytree.TreeSpec, names: Sequence[str] = ()) -> list[Le
 
 
 def result_leaves(result: Any) -> tuple[list[Leaf], list[Any]]:
-    """What forward returned, flat: names by path, and by key or field for the entries of a dictionary or a named tuple.
+    """Return what forward returned, flat: names by path, and by key or field for the entries of a dictionary or a named
+    tuple.
 
     Lists of text are one leaf.
     """
@@ -38,7 +39,7 @@ def result_leaves(result: Any) -> tuple[list[Leaf], list[Any]]:
 
 
 def is_texts(value: Any) -> bool:
-    """Whether this is how TorchScript holds strings: a list of str."""
+    """Return whether this is how TorchScript holds strings: a list of str."""
     return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
 
 
@@ -66,7 +67,7 @@ def _part(key: Any) -> str:
 
 
 def _positions(spec: pytree.TreeSpec, place: int) -> list[int]:
-    """The position among its siblings, at each level down to leaf number `place`."""
+    """Return the position among its siblings, at each level down to leaf number `place`."""
     found = []
     while not spec.is_leaf():
         position = 0

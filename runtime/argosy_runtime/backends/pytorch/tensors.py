@@ -52,7 +52,7 @@ class TorchMemory(DeviceMemory):
 
 
 def from_device(datatype: str, array: DeviceArray) -> torch.Tensor:
-    """The same memory as torch sees it, whoever wrote it; it lasts while `array` does."""
+    """Return the same memory as torch sees it, whoever wrote it; it lasts while `array` does."""
     memory = array.memory
     whole = memory.tensor if isinstance(memory, TorchMemory) else from_dlpack(memory)
     flat = whole.reshape(-1).view(TORCH_DTYPES[datatype])
@@ -60,7 +60,7 @@ def from_device(datatype: str, array: DeviceArray) -> torch.Tensor:
 
 
 def from_numpy(array: Array) -> torch.Tensor:
-    """A tensor on the host that shares memory with the array where it can."""
+    """Return a tensor on the host that shares memory with the array where it can."""
     given = array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
     if given.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(given.view(np.int16)).view(torch.bfloat16)
@@ -68,7 +68,7 @@ def from_numpy(array: Array) -> torch.Tensor:
 
 
 def to_numpy(tensor: torch.Tensor) -> Array:
-    """A tensor on the host as an array over the same memory."""
+    """Return a tensor on the host as an array over the same memory."""
     host = tensor.detach().contiguous()
     if host.dtype == torch.bfloat16:
         bits: Array = host.view(torch.int16).numpy().view(ml_dtypes.bfloat16)

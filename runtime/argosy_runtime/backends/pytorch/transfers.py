@@ -27,13 +27,13 @@ class Transfers(Protocol):
     """Where one instance's tensors are. `Framework` tells what is called when."""
 
     def batch(self) -> AbstractContextManager[None]:
-        """A context around one run."""
+        """Return a context around one run."""
 
     def gather(self, given: Sequence[Tensor]) -> torch.Tensor:
-        """The tensors of several requests, joined, on the model's device."""
+        """Return the tensors of several requests, joined, on the model's device."""
 
     def output(self, value: torch.Tensor) -> Output:
-        """What the model gave, where it is."""
+        """Return what the model gave, where it is."""
 
     def synchronize(self) -> None:
         """Wait until all that was begun is over."""

@@ -37,7 +37,7 @@ _PRIORITIES: dict[int, Priority] = {
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
-    """A copy of `config` with max_batch_size, dynamic_batching, inputs and outputs as the engine says.
+    """Return a copy of `config` with max_batch_size, dynamic_batching, inputs and outputs as the engine says.
 
     The plan is opened on the first GPU of the first group that names one. Raises ServingError: UNAVAILABLE without the
     file or the driver, INTERNAL where the plan cannot be opened or contradicts the configuration.
@@ -63,7 +63,7 @@ def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> 
 
 
 def load(spec: InstanceSpec, host: Host) -> PlanInstance:
-    """One instance's contexts on its GPU.
+    """Return one instance's contexts on its GPU.
 
     Raises ServingError, as `complete_config` does, and where configuration and engine disagree.
     """
@@ -80,13 +80,13 @@ def load(spec: InstanceSpec, host: Host) -> PlanInstance:
 
 
 def device_of(spec: InstanceSpec) -> Device:
-    """The GPU of an instance, with a stream of its own."""
+    """Return the GPU of an instance, with a stream of its own."""
     stream = stream_of(spec.device_id, _PRIORITIES.get(spec.config.optimization.priority, ""))
     return Device((dlpack.CUDA, spec.device_id), stream, BlockPool(stream))
 
 
 def stream_of(device_id: int, priority: Priority) -> ComputeStream:
-    """A stream on a GPU."""
+    """Return a stream on a GPU."""
     return CudaStream(device_id, priority)
 
 

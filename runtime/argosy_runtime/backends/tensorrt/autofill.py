@@ -15,7 +15,9 @@ Entry: TypeAlias = "ModelInput | ModelOutput"
 
 
 def profile_indices(config: ModelConfig, count: int) -> list[int]:
-    """The profiles that any instance uses, of the engine's `count`. Raises ServingError where one is not there."""
+    """Return the profiles that any instance uses, of the engine's `count`. Raises ServingError where one is not
+    there.
+    """
     indices = {int(name) for group in config.instance_group for name in group.profile if name.isdigit()}
     for index in sorted(indices):
         if index >= count:
@@ -27,7 +29,7 @@ def profile_indices(config: ModelConfig, count: int) -> list[int]:
 
 
 def completed(config: ModelConfig, found: Signature, used: Sequence[Profile]) -> ModelConfig:
-    """A copy of `config` with max_batch_size, dynamic_batching, inputs and outputs where it lacks them.
+    """Return a copy of `config` with max_batch_size, dynamic_batching, inputs and outputs where it lacks them.
 
     The first dimension is taken for the batch, unless the dims that are given are full. Raises ServingError where
     what is given contradicts the engine.
@@ -57,7 +59,7 @@ def completed(config: ModelConfig, found: Signature, used: Sequence[Profile]) ->
 
 
 def _largest_batch(used: Sequence[Profile]) -> int:
-    """The largest batch that some profile takes: of each, what all of its inputs take."""
+    """Return the largest batch that some profile takes: of each, what all of its inputs take."""
     return max((min(_largest_of_each(profile), default=0) for profile in used), default=0)
 
 
@@ -68,7 +70,7 @@ def _largest_of_each(profile: Profile) -> Iterable[int]:
 
 
 def _batches(config: ModelConfig, found: Signature) -> bool | None:
-    """Whether the dims that are given leave out a batch; None where none are given. All must say the same."""
+    """Return whether the dims that are given leave out a batch; None where none are given. All must say the same."""
     said = [
         _leaves_out_batch(entry, infos[entry.name])
         for entries, infos in ((config.input, found.inputs), (config.output, found.outputs))

@@ -128,7 +128,7 @@ class ProfileContext:
             raise internal(f"unable to enqueue for inference {self._instance}: {self._logger.reason()}")
 
     def enqueued(self) -> bool:
-        """The same, and whether TensorRT could."""
+        """Return the same, and whether TensorRT could."""
         return bool(self._context.execute_async_v3(self._stream.handle))
 
     def _made(self, place: "Made | OutputAllocator") -> Made:

@@ -27,7 +27,7 @@ class _Captured:
     graph: Graph
 
     def takes(self, rows: int, shapes: Mapping[str, Shape]) -> bool:
-        """Whether a batch is one of those that it is for."""
+        """Return whether a batch is one of those that it is for."""
         if not self.spec.rows:
             return shapes == self.shapes
         same = all(shape[1:] == self.shapes[name][1:] for name, shape in shapes.items())

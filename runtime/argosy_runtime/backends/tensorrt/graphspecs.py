@@ -24,7 +24,7 @@ class GraphSpec:
     shapes: Mapping[str, Shape]
 
     def full(self, profile: Profile) -> dict[str, Shape] | None:
-        """The inputs' full shapes under a profile; None where the profile does not take them."""
+        """Return the inputs' full shapes under a profile; None where the profile does not take them."""
         batch = (self.rows,) if self.rows else ()
         found = {}
         for name, allowed in profile.shapes.items():
@@ -34,7 +34,7 @@ class GraphSpec:
 
 
 def graph_specs(config: ModelConfig) -> list[GraphSpec]:
-    """The smallest first; none where no graphs are asked for.
+    """Return the smallest first; none where no graphs are asked for.
 
     Without a `graph_spec` there is one for a batch of 1, each preferred size and the largest; without dynamic batching
     for the usual small ones. Raises ServingError (INVALID_ARG) in Triton's words for one that no batch can fit.

@@ -49,12 +49,12 @@ class Logger(trt.ILogger):  # type: ignore[misc]
             self._host.log(level, msg)
 
     def reason(self) -> str:
-        """The last error, which is why the last call failed."""
+        """Return the last error, which is why the last call failed."""
         return self.last_error or "TensorRT gives no reason"
 
 
 def version() -> tuple[int, ...]:
-    """The library's version: major, minor, patch, build."""
+    """Return the library's version: major, minor, patch, build."""
     return tuple(int(part) for part in str(trt.__version__).split(".")[:4] if part.isdigit())
 
 
@@ -68,12 +68,14 @@ def load_plugins() -> None:
 
 
 def runs_host_code(config: ModelConfig) -> bool:
-    """Whether plans may bring code of their own, as version-compatible ones do: only where their maker is trusted."""
+    """Return whether plans may bring code of their own, as version-compatible ones do: only where their maker is
+    trusted.
+    """
     return Parameters(config).flag("VERSION_COMPATIBLE", False)
 
 
 def allocation_strategy(config: ModelConfig, name: str) -> Any:
-    """The parameter `execution_context_allocation_strategy`. Raises ServingError in Triton's words."""
+    """Return the parameter `execution_context_allocation_strategy`. Raises ServingError in Triton's words."""
     given = Parameters(config).text("execution_context_allocation_strategy", "STATIC")
     if given not in ("STATIC", "ON_PROFILE_CHANGE"):
         raise invalid(

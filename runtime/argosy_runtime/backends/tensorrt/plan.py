@@ -37,7 +37,7 @@ _open: "weakref.WeakValueDictionary[tuple[str, int, bool], OpenPlan]" = weakref.
 
 
 def plan_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
-    """The file that the configuration means. Raises ServingError (UNAVAILABLE) without it."""
+    """Return the file that the configuration means. Raises ServingError (UNAVAILABLE) without it."""
     path = version_dir / (config.default_model_filename or DEFAULT_FILE)
     if not path.is_file():
         raise unavailable(f"unable to find '{path}' for model instance '{instance}'")
@@ -45,7 +45,7 @@ def plan_file(config: ModelConfig, version_dir: Path, instance: str) -> Path:
 
 
 def opened(config: ModelConfig, path: Path, device_id: int, enter: Callable[[], None]) -> OpenPlan:
-    """The plan on a device, shared by all of this process that open the same file there.
+    """Return the plan on a device, shared by all of this process that open the same file there.
 
     `enter` makes the device this thread's. Raises ServingError (INTERNAL) that says why, and what to do.
     """
@@ -76,7 +76,7 @@ def _deserialized(path: Path, host_code: bool) -> OpenPlan:
 
 
 def built_by(content: bytes) -> tuple[int, ...] | None:
-    """The version of TensorRT that wrote a plan: major, minor, patch, build; None where that cannot be read.
+    """Return the version of TensorRT that wrote a plan: major, minor, patch, build; None where that cannot be read.
 
     From the header as TensorRT's own `trtexec --getPlanVersionOnly` reads it.
     """

@@ -89,7 +89,7 @@ class PlanFramework:
         return Given(given.address, (), given.keeper) if scalar else given
 
     def _lying(self, tensor: Tensor) -> Given | None:
-        """What is on the device already, None where it is not."""
+        """Return what is on the device already, None where it is not."""
         array = tensor.device
         if array is None or array.memory.__dlpack_device__() != self._device.dlpack:
             return None
@@ -137,7 +137,7 @@ class PlanFramework:
         return {name: self._output(name, made[name], total) for name in wanted}
 
     def _total(self, inputs: "Mapping[str, Given | _Values]") -> int:
-        """The batch's size, 1 where the model does not batch."""
+        """Return the batch's size, 1 where the model does not batch."""
         if not self._batched:
             return 1
         plain = next((value for value in inputs.values() if isinstance(value, Given)), None)
@@ -195,7 +195,9 @@ class PlanFramework:
         return DeviceArray(memory, made.shape)
 
     def _rows_of_values(self, values: Array, total: int) -> Array:
-        """A shape tensor that comes out, for each row of the batch: its values without the batch's size in front."""
+        """Return a shape tensor that comes out, for each row of the batch: its values without the batch's size in
+        front.
+        """
         return np.tile(values.reshape(-1)[1:], (total, 1)) if self._batched else values
 
     def fetch(self, outputs: Mapping[str, Output]) -> Mapping[str, Array]:
@@ -220,7 +222,7 @@ class PlanFramework:
 
 
 def _begin(array: DeviceArray) -> tuple[int, object]:
-    """Where a block begins, whoever wrote it, and what keeps it."""
+    """Return where a block begins, whoever wrote it, and what keeps it."""
     memory = array.memory
     if isinstance(memory, BlockMemory):
         return memory.block.address, memory

@@ -45,7 +45,7 @@ class Range:
     most: Shape
 
     def distance(self, given: Sequence[int]) -> int | None:
-        """How far it is from the best, summed over the dimensions; None where it does not fit."""
+        """Return how far it is from the best, summed over the dimensions; None where it does not fit."""
         if len(given) != len(self.best):
             return None
         if not all(low <= size <= high for low, size, high in zip(self.least, given, self.most, strict=True)):
@@ -68,7 +68,7 @@ class Profile:
         return f"{self.label}[{self.index}]"
 
     def distance(self, shapes: Mapping[str, Shape], values: Mapping[str, Shape]) -> int | None:
-        """How far a batch is from what this is best at; None where it does not fit."""
+        """Return how far a batch is from what this is best at; None where it does not fit."""
         parts = [self.shapes[name].distance(shape) for name, shape in shapes.items() if name not in values]
         parts += [self.values[name].distance(given) for name, given in values.items()]
         known = [part for part in parts if part is not None]
@@ -90,7 +90,7 @@ class Signature:
 
 
 def signature(engine: Any) -> Signature:
-    """What the engine says."""
+    """Return what the engine says."""
     infos = [_info(engine, engine.get_tensor_name(index)) for index in range(engine.num_io_tensors)]
     return Signature(
         {info.name: info for info in infos if info.is_input},
@@ -114,7 +114,7 @@ def _info(engine: Any, name: str) -> TensorInfo:
 
 
 def profile(engine: Any, found: Signature, index: int, label: str) -> Profile:
-    """One of the engine's profiles."""
+    """Return one of the engine's profiles."""
     shapes = {name: _range(engine.get_tensor_profile_shape(name, index)) for name in found.inputs}
     values = {
         # By position: the binding's keyword labels for the two are the wrong way round.

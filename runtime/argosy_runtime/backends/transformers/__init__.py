@@ -40,7 +40,7 @@ from .instance import GenerationInstance, open_instance
 
 
 def complete_config(model_dir: Path, version_dir: Path, config: ModelConfig) -> ModelConfig:
-    """A copy of `config` with the tensors above, a decoupled transaction policy and no batch dimension.
+    """Return a copy of `config` with the tensors above, a decoupled transaction policy and no batch dimension.
 
     Raises ServingError: UNAVAILABLE without `config.json`, INVALID_ARG where max_batch_size is set.
     """

@@ -26,7 +26,7 @@ class Answer:
         self._sent = 0
 
     def response(self, tokens: Sequence[int], final: bool) -> InferResponse | None:
-        """The response for `tokens`, which are all generated so far; None where there is nothing to say yet."""
+        """Return the response for `tokens`, which are all generated so far; None where there is nothing to say yet."""
         new = list(tokens[self._sent :])
         text = self._new_text(tokens, final)
         if not final and not (new and (text or self._generation.prompt is None)):
@@ -41,7 +41,7 @@ class Answer:
         return InferResponse(self._request.model_name, self._version, self._request.id, outputs, final=final)
 
     def failure(self, error: ServingError) -> InferResponse:
-        """The last response, where it is an error."""
+        """Return the last response, where it is an error."""
         return InferResponse(self._request.model_name, self._version, self._request.id, error=error)
 
     def _new_text(self, tokens: Sequence[int], final: bool) -> str:

@@ -30,12 +30,14 @@ Tensors = dict[str, tuple[str, list[int]]]
 
 
 def has_tokenizer(version_dir: Path) -> bool:
-    """Whether the folder holds a tokenizer beside the model."""
+    """Return whether the folder holds a tokenizer beside the model."""
     return any((version_dir / name).is_file() for name in TOKENIZER_FILES)
 
 
 def completed(config: ModelConfig, *, has_tokenizer: bool) -> ModelConfig:
-    """A copy of `config` with what is missing. With a tokenizer, requests may come either way, so all is optional."""
+    """Return a copy of `config` with what is missing. With a tokenizer, requests may come either way, so all is
+    optional.
+    """
     result = ModelConfig()
     result.CopyFrom(config)
     if not result.input:

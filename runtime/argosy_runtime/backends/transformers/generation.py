@@ -142,7 +142,7 @@ def _text(request: InferRequest, name: str) -> str:
 
 
 def _sampling_parameters(request: InferRequest) -> Mapping[str, Any]:
-    """The JSON tensor; without one, the request's own parameters of these names."""
+    """Return the JSON tensor; without one, the request's own parameters of these names."""
     if "sampling_parameters" not in request.inputs:
         return {name: request.parameters[name] for name in _TEXT_KEYS if name in request.parameters}
     try:

@@ -141,7 +141,7 @@ class GenerationInstance:
             )
 
     def _warpers(self, sampling: Sampling) -> dict[str, Any]:
-        """The per-request settings of the library's warpers; the likeliest token is a choice among one."""
+        """Return the per-request settings of the library's warpers; the likeliest token is a choice among one."""
         if self._greedy_only:
             return {}
         if sampling.is_greedy:

@@ -34,7 +34,7 @@ class Opened:
 
 
 def devices_of(spec: InstanceSpec, visible_gpus: int) -> tuple[str, ...]:
-    """The devices as PyTorch names them; of several each takes its share of every layer. Raises ServingError."""
+    """Return the devices as PyTorch names them; of several each takes its share of every layer. Raises ServingError."""
     if spec.kind == "KIND_CPU":
         return (CPU,)
     if spec.kind == "KIND_MODEL":
@@ -84,19 +84,19 @@ def open_model(spec: InstanceSpec, devices: tuple[str, ...]) -> Opened:
 
 
 def bytes_per_token(text: Any, element_bytes: int) -> int:
-    """What one token takes in the cache, on all devices: a key and a value of every head of every layer."""
+    """Return what one token takes in the cache, on all devices: a key and a value of every head of every layer."""
     heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
     head_dim = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
     return int(2 * text.num_hidden_layers * heads * head_dim * element_bytes)
 
 
 def max_positions(text: Any) -> int:
-    """The longest sequence the model knows, in tokens."""
+    """Return the longest sequence the model knows, in tokens."""
     return int(getattr(text, "max_position_embeddings", None) or 2**31 - 1)
 
 
 def is_greedy_only(model: str, parameters: Parameters) -> bool:
-    """Whether the configuration rules sampling out."""
+    """Return whether the configuration rules sampling out."""
     decoding = parameters.text("decoding", "sampling")
     if decoding not in ("sampling", "greedy"):
         raise invalid(f"model '{model}': parameter 'decoding' is '{decoding}', expected sampling or greedy")

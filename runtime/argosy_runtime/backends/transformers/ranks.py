@@ -45,14 +45,14 @@ class Place:
     meeting: Path
 
     def packed(self) -> bytes:
-        """What `unpacked` reads."""
+        """Return what `unpacked` reads."""
         spec = self.spec
         words = (spec.version, str(spec.model_dir), str(spec.version_dir), spec.name, spec.kind, spec.device_id)
         return pickle.dumps((spec.config.SerializeToString(), words, self.devices, self.rank, str(self.meeting)))
 
     @classmethod
     def unpacked(cls, pipe: BinaryIO) -> "Place":
-        """The place that was packed."""
+        """Return the place that was packed."""
         config, (version, model_dir, version_dir, *rest), devices, rank, meeting = pickle.load(pipe)
         spec = InstanceSpec(ModelConfig.FromString(config), version, Path(model_dir), Path(version_dir), *rest)
         return cls(spec, devices, rank, Path(meeting))

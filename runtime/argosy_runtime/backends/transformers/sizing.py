@@ -48,7 +48,7 @@ class CacheSize:
 def cache_size(
     model: str, parameters: Parameters, bytes_per_token: int, max_positions: int, defaults: Defaults
 ) -> CacheSize:
-    """The size asked for by `num_blocks`, else by `kv_cache_memory`, else a default derived from the model.
+    """Return the size asked for by `num_blocks`, else by `kv_cache_memory`, else a default derived from the model.
 
     Raises ServingError (INVALID_ARG) for a parameter that cannot be read or leaves no room for one block.
     """

@@ -151,7 +151,7 @@ def _shapes(row: Mapping[str, Array]) -> dict[str, tuple[int, ...]]:
 
 
 def _asked(runner: Runner, rows: Sequence[Mapping[str, Array]], batch: int) -> list[Answer]:
-    """One answer a row, without the batch axis."""
+    """Return one answer a row, without the batch axis."""
     if not batch:
         return [runner.run(rows[0])]
     outputs = runner.run({name: np.stack([row[name] for row in rows]) for name in rows[0]})
@@ -189,7 +189,7 @@ def _same_non_finite(name: str, baseline: Sequence[Array], engine: Sequence[Arra
 
 
 def _details(baseline: Answers, engine: Answers) -> dict[str, float]:
-    """Every figure of the outputs' difference, beside the one that decides."""
+    """Return every figure of the outputs' difference, beside the one that decides."""
     numeric = all(array.dtype.kind in "fiub" for answer in baseline for array in answer.values())
     if not numeric:
         return {}

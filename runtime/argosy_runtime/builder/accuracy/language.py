@@ -17,11 +17,12 @@ class LanguageRunner(Protocol):
     """A language model that reads text itself."""
 
     def log_likelihood(self, text: str) -> tuple[float, int]:
-        """The natural logarithm of the probability of a text's tokens but the first, and how many those are."""
+        """Return the natural logarithm of the probability of a text's tokens but the first, and how many those are."""
 
 
 def token_log_likelihood(logits: Array, ids: Array, mask: Array | None = None) -> tuple[float, int]:
-    """The same from `logits` [tokens, vocabulary], each of which foretells the token after, and the tokens `ids`.
+    """Return the same from `logits` [tokens, vocabulary], each of which foretells the token after, and the tokens
+    `ids`.
 
     A token whose `mask` is 0 does not count.
     """
@@ -55,7 +56,7 @@ class _Remembered:
 
 
 def remembered(runner: Runner, texts: Sequence[str], told: Callable[[int], None] = lambda _: None) -> Runner:
-    """What a runner makes of texts, to be asked for when it is closed; one that reads none, as it is.
+    """Return what a runner makes of texts, to be asked for when it is closed; one that reads none, as it is.
 
     `told` hears how many it has read.
     """
@@ -69,7 +70,9 @@ def remembered(runner: Runner, texts: Sequence[str], told: Callable[[int], None]
 
 
 def answered(row: Mapping[str, Array], answer: Mapping[str, Array]) -> tuple[float, int]:
-    """The log-likelihood of one sample's tokens, by the logits of its answer. KeyError where a tensor is missing."""
+    """Return the log-likelihood of one sample's tokens, by the logits of its answer. KeyError where a tensor is
+    missing.
+    """
     logits = answer[LOGITS] if LOGITS in answer else _only(answer)
     return token_log_likelihood(logits, row[IDS].reshape(-1), row[MASK].reshape(-1) if MASK in row else None)
 

@@ -30,22 +30,22 @@ class Measure:
 
 
 def max_absolute_error(baseline: Answers, engine: Answers) -> float:
-    """The largest difference of two numbers of any output."""
+    """Return the largest difference of two numbers of any output."""
     return max(float(np.abs(_floats(one) - _floats(other)).max(initial=0)) for one, other in _pairs(baseline, engine))
 
 
 def mean_absolute_error(baseline: Answers, engine: Answers) -> float:
-    """The mean difference of two numbers, of the worst output."""
+    """Return the mean difference of two numbers, of the worst output."""
     return _worst(baseline, engine, lambda one, other: float(np.abs(one - other).mean()), max)
 
 
 def mean_squared_error(baseline: Answers, engine: Answers) -> float:
-    """The mean squared difference, of the worst output."""
+    """Return the mean squared difference, of the worst output."""
     return _worst(baseline, engine, lambda one, other: float(((one - other) ** 2).mean()), max)
 
 
 def cosine_similarity(baseline: Answers, engine: Answers) -> float:
-    """The mean over the samples of the cosine between both answers as vectors, of the worst output.
+    """Return the mean over the samples of the cosine between both answers as vectors, of the worst output.
 
     Two vectors of zeros are alike; one of them alone is not.
     """
@@ -53,7 +53,7 @@ def cosine_similarity(baseline: Answers, engine: Answers) -> float:
 
 
 def top1_agreement(baseline: Answers, engine: Answers) -> float:
-    """The share of places where both choose the same, of the worst output.
+    """Return the share of places where both choose the same, of the worst output.
 
     What is chosen is the largest number along the last axis, or a whole number or text itself.
     """
@@ -64,12 +64,12 @@ def top1_agreement(baseline: Answers, engine: Answers) -> float:
 
 
 def accuracy(answers: Answers, labels: Array) -> float:
-    """The share of the samples for which the first output chooses the label."""
+    """Return the share of the samples for which the first output chooses the label."""
     return float((chosen(answers) == labels).mean())
 
 
 def f1(answers: Answers, labels: Array) -> float:
-    """The mean over the labels' classes of the harmonic mean of precision and recall (macro F1)."""
+    """Return the mean over the labels' classes of the harmonic mean of precision and recall (macro F1)."""
     guesses = chosen(answers)
     scores = []
     for each in np.unique(labels):
@@ -80,7 +80,7 @@ def f1(answers: Answers, labels: Array) -> float:
 
 
 def chosen(answers: Answers) -> Array:
-    """What each answer's first output chooses, one a sample."""
+    """Return what each answer's first output chooses, one a sample."""
     return np.asarray([_choice(next(iter(each.values()))).reshape(-1)[0] for each in answers])
 
 
@@ -123,7 +123,7 @@ def _worst(
     measured: Callable[[Array, Array], float],
     worst: Callable[[list[float]], float],
 ) -> float:
-    """The worst output's mean over the samples."""
+    """Return the worst output's mean over the samples."""
     both = list(zip(baseline, engine, strict=True))
     means = [
         float(np.mean([measured(_floats(one[name]), _floats(other[name])) for one, other in both if one[name].size]))

@@ -23,7 +23,9 @@ FIELD = "spec.engine.accuracy.script"
 
 
 def score(script: Path, samples: Samples, baseline: Answers, engine: Answers) -> float:
-    """The script's number. Raises BuildError where there is no such function, it fails, or gives no finite number."""
+    """Return the script's number. Raises BuildError where there is no such function, it fails, or gives no finite
+    number.
+    """
     function = _function(script)
     data = stacked(samples.rows) | ({LABELS: samples.labels} if samples.labels is not None else {})
     given: list[Any] = [stacked(baseline), stacked(engine), data]
@@ -38,7 +40,7 @@ def score(script: Path, samples: Samples, baseline: Answers, engine: Answers) ->
 
 
 def stacked(rows: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-    """The tensors by name with the samples as first axis; of shapes that differ, an array of arrays."""
+    """Return the tensors by name with the samples as first axis; of shapes that differ, an array of arrays."""
     found: dict[str, Array] = {}
     for name in rows[0] if rows else ():
         values = [row[name] for row in rows]

@@ -122,7 +122,7 @@ def _made(folder: Path) -> Path:
 
 
 def _cxx() -> str:
-    """The C++ compiler that AOTInductor takes, with its version. Raises BuildError: BUILDER_MISSING."""
+    """Return the C++ compiler that AOTInductor takes, with its version. Raises BuildError: BUILDER_MISSING."""
     name = os.environ.get("CXX", "g++")
     if shutil.which(name) is None:
         raise BuildError(

@@ -51,7 +51,7 @@ def export(
 
 
 def loaded(path: Path) -> ExportedProgram:
-    """The program in a file. Raises BuildError: MODEL_INVALID."""
+    """Return the program in a file. Raises BuildError: MODEL_INVALID."""
     try:
         return torch.export.load(str(path))
     except Exception as error:
@@ -65,7 +65,7 @@ def loaded(path: Path) -> ExportedProgram:
 def from_source(
     path: Path, inputs: Sequence[tuple[str, str, Sequence[int]]], max_batch_size: int, strict: bool
 ) -> ExportedProgram:
-    """The module that a Python file defines, with the weights of the .pt of the same name, exported."""
+    """Return the module that a Python file defines, with the weights of the .pt of the same name, exported."""
     module = _module(path)
     given = _in_order(inputs)
     if not given:
@@ -85,7 +85,7 @@ def from_source(
 
 
 def in_arithmetic(program: ExportedProgram, device: str, dtype: str) -> ExportedProgram:
-    """The same program with products and convolutions in another type; its inputs and outputs keep theirs."""
+    """Return the same program with products and convolutions in another type; its inputs and outputs keep theirs."""
     args, kwargs, shapes = _like_its_inputs(program)
     outputs = _output_types(program)
     wrapped = _Autocast(program.module(), device, getattr(torch, dtype), outputs)
@@ -146,7 +146,9 @@ def _dtype(kind: str) -> torch.dtype:
 
 
 def input_tensors(program: ExportedProgram) -> list[torch.Tensor]:
-    """What stands for forward's arguments in the program, in order: tensors without data, of sizes or symbols."""
+    """Return what stands for forward's arguments in the program, in order: tensors without data, of sizes or
+    symbols.
+    """
     wanted = set(program.graph_signature.user_inputs)
     found = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder" and node.name in wanted]
     if not all(isinstance(value, torch.Tensor) for value in found):
@@ -226,6 +228,6 @@ def _fixed(what: str, most: int) -> BuildError:
 
 
 def first_line(error: BaseException) -> str:
-    """The first words of an error, which torch follows with pages."""
+    """Return the first words of an error, which torch follows with pages."""
     text = str(error).strip() or type(error).__name__
     return text.splitlines()[0][:400]

@@ -11,12 +11,12 @@ PACKAGE = "model.pt2"
 
 
 def output_name(filename: str) -> str:
-    """What the package is called: as the server looks for it."""
+    """Return what the package is called: as the server looks for it."""
     return filename if filename.endswith((".pt", ".pt2")) else PACKAGE
 
 
 def model_file(folder: Path, filename: str = "") -> Path:
-    """The model of a folder: called `filename`, else the only .pt2, else the only .py there.
+    """Return the model of a folder: called `filename`, else the only .pt2, else the only .py there.
 
     Raises BuildError: MODEL_INVALID, UNSUPPORTED_MODEL for TorchScript.
     """

@@ -9,7 +9,7 @@ from .table import Columns, DataError
 
 
 def read_npz(path: Path) -> Columns:
-    """The arrays by name, samples along the first axis. Raises DataError."""
+    """Return the arrays by name, samples along the first axis. Raises DataError."""
     try:
         # Opened here, so that it is closed too where the archive cannot be read.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -23,7 +23,7 @@ def read_npz(path: Path) -> Columns:
 
 
 def read_npy(path: Path) -> Columns:
-    """The array, under no name. Raises DataError."""
+    """Return the array, under no name. Raises DataError."""
     try:
         with path.open("rb") as file:
             array = np.load(file, allow_pickle=False)

@@ -9,7 +9,9 @@ from .table import Columns, DataError
 
 
 def read_jsonl(path: Path) -> Columns:
-    """A column a key, which every line must have. Empty lines are passed over. Raises DataError with the line."""
+    """Return a column a key, which every line must have. Empty lines are passed over. Raises DataError with the
+    line.
+    """
     columns: dict[str, list[Any]] = {}
     samples = 0
     with path.open("rb") as lines:

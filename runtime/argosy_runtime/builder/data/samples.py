@@ -36,7 +36,7 @@ class Purpose(Enum):
         return self.value[0]
 
     def error(self, message: str) -> BuildError:
-        """What is raised where the data will not do."""
+        """Return what is raised where the data will not do."""
         return BuildError(self.value[1], f"{self.field}: {message}")
 
 
@@ -57,7 +57,7 @@ class Samples:
 
 
 def read_samples(folder: Path, inputs: Sequence[TensorSpec], count: int, purpose: Purpose) -> Samples:
-    """The first `count` samples (0: all) of the data files below `folder`, by name, in the form of `inputs`.
+    """Return the first `count` samples (0: all) of the data files below `folder`, by name, in the form of `inputs`.
 
     A file is .npz (an array a tensor), .npy (the only input) or .jsonl (an object a sample); the first axis counts the
     samples. Without `inputs` every column but labels is one. Raises BuildError that names the file and what is wrong.
@@ -111,7 +111,7 @@ def _fitted(columns: Columns, inputs: Sequence[TensorSpec]) -> Samples:
 
 
 def _one(value: object, spec: TensorSpec, at: int) -> Array:
-    """One sample of one input. Raises DataError where type or shape are others."""
+    """Return one sample of one input. Raises DataError where type or shape are others."""
     array = np.asarray(value)
     dtype = _DTYPES.get(spec.data_type)
     if dtype is not None and array.dtype != dtype:
@@ -126,7 +126,7 @@ def _one(value: object, spec: TensorSpec, at: int) -> Array:
 
 
 def _is_whole(array: Array, dtype: "np.dtype[np.generic]") -> bool:
-    """Whether JSON's numbers, which have no width, fit an integer type without loss."""
+    """Return whether JSON's numbers, which have no width, fit an integer type without loss."""
     if array.dtype.kind not in "iu" or dtype.kind not in "iu" or not array.size:
         return False
     bounds = np.iinfo(dtype.name)

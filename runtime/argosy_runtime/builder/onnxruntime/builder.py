@@ -81,7 +81,7 @@ def _output_name(request: BuildRequest) -> str:
 
 
 def _conversion(job: BuildJob, settings: Settings, source: Path, name: str) -> Sequence[Phase]:
-    """The phases before the graph is optimized."""
+    """Return the phases before the graph is optimized."""
     if settings.half:
         return [Phase("convert", 3, _calling(job, "optimizing:halve", lambda _: source, name))]
     if not settings.mode:
@@ -146,7 +146,7 @@ def _optimization(job: BuildJob, settings: Settings, source: Path, name: str) ->
 def _calling(
     job: BuildJob, function: str, source: Callable[[Workspace], Path], name: str, **arguments: Any
 ) -> Callable[[Workspace], None]:
-    """A phase that makes one file of another."""
+    """Return a phase that makes one file of another."""
 
     def run(workspace: Workspace) -> None:
         _call(job, function, source=str(source(workspace)), target=str(workspace.out / name), **arguments)

@@ -17,7 +17,8 @@ FIELD = "spec.storageUri"
 
 
 def model_file(folder: Path, filename: str = "") -> Path:
-    """The model of a folder: called `filename`, else `model.onnx`, else the only .onnx file there or one folder below.
+    """Return the model of a folder: called `filename`, else `model.onnx`, else the only .onnx file there or one folder
+    below.
 
     Raises BuildError: MODEL_INVALID.
     """
@@ -33,7 +34,7 @@ def model_file(folder: Path, filename: str = "") -> Path:
 
 
 def loaded(path: Path, *, weights: bool = True) -> onnx.ModelProto:
-    """A model, with its external data unless `weights` is false.
+    """Return a model, with its external data unless `weights` is false.
 
     Raises BuildError (MODEL_INVALID) where the file is cut off or is none, or where its data is not there or too short.
     """
@@ -63,12 +64,12 @@ def check_data(model: onnx.ModelProto, path: Path) -> None:
 
 
 def has_data_beside(model: onnx.ModelProto) -> bool:
-    """Whether some of a model's weights stand in other files."""
+    """Return whether some of a model's weights stand in other files."""
     return any(map(uses_external_data, model.graph.initializer))
 
 
 def weight_bytes(model: onnx.ModelProto) -> int:
-    """How large the weights are, wherever they stand."""
+    """Return how large the weights are, wherever they stand."""
     total = 0
     for tensor in model.graph.initializer:
         external = uses_external_data(tensor)

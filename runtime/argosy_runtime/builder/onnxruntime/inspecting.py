@@ -40,7 +40,7 @@ class Inspection:
     quantized: frozenset[str] = frozenset()
 
     def share(self, *types: str) -> float:
-        """The share of the weights' elements that are of these types."""
+        """Return the share of the weights' elements that are of these types."""
         return sum(self.weights.get(each, 0) for each in types) / max(sum(self.weights.values()), 1)
 
 

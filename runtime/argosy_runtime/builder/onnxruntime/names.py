@@ -16,7 +16,7 @@ _JOINED = {"MatMul": ("Gemm",)}
 
 
 def in_prepared(model: onnx.GraphProto, prepared: onnx.GraphProto, options: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The three options with the names that the tidied graph has. Raises BuildError: INVALID_OPTIONS, by path.
+    """Return the three options with the names that the tidied graph has. Raises BuildError: INVALID_OPTIONS, by path.
 
     A node that was joined with its neighbours is named after it, as `first/MatMulAddFusion`.
     """

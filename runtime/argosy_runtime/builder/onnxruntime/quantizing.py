@@ -74,7 +74,7 @@ def _prepared(source: Path, target: Path, large: bool, chosen: Mapping[str, bool
 
 
 def _upgraded(model: onnx.ModelProto, opset: int) -> onnx.ModelProto:
-    """The model in this opset at least. Raises BuildError where it cannot be had."""
+    """Return the model in this opset at least. Raises BuildError where it cannot be had."""
     now = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), opset)
     if now >= opset:
         return model
@@ -119,7 +119,7 @@ def calibrate(
 
 
 def _own_inputs(path: Path, batched: bool) -> list[TensorSpec]:
-    """What the file says that it takes."""
+    """Return what the file says that it takes."""
     types = {"float": "FP32", "float16": "FP16", "double": "FP64", "string": "STRING"}
     return [
         TensorSpec(name, f"TYPE_{types.get(kind, kind.upper())}", dims[1:] if batched else dims)
@@ -144,7 +144,7 @@ class _Reader:
         self._batched = batched
 
     def get_next(self) -> Mapping[str, Array] | None:
-        """The next one, None behind the last."""
+        """Return the next one, None behind the last."""
         row = next(self._rows, None)
         return row if row is None or not self._batched else {name: array[None] for name, array in row.items()}
 
@@ -183,7 +183,7 @@ def quantize(model: str, source: str, target: str, ranges: str, options: Mapping
 
 
 def _default_types(path: Path, *, static: bool) -> list[str] | None:
-    """The operators to quantize where none are named; None for all that onnxruntime can."""
+    """Return the operators to quantize where none are named; None for all that onnxruntime can."""
     there = inspected(path).operators
     if not static:
         chosen = [name for name in IntegerOpsRegistry if name not in SLOW_WHEN_DYNAMIC]

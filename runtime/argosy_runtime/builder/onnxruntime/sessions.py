@@ -36,7 +36,7 @@ def options_of(level: str = "all") -> Any:
 
 
 def opened(path: Path, providers: Sequence[str], options: Any = None, **more: Any) -> Any:
-    """A session of a file. Raises BuildError: MODEL_INVALID, UNSUPPORTED_MODEL, BUILDER_MISSING."""
+    """Return a session of a file. Raises BuildError: MODEL_INVALID, UNSUPPORTED_MODEL, BUILDER_MISSING."""
     there = ort.get_available_providers()
     missing = [each for each in providers if each not in there]
     if missing:
@@ -55,7 +55,7 @@ def opened(path: Path, providers: Sequence[str], options: Any = None, **more: An
 
 
 def told_by_onnxruntime(error: Exception) -> str:
-    """Its words without its own prefix, on one line."""
+    """Return its words without its own prefix, on one line."""
     text = " ".join(str(error).split())
     head, _, rest = text.partition(" : ")
     while head.startswith("[ONNXRuntimeError]") or head.isdigit() or head.isupper():

@@ -26,7 +26,7 @@ def call(
     environment: Mapping[str, str] | None = None,
     limits: Limits = Limits(),  # noqa: B008  # frozen
 ) -> Any:
-    """What `module:function` returns for these arguments, in a process of its own. Both are JSON.
+    """Return what `module:function` returns for these arguments, in a process of its own. Both are JSON.
 
     The function may take `progress` too, which is told of percents (0 to 100) and lines. Raises BuildError: what the
     function raised, or as `tool` does.

@@ -54,7 +54,7 @@ LAST = 5
 def explained(
     name: str, status: int, lines: Sequence[str], causes: Sequence[Cause] = (), *, ran_out_of_memory: bool = False
 ) -> BuildError:
-    """The error of a tool that ended with `status` (below 0: by that signal) after these lines.
+    """Return the error of a tool that ended with `status` (below 0: by that signal) after these lines.
 
     `ran_out_of_memory`: the kernel killed for want of memory while it ran.
     """

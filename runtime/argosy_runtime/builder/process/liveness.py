@@ -21,5 +21,5 @@ class Liveness:
             self._since, self._used = now, used
 
     def is_over(self, now: float) -> bool:
-        """Whether it has done nothing for too long."""
+        """Return whether it has done nothing for too long."""
         return now - self._since >= self._silence_s

@@ -61,7 +61,7 @@ class _Remote:
         return outputs
 
     def asked(self, method: str, argument: Any) -> Any:
-        """What a method of the far end's runner returns. Raises BuildError."""
+        """Return what a method of the far end's runner returns. Raises BuildError."""
         try:
             self._connection.send((method, argument))
         except OSError:
@@ -69,7 +69,7 @@ class _Remote:
         return self.answer()
 
     def answer(self) -> Any:
-        """The next answer. Raises BuildError."""
+        """Return the next answer. Raises BuildError."""
         try:
             if not self._connection.poll(ANSWER_S):
                 self._child.kill()

@@ -106,7 +106,7 @@ def end(child: "subprocess.Popen[bytes]") -> None:
 
 
 def _lines(child: "subprocess.Popen[bytes]", live: Liveness, name: str, limits: Limits) -> Iterator[str]:
-    """Its lines as they come, until its output ends. A bar that is drawn again and again is many lines."""
+    """Yield its lines as they come, until its output ends. A bar that is drawn again and again is many lines."""
     assert child.stdout is not None
     rest = b""
     with selectors.DefaultSelector() as selector:

@@ -145,7 +145,7 @@ def _unparsed(parser: Any, logger: BuildLogger) -> BuildError:
 
 
 def network_inputs(network: Any) -> list[NetworkInput]:
-    """The inputs as the parsed network has them."""
+    """Return the inputs as the parsed network has them."""
     found = []
     for index in range(network.num_inputs):
         tensor = network.get_input(index)

@@ -30,7 +30,7 @@ class Batches:
         self._blocks: list[Block] = []
 
     def next(self, names: Sequence[str]) -> list[int] | None:
-        """The addresses of the next batch's tensors, which stay until the one after; None at the end."""
+        """Return the addresses of the next batch's tensors, which stay until the one after; None at the end."""
         rows = self._rows[self._given : self._given + self.size]
         if len(rows) < self.size:
             return None

@@ -51,7 +51,7 @@ CAUSES: Final = (
 
 
 def failed(lines: Sequence[str], cancelled: bool = False) -> BuildError:
-    """The error of a build that gave nothing, from what the logger was told, in order."""
+    """Return the error of a build that gave nothing, from what the logger was told, in order."""
     if cancelled:
         return BuildError(BuildFailure.BUILD_FAILED, "tensorrt: the build was told to end", passes=True)
     for cause in CAUSES:

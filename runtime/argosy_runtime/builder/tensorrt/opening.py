@@ -11,7 +11,7 @@ MODEL = "model.onnx"
 
 
 def model_file(folder: Path, filename: str) -> Path:
-    """The ONNX model of a folder: called `filename`, else `model.onnx`, else the only one there. BuildError."""
+    """Return the ONNX model of a folder: called `filename`, else `model.onnx`, else the only one there. BuildError."""
     for name in filter(None, (filename, MODEL)):
         if (folder / name).is_file() and name.endswith(".onnx"):
             return folder / name
@@ -23,7 +23,7 @@ def model_file(folder: Path, filename: str) -> Path:
 
 
 def is_quantized(path: Path) -> bool:
-    """Whether a model has ranges of its own: QuantizeLinear nodes. Raises BuildError where the file is none."""
+    """Return whether a model has ranges of its own: QuantizeLinear nodes. Raises BuildError where the file is none."""
     import onnx
     from google.protobuf.message import DecodeError
 
@@ -39,7 +39,7 @@ def is_quantized(path: Path) -> bool:
 
 
 def config_of(plan: str, host_code: bool) -> ModelConfig:
-    """A configuration with which the backend opens a plan."""
+    """Return a configuration with which the backend opens a plan."""
     config = ModelConfig(name="engine", backend="tensorrt", default_model_filename=plan)
     if host_code:
         config.parameters["VERSION_COMPATIBLE"].string_value = "true"

@@ -42,7 +42,7 @@ def profiles_of(
     batch_sizes: Sequence[int],
     asked: Sequence[Mapping[str, Mapping[str, Shape]]],
 ) -> list[Profile]:
-    """The profiles to build for; none where nothing varies.
+    """Return the profiles to build for; none where nothing varies.
 
     One from what is declared, unless some are `asked`: batches from 1 to the largest, fastest at the largest of
     `batch_sizes`. What an asked one leaves out is as declared. Raises BuildError that names the input and the way out.

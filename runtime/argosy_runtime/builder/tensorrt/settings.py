@@ -80,7 +80,7 @@ class Settings:
 
 
 def settings_of(request: BuildRequest, major: int, quantized: bool) -> Settings:
-    """What a request means to a release of TensorRT. `quantized`: the file has QuantizeLinear nodes of its own.
+    """Return what a request means to a release of TensorRT. `quantized`: the file has QuantizeLinear nodes of its own.
 
     Raises BuildError: INVALID_OPTIONS, CALIBRATION_MISSING.
     """

@@ -41,7 +41,7 @@ class TensorRtLlm:
         return ", ".join(f"{name} {version}" for name, version in found.items())
 
     def phases(self, job: BuildJob) -> Sequence[Phase]:
-        """The checkpoint, and the engine of it; of the engine-less path the checkpoint alone."""
+        """Return the checkpoint, and the engine of it; of the engine-less path the checkpoint alone."""
         settings = settings_of(job.request)
         _check(job, settings)
         if not settings.is_engine:
@@ -65,7 +65,7 @@ class TensorRtLlm:
         return read_shape(job.model)
 
     def runner(self, folder: Path, request: BuildRequest) -> AbstractContextManager[LanguageModel]:
-        """What reads texts, and answers with logits."""
+        """Return what reads texts, and answers with logits."""
         return opened(folder, request)
 
 

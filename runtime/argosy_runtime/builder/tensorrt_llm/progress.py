@@ -22,7 +22,9 @@ _EXPORTED = ("Quantized model exported", 100)
 
 
 def of_build(ranks: int, progress: Progress) -> Callable[[str], None]:
-    """What is told of each line of `trtllm-build`, which builds so many ranks; several at once count together."""
+    """Return what is told of each line of `trtllm-build`, which builds so many ranks; several at once count
+    together.
+    """
     done, within = 0, 0.0
 
     def told(line: str) -> None:
@@ -55,5 +57,5 @@ def of_quantization(samples: int, batch: int, progress: Progress) -> Callable[[s
 
 
 def plain(line: str) -> str:
-    """A line without its time and level."""
+    """Return a line without its time and level."""
     return _LOG.sub("", line)

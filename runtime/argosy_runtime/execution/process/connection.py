@@ -105,7 +105,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.WriteTransport, transport)
 
     async def _watched(self, process: asyncio.subprocess.Process) -> int:
-        """The process's exit code, when it is gone with all of its group."""
+        """Return the process's exit code, when it is gone with all of its group."""
         try:
             code = await process.wait()
         except BaseException:
@@ -174,7 +174,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
         self._peer.blocked(False)
 
     def frame(self) -> FrameWriter:
-        """One to be filled and sent."""
+        """Return one to be filled and sent."""
         return FrameWriter(self._arena.outgoing if self._arena is not None else None)
 
     def send(self, chunks: list[Data]) -> None:

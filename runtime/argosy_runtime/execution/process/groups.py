@@ -85,8 +85,8 @@ def kill(leader: int) -> None:
 
 
 def _is_gone(leader: int) -> bool:
-    """Whether nothing is left of a group whose leader has ended. Takes leave of those of it that this process inherits,
-    as a container's first process inherits all orphans: else they would stay as zombies.
+    """Return whether nothing is left of a group whose leader has ended. Takes leave of those of it that this process
+    inherits, as a container's first process inherits all orphans: else they would stay as zombies.
     """
     with suppress(ChildProcessError):
         while os.waitpid(-leader, os.WNOHANG) != (0, 0):

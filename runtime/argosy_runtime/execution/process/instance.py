@@ -287,7 +287,7 @@ class ProcessInstance(Instance):
             self._fail_all(error)
 
     def _stand_ins(self) -> str:
-        """What of the model's own environment may be why its process cannot start."""
+        """Return what of the model's own environment may be why its process cannot start."""
         if not self._replaced:
             return ""
         return f"; EXECUTION_ENV_PATH brings along, in place of the server's packages: {', '.join(self._replaced)}"

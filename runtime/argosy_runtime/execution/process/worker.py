@@ -101,7 +101,7 @@ class Worker:
         _end_children()
 
     def _do(self, work: WorkerRun | ToProcess) -> bool:
-        """Whether more is to follow. Nothing of a batch is kept while the next one is waited for."""
+        """Return whether more is to follow. Nothing of a batch is kept while the next one is waited for."""
         if isinstance(work, WorkerRun):
             if self._model is not None:
                 work.end(*execute(self._model, self._name, work.requests, work))

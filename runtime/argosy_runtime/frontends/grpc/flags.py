@@ -36,7 +36,7 @@ def add_flags(parser: argparse.ArgumentParser, boolean: Callable[[str], bool]) -
 
 
 def keepalive_rules(given: argparse.Namespace) -> KeepAliveRules:
-    """What the flags say of keepalive."""
+    """Return what the flags say of keepalive."""
     return KeepAliveRules(
         time=given.grpc_keepalive_time,
         timeout=given.grpc_keepalive_timeout,
@@ -49,7 +49,9 @@ def keepalive_rules(given: argparse.Namespace) -> KeepAliveRules:
 
 
 def tls_files(parser: argparse.ArgumentParser, given: argparse.Namespace) -> TlsFiles | None:
-    """What the flags say of TLS; None for plain text. Ends the process where a file that is needed is not named."""
+    """Return what the flags say of TLS; None for plain text. Ends the process where a file that is needed is not
+    named.
+    """
     if not (given.grpc_use_ssl or given.grpc_use_ssl_mutual):
         return None
     if not (given.grpc_server_cert and given.grpc_server_key):

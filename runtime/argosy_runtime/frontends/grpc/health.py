@@ -19,7 +19,7 @@ _NOT_SERVING: Final = b"\x08\x02"
 
 
 def _status(plane: DataPlane) -> bytes:
-    """A HealthCheckResponse."""
+    """Return a HealthCheckResponse."""
     return _SERVING if plane.ready() else _NOT_SERVING
 
 
@@ -38,7 +38,7 @@ class CheckCall(UnaryCall):
         self.respond((status,), len(status))
 
     def answer(self, status: bytes) -> bytes:
-        """The response's message."""
+        """Return the response's message."""
         return status
 
 

@@ -40,7 +40,7 @@ class Inference:
         self._forward = re.compile(forward_pattern, re.IGNORECASE) if forward_pattern else None
 
     def planned(self, head: CallHead, data: bytes, start: int) -> Decoded | None:
-        """The request, where it is like an earlier one and no headers become parameters of it."""
+        """Return the request, where it is like an earlier one and no headers become parameters of it."""
         return None if self._forward is not None else self.decoder.planned(data, start)
 
     def forward_headers(self, request: InferRequest, head: CallHead) -> None:
@@ -55,11 +55,11 @@ class Inference:
                 request.parameters[name] = value
 
     def encoded(self, response: InferResponse, request: InferRequest, options: GrpcOptions) -> list[Data]:
-        """A ModelInferResponse. Raises ServingError where it cannot be shown as wanted."""
+        """Return a ModelInferResponse. Raises ServingError where it cannot be shown as wanted."""
         return self.encoder.infer(response, options.classes, self.view(request, options))
 
     def view(self, request: InferRequest, options: GrpcOptions) -> Callable[[], ModelView]:
-        """What encoding may ask of the model."""
+        """Return what encoding may ask of the model."""
         if not options.classes:
             return _unasked
         return lazy_view(self.plane, request.model_name, request.model_version)

@@ -47,7 +47,7 @@ class GrpcListenOptions:
 
 
 def methods(plane: DataPlane, inference: Inference, tasks: Tasks) -> dict[str, Method]:
-    """Every method by its path."""
+    """Return every method by its path."""
     known = {
         _SERVICE + "ModelInfer": Method(Api.INFERENCE, partial(InferCall, inference=inference)),
         _SERVICE + "ModelStreamInfer": Method(Api.INFERENCE, partial(StreamCall, inference=inference)),

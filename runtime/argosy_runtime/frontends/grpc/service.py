@@ -24,7 +24,7 @@ class Management:
         self._plane = plane
 
     def methods(self) -> Methods:
-        """All of them."""
+        """Return all of them."""
         return {
             "ServerLive": (Api.HEALTH, pb.ServerLiveRequest, self._server_live),
             "ServerReady": (Api.HEALTH, pb.ServerReadyRequest, self._server_ready),
@@ -99,7 +99,7 @@ class Management:
 
 
 def shared_memory_methods() -> Methods:
-    """The shared-memory extensions, of which there is nothing: none is registered, and none can be."""
+    """Return the shared-memory extensions, of which there is nothing: none is registered, and none can be."""
     group = Api.SHARED_MEMORY
     return {
         "SystemSharedMemoryStatus": (group, pb.SystemSharedMemoryStatusRequest, _system_status),

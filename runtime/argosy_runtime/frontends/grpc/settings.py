@@ -16,7 +16,9 @@ _FIELDS: Mapping[type, tuple[str, str]] = {
 
 
 def decode(request: pb.LogSettingsRequest) -> dict[str, Setting]:
-    """The changes that are asked for, those of unknown names too. Raises INVALID_ARG for a value of the wrong type."""
+    """Return the changes that are asked for, those of unknown names too. Raises INVALID_ARG for a value of the wrong
+    type.
+    """
     changes: dict[str, Setting] = {}
     for name, value in request.settings.items():
         given = value.WhichOneof("parameter_choice")
@@ -28,7 +30,7 @@ def decode(request: pb.LogSettingsRequest) -> dict[str, Setting]:
 
 
 def encode(settings: Mapping[str, Setting]) -> pb.LogSettingsResponse:
-    """All settings."""
+    """Return all settings."""
     response = pb.LogSettingsResponse()
     for name, value in settings.items():
         field, _ = _FIELDS[type(value)]

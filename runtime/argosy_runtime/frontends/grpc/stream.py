@@ -54,7 +54,7 @@ class _Asked:
         self._held.append(parts)
 
     def released(self) -> list[list[Data]]:
-        """The responses kept so far."""
+        """Return the responses kept so far."""
         held, self._held = self._held, []
         return held
 

@@ -19,7 +19,7 @@ class TlsFiles:
 
 
 def server_context(files: TlsFiles) -> ssl.SSLContext:
-    """What a listening socket needs. Raises INVALID_ARG, naming the flags, where the files do not do."""
+    """Return what a listening socket needs. Raises INVALID_ARG, naming the flags, where the files do not do."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols([_ALPN])

@@ -33,11 +33,11 @@ class AnswerForm:
             self._json = bytes(http_response.encode(nameless, encoding, _no_view).chunks[0])
 
     def suits(self, response: InferResponse) -> bool:
-        """Whether a response comes from the same version of the same model."""
+        """Return whether a response comes from the same version of the same model."""
         return self._model_name == response.model_name and self._model_version == response.model_version
 
     def has(self, outputs: list[Tensor]) -> bool:
-        """Whether these outputs are like its own."""
+        """Return whether these outputs are like its own."""
         if len(outputs) != len(self._outputs):
             return False
         for mine, other in zip(self._outputs, outputs, strict=True):

@@ -68,7 +68,7 @@ class HttpApp:
 
 
 def _by(api: Api, methods: frozenset[str], answer: Answer) -> _Endpoint:
-    """An endpoint answered by a coroutine function, which takes the exchange and what the path captures."""
+    """Return an endpoint answered by a coroutine function, which takes the exchange and what the path captures."""
     return _Endpoint(api, methods, lambda head, *captures: ByCoroutine(answer, captures))
 
 

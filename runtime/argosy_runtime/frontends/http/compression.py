@@ -13,7 +13,7 @@ _WINDOWS = {"gzip": 15 | 16, "deflate": 15}
 
 
 def is_identity(content_encoding: str | None) -> bool:
-    """Whether a body is as it is."""
+    """Return whether a body is as it is."""
     return not content_encoding or content_encoding == "identity"
 
 
@@ -54,13 +54,13 @@ def _decompressed(body: Data, content_encoding: str, limit: int) -> bytes | None
 
 
 def compress(body: bytes, encoding: str) -> bytes:
-    """A body in the encoding that `preferred` chose."""
+    """Return a body in the encoding that `preferred` chose."""
     stream = zlib.compressobj(wbits=_WINDOWS[encoding])
     return stream.compress(body) + stream.flush()
 
 
 def preferred(accept_encoding: str | None) -> str | None:
-    """The encoding a client weighs most: "gzip", "deflate", or None for none. The first wins among equals."""
+    """Return the encoding a client weighs most: "gzip", "deflate", or None for none. The first wins among equals."""
     if not accept_encoding:
         return None
     best, best_weight = "identity", 0.0

@@ -69,7 +69,9 @@ def _status(response: InferResponse) -> int:
 
 
 def _told(response: InferResponse) -> tuple[int, bytes]:
-    """The status of a stream that begins with this response, and its event; one that JSON cannot carry is an error."""
+    """Return the status of a stream that begins with this response, and its event; one that JSON cannot carry is an
+    error.
+    """
     try:
         return _status(response), b"" if response.is_empty else generate.encode_event(response)
     except ServingError as error:

@@ -32,7 +32,7 @@ class Forwarding:
         self._pattern = re.compile(pattern, re.IGNORECASE) if pattern else None
 
     def of(self, head: Head) -> dict[str, str]:
-        """The headers of a request that do."""
+        """Return the headers of a request that do."""
         if self._pattern is None:
             return {}
         decoded = {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers.items()}
@@ -96,7 +96,7 @@ class Infer:
             self.submit(exchange, request, encoding)
 
     def decode(self, body: Data) -> tuple[InferRequest, OutputEncoding]:
-        """What a body asks for. Raises ServingError."""
+        """Return what a body asks for. Raises ServingError."""
         header_length = http_request.parse_header_length(self._length_header, len(body))
         if self._length_header is not None and header_length == 0:
             return http_request.decode_raw(body, self._model, self._version, self._view, self._limit)

@@ -39,7 +39,7 @@ class InferPlan:
         self.forms = AnswerForms(encoding)
 
     def cut(self, data: Data, begin: int) -> list[Data]:
-        """The tensors that stand in `data` from `begin` on."""
+        """Return the tensors that stand in `data` from `begin` on."""
         if self.size >= _COPY_BELOW:
             data = memoryview(data)
         raw: list[Data] = []
@@ -59,7 +59,7 @@ class InferPlans:
         self._known: dict[bytes, InferPlan] = {}
 
     def find(self, key: bytes) -> InferPlan | None:
-        """The plan under a key."""
+        """Return the plan under a key."""
         return self._known.get(key)
 
     def remember(self, key: bytes, plan: InferPlan) -> None:
@@ -107,7 +107,9 @@ class PlannedInfer:
         submit(self._plane, exchange, request, _PlannedAnswer(self._ordinary, plan, exchange).deliver)
 
     def _learn(self, exchange: Exchange, key: bytes, text: bytes, request_id: str) -> InferPlan | None:
-        """The plan of a request that is the first of its like; None where there is none and it has been begun."""
+        """Return the plan of a request that is the first of its like; None where there is none and it has been
+        begun.
+        """
         ordinary = self._ordinary
         try:
             request, encoding = ordinary.decode(exchange.body(exchange.size))
@@ -149,14 +151,14 @@ class _PlannedAnswer:
 
 
 def _id_start(text: bytes) -> int:
-    """Where an id begins that is the first member; 0 where none is."""
+    """Return where an id begins that is the first member; 0 where none is."""
     if text.startswith(_ID):
         return len(_ID)
     return len(_SPACED_ID) if text.startswith(_SPACED_ID) else 0
 
 
 def _plain_id(raw: bytes) -> str | None:
-    """An id that JSON writes as it is; None where it is not."""
+    """Return an id that JSON writes as it is; None where it is not."""
     if b"\\" in raw:
         return None
     try:
@@ -167,7 +169,7 @@ def _plain_id(raw: bytes) -> str | None:
 
 
 def _all_raw(request: InferRequest, size: int) -> bool:
-    """Whether all of a request's inputs, and nothing else, stand in `size` bytes behind its JSON."""
+    """Return whether all of a request's inputs, and nothing else, stand in `size` bytes behind its JSON."""
     total = 0
     for tensor in request.inputs.values():
         if tensor.datatype == "BYTES":
@@ -177,5 +179,5 @@ def _all_raw(request: InferRequest, size: int) -> bool:
 
 
 def may_be_known(json_length: int) -> bool:
-    """Whether a request with so much JSON can be remembered."""
+    """Return whether a request with so much JSON can be remembered."""
     return 0 < json_length <= _LONGEST_REMEMBERED

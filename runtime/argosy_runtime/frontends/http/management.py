@@ -48,7 +48,7 @@ class Management:
         return json_reply(json_forms.message_json(self._plane.model_metadata(model, version)))
 
     async def model_config(self, exchange: Exchange, model: str, version: str = "") -> Reply:
-        """The whole configuration."""
+        """Return the whole configuration."""
         return json_reply(dumps(to_json(self._plane.model_config(model, version))))
 
     async def statistics(self, exchange: Exchange, model: str = "", version: str = "") -> Reply:
@@ -56,7 +56,7 @@ class Management:
         return json_reply(json_forms.statistics_json(self._plane.statistics(model, version)))
 
     async def index(self, exchange: Exchange, repository: str = "") -> Reply:
-        """The repository's models; a repository's name makes no difference, as in Triton."""
+        """Return the repository's models; a repository's name makes no difference, as in Triton."""
         document = self._document(exchange)
         ready = document.get("ready")
         if ready is not None and type(ready) is not bool:
@@ -127,7 +127,7 @@ class Management:
 
 
 def no_shared_memory() -> ServingError:
-    """What every request about shared memory is answered with."""
+    """Return what every request about shared memory is answered with."""
     return unsupported("shared memory regions are not supported by this server")
 
 

@@ -29,7 +29,7 @@ class Routes(Generic[Endpoint]):
             self._add(pattern, endpoint)
 
     def find(self, path: str) -> tuple[Endpoint, tuple[str, ...]] | None:
-        """The endpoint of a path as it stands in the request line, and its captures, percent-decoded.
+        """Return the endpoint of a path as it stands in the request line, and its captures, percent-decoded.
 
         A literal segment is preferred to a captured one, and given up where it leads nowhere.
         """

@@ -40,7 +40,7 @@ class HeaderBlocks:
         self._flags = 0
 
     def begin(self, flags: int, stream_id: int, payload: bytes) -> bytes | None:
-        """A HEADERS frame's block, or None where it goes on. Raises PeerError."""
+        """Return a HEADERS frame's block, or None where it goes on. Raises PeerError."""
         fragment = frames.header_fragment(flags, stream_id, payload)
         if flags & frames.END_HEADERS:
             return self._bounded(fragment)
@@ -50,7 +50,7 @@ class HeaderBlocks:
         return None
 
     def go_on(self, flags: int, stream_id: int, payload: bytes) -> bytes | None:
-        """The block that this CONTINUATION completes, or None. Raises PeerError."""
+        """Return the block that this CONTINUATION completes, or None. Raises PeerError."""
         if stream_id != self.pending:
             raise protocol_error("CONTINUATION of another stream")
         self._add(payload)
@@ -76,7 +76,7 @@ class HeaderBlocks:
         return block
 
     def fields(self, block: bytes) -> list[Field]:
-        """A block's fields. Raises PeerError."""
+        """Return a block's fields. Raises PeerError."""
         changes = self._decoder.table.changes
         fields = self._decoder.decode(block)
         if changes != self._decoder.table.changes:
@@ -84,7 +84,7 @@ class HeaderBlocks:
         return fields
 
     def opening(self, block: bytes) -> Opening:
-        """What a request's block begins. Raises PeerError, or MalformedError once the block is decoded."""
+        """Return what a request's block begins. Raises PeerError, or MalformedError once the block is decoded."""
         known = self.known.get(block)
         if known is not None:
             return known

@@ -23,5 +23,5 @@ class PreparedResponse:
         return self._opening(self._opening_start, END_HEADERS, stream_id, self.head, size << 8 | DATA, 0, stream_id)
 
     def closing(self, stream_id: int) -> bytes:
-        """The trailers."""
+        """Return the trailers."""
         return self._closing(self._closing_start, END_HEADERS | END_STREAM, stream_id, self.trailers)

@@ -29,7 +29,7 @@ class RequestHead:
 
 
 def request_head(block: Sequence[Field]) -> RequestHead:
-    """The head that a block's fields make. Raises MalformedError."""
+    """Return the head that a block's fields make. Raises MalformedError."""
     pseudo: dict[bytes, bytes] = {}
     fields: list[Field] = []
     for name, value in block:

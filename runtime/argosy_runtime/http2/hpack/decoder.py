@@ -26,7 +26,7 @@ class Decoder:
         self._max_list = max_list
 
     def decode(self, block: bytes) -> list[Field]:
-        """The fields of a block, in order. Raises PeerError."""
+        """Return the fields of a block, in order. Raises PeerError."""
         try:
             return self._decode(block)
         except IndexError:
@@ -70,7 +70,7 @@ class Decoder:
 
 
 def read_integer(block: bytes, position: int, mask: int) -> tuple[int, int]:
-    """An integer whose first bits are those of `mask`, and the position behind it (RFC 7541, 5.1)."""
+    """Return an integer whose first bits are those of `mask`, and the position behind it (RFC 7541, 5.1)."""
     value = block[position] & mask
     position += 1
     if value < mask:

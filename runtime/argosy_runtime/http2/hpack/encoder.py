@@ -14,7 +14,7 @@ _NAMES: Final = {name: index for index, (name, _) in reversed(tuple(enumerate(ST
 
 
 def encode(fields: Iterable[Field]) -> bytes:
-    """A header block of these fields; none of them enters the peer's table."""
+    """Return a header block of these fields; none of them enters the peer's table."""
     return b"".join(_field(field) for field in fields)
 
 

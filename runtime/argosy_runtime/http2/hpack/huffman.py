@@ -41,7 +41,7 @@ def _tree() -> list[list[int]]:
 
 
 def _paddings(nodes: list[list[int]]) -> frozenset[int]:
-    """The states in which a string may end: after at most seven bits, all ones."""
+    """Return the states in which a string may end: after at most seven bits, all ones."""
     states = [_ROOT]
     for _ in range(7):
         states.append(nodes[states[-1]][1])
@@ -58,7 +58,7 @@ def _error(message: str) -> PeerError:
 
 
 def _step(state: int, byte: int) -> tuple[int, bytes]:
-    """The state behind a byte, and what it decoded."""
+    """Return the state behind a byte, and what it decoded."""
     decoded, node = bytearray(), state
     for bit in range(7, -1, -1):
         node = _NODES[node][byte >> bit & 1]
@@ -73,7 +73,7 @@ def _step(state: int, byte: int) -> tuple[int, bytes]:
 
 
 def decode(data: bytes) -> bytes:
-    """The string behind its code. Raises PeerError for bad padding or an end inside it."""
+    """Return the string behind its code. Raises PeerError for bad padding or an end inside it."""
     decoded: list[bytes] = []
     state = _ROOT
     for byte in data:

@@ -84,7 +84,7 @@ STATIC: Final[tuple[Field, ...]] = tuple(_field(line) for line in _STATIC_TEXT.s
 
 
 def size_of(field: Field) -> int:
-    """What a field takes of a table or a header list, in bytes."""
+    """Return what a field takes of a table or a header list, in bytes."""
     return len(field[0]) + len(field[1]) + ENTRY_OVERHEAD
 
 
@@ -101,7 +101,7 @@ class DynamicTable:
         self._maximum = maximum
 
     def field(self, index: int) -> Field:
-        """The field of an index into both tables. Raises PeerError where there is none."""
+        """Return the field of an index into both tables. Raises PeerError where there is none."""
         if 0 < index <= len(STATIC):
             return STATIC[index - 1]
         place = index - len(STATIC) - 1

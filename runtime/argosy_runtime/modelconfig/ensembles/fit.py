@@ -24,7 +24,7 @@ class _Inferred:
 
 
 def check_steps(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig]) -> list[Violation]:
-    """What is wrong between an ensemble and its models (complete configurations by name), in Triton's words.
+    """Return what is wrong between an ensemble and its models (complete configurations by name), in Triton's words.
 
     The path names the step and the tensor: `ensemble_scheduling.step[1].input_map["INPUT0"]`.
     """
@@ -51,7 +51,7 @@ def check_steps(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig]
 
 
 def is_decoupled(config: ModelConfig, configs_of_steps: Mapping[str, ModelConfig]) -> bool:
-    """Whether an ensemble answers with any number of responses: one of its reachable steps does."""
+    """Return whether an ensemble answers with any number of responses: one of its reachable steps does."""
     graph = EnsembleGraph.parse(config)
     return any(
         configs_of_steps[step.model_name].model_transaction_policy.decoupled for wave in graph.waves() for step in wave

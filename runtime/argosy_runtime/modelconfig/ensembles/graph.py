@@ -43,7 +43,7 @@ class EnsembleGraph:
 
     @classmethod
     def parse(cls, config: ModelConfig) -> "EnsembleGraph":
-        """The graph of a configuration with `ensemble_scheduling`; no steps where it has none."""
+        """Return the graph of a configuration with `ensemble_scheduling`; no steps where it has none."""
         return cls(
             name=config.name,
             inputs=tuple(spec.name for spec in config.input),
@@ -66,11 +66,11 @@ class EnsembleGraph:
         return frozenset(step.model_name for step in self.steps)
 
     def consumers(self, tensor: str) -> tuple[EnsembleStep, ...]:
-        """The steps that read an ensemble tensor, in order."""
+        """Return the steps that read an ensemble tensor, in order."""
         return tuple(step for step in self.steps if tensor in step.consumes)
 
     def producer(self, tensor: str) -> EnsembleStep | None:
-        """The step that writes an ensemble tensor; None for the ensemble's inputs and unwritten tensors."""
+        """Return the step that writes an ensemble tensor; None for the ensemble's inputs and unwritten tensors."""
         return next((step for step in self.steps if tensor in step.produces), None)
 
     def reachable(self) -> frozenset[str]:

@@ -11,7 +11,9 @@ Steps = Mapping[str, Collection[str]]
 
 
 def inner_first(steps: Steps) -> list[str]:
-    """The ensembles, each behind those that it holds; those that hold themselves, or hold one that does, come last."""
+    """Return the ensembles, each behind those that it holds; those that hold themselves, or hold one that does, come
+    last.
+    """
     ordered = [
         name
         for wave in waves(steps, lambda name: steps.keys() & set(steps[name]), lambda name: frozenset({name}), ())
@@ -21,7 +23,7 @@ def inner_first(steps: Steps) -> list[str]:
 
 
 def dependents(steps: Steps, model: str) -> list[str]:
-    """The ensembles that run a model, directly or through others, inner ones first."""
+    """Return the ensembles that run a model, directly or through others, inner ones first."""
     users: dict[str, list[str]] = {}
     for name, models in steps.items():
         for each in models:
@@ -37,7 +39,9 @@ def dependents(steps: Steps, model: str) -> list[str]:
 
 
 def circle(name: str, steps: Steps) -> str | None:
-    """What is wrong with an ensemble that runs itself through others, in Triton's words; None where it does not."""
+    """Return what is wrong with an ensemble that runs itself through others, in Triton's words; None where it
+    does not.
+    """
     seen, waiting = {name}, [name]
     while waiting:
         current = waiting.pop()

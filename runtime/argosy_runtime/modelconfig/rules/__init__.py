@@ -57,7 +57,7 @@ def check(config: ModelConfig, folder_name: str | None = None) -> list[Violation
 
 
 def check_structure(config: ModelConfig, folder_name: str | None = None) -> list[Violation]:
-    """What is wrong already before the backend has completed the inputs and outputs."""
+    """Return what is wrong already before the backend has completed the inputs and outputs."""
     found = _run(_STRUCTURE, config)
     if folder_name is not None and config.name and config.name != folder_name:
         message = (

@@ -80,7 +80,7 @@ def _check_flow(config: ModelConfig) -> Iterator[Violation]:
 
 
 def _unwritten(graph: EnsembleGraph, output: str, ready: frozenset[str]) -> str:
-    """What is said of an output that never appears: where its chain of tensors breaks or closes a cycle."""
+    """Return what is said of an output that never appears: where its chain of tensors breaks or closes a cycle."""
     message = f"output '{output}' for ensemble '{graph.name}' is not written"
     source, seen = output, {output}
     while step := graph.producer(source):

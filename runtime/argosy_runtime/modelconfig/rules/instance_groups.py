@@ -11,7 +11,7 @@ _WITHOUT_GPUS = (ModelInstanceGroup.KIND_MODEL, ModelInstanceGroup.KIND_CPU)
 
 
 def check_groups(config: ModelConfig) -> Iterator[Violation]:
-    """What can be said of the groups without knowing the machine."""
+    """Yield what can be said of the groups without knowing the machine."""
     if config.HasField("ensemble_scheduling"):
         return
     for index, group in enumerate(config.instance_group):
@@ -24,7 +24,7 @@ def check_groups(config: ModelConfig) -> Iterator[Violation]:
 
 
 def check_placement(config: ModelConfig, gpus: Sequence[int]) -> list[Violation]:
-    """What is wrong with normalized groups on a machine with these GPUs: their GPUs must be there."""
+    """Return what is wrong with normalized groups on a machine with these GPUs: their GPUs must be there."""
     found: list[Violation] = []
     if config.HasField("ensemble_scheduling"):
         return found

@@ -16,7 +16,7 @@ def check_name(config: ModelConfig) -> Iterator[Violation]:
 
 
 def check_model_name(name: str) -> str | None:
-    """What is wrong with a name a client asks to load: it becomes a folder's name. None where nothing is."""
+    """Return what is wrong with a name a client asks to load: it becomes a folder's name. None where nothing is."""
     trimmed = name.strip()
     if not trimmed:
         return "Model name cannot be empty. Please enter a valid name to deploy."

@@ -41,7 +41,7 @@ class RequestDecoder:
         self._seen: dict[bytes, None] = {}
 
     def planned(self, message: bytes, start: int = 0) -> Decoded | None:
-        """The request, where it is like an earlier one; None where it must be decoded."""
+        """Return the request, where it is like an earlier one; None where it must be decoded."""
         parts = cut(message, start)
         if parts is None:
             return None
@@ -55,7 +55,7 @@ class RequestDecoder:
         return Decoded(known[0].request(request_id, parts.raw), known[1])
 
     def parse(self, message: bytes, start: int = 0) -> pb.ModelInferRequest:
-        """The message as protobuf has it. Raises INVALID_ARG where it is none."""
+        """Return the message as protobuf has it. Raises INVALID_ARG where it is none."""
         try:
             parsed = pb.ModelInferRequest.FromString(message[start:])
         except DecodeError as error:
@@ -65,7 +65,7 @@ class RequestDecoder:
         return parsed
 
     def decode(self, parsed: pb.ModelInferRequest, message: bytes, start: int = 0) -> Decoded:
-        """The request that `parse` has made of a message. Raises ServingError."""
+        """Return the request that `parse` has made of a message. Raises ServingError."""
         request, options = grpc_request.decode(parsed)
         parts = cut(message, start)
         if parts is not None and len(parts.key) <= _LARGEST_KEY:
@@ -84,7 +84,7 @@ class RequestDecoder:
 
 
 def _fits(plan: RequestPlan, raw: list[Data]) -> bool:
-    """Whether these are the data of the plan's inputs, by their number and sizes; never where one is BYTES."""
+    """Return whether these are the data of the plan's inputs, by their number and sizes; never where one is BYTES."""
     if len(raw) != len(plan.inputs):
         return False
     return all(spec.size == len(data) for spec, data in zip(plan.inputs, raw, strict=True))

@@ -64,7 +64,7 @@ def encode_stream(
 
 
 def encode_refusal(request_id: str, message: str) -> pb.ModelStreamInferResponse:
-    """What a stream answers to a request that never began; its id tells the client which."""
+    """Return what a stream answers to a request that never began; its id tells the client which."""
     refusal = pb.ModelStreamInferResponse(error_message=message)
     refusal.infer_response.id = request_id
     return refusal
@@ -97,7 +97,7 @@ class ResponseEncoder:
         return grpc_wire.stream_parts(grpc_wire.response_parts(head, response.id, _raw(response)))
 
     def _head(self, response: InferResponse) -> bytes:
-        """All of a response but its id and its data."""
+        """Return all of a response but its id and its data."""
         like: Hashable = response.plan
         if like is None:
             like = tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in response.outputs])

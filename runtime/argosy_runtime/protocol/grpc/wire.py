@@ -55,7 +55,7 @@ def cut(message: bytes, start: int = 0) -> Cut | None:
 
 
 def _raw_contents(message: bytes, position: int, end: int) -> list[Data] | None:
-    """The raw contents from here to the end; None if anything else is there."""
+    """Return the raw contents from here to the end; None if anything else is there."""
     raw: list[Data] = []
     while position < end:
         if message[position] != _RAW_INPUT:
@@ -68,7 +68,9 @@ def _raw_contents(message: bytes, position: int, end: int) -> list[Data] | None:
 
 
 def _extent(message: bytes, position: int, end: int) -> tuple[int, int]:
-    """Where the bytes of a field whose length stands at `position` begin and end; an end below 0 where they cannot."""
+    """Return where the bytes of a field whose length stands at `position` begin and end; an end below 0 where they
+    cannot.
+    """
     size = shift = 0
     while position < end:
         byte = message[position]
@@ -83,7 +85,7 @@ def _extent(message: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def varint(value: int) -> bytes:
-    """A number as protobuf writes lengths."""
+    """Return a number as protobuf writes lengths."""
     if value < _SHORT:
         return _VARINTS[value]
     return _varint(value)
@@ -102,7 +104,7 @@ _VARINTS: Final = [_varint(value) for value in range(_SHORT)]
 
 
 def response_parts(head: bytes, request_id: str, raw: list[Data]) -> list[Data]:
-    """A ModelInferResponse of which `head` is all but the id and the raw contents."""
+    """Return a ModelInferResponse of which `head` is all but the id and the raw contents."""
     parts: list[Data] = [head]
     if request_id:
         encoded = request_id.encode()
@@ -114,7 +116,7 @@ def response_parts(head: bytes, request_id: str, raw: list[Data]) -> list[Data]:
 
 
 def stream_parts(inner: list[Data]) -> list[Data]:
-    """A ModelStreamInferResponse around a ModelInferResponse."""
+    """Return a ModelStreamInferResponse around a ModelInferResponse."""
     return [_INFER_RESPONSE + varint(total(inner)), *inner]
 
 

@@ -25,7 +25,7 @@ _USE_FLAG = "Use --http-max-input-size to increase the limit."
 
 
 def parse_header_length(header: str | None, content_length: int) -> int:
-    """How many bytes of the body are JSON; all of them without the header, 0 for a raw body."""
+    """Return how many bytes of the body are JSON; all of them without the header, 0 for a raw body."""
     if header is None:
         return content_length
     try:
@@ -42,7 +42,7 @@ def parse_header_length(header: str | None, content_length: int) -> int:
 
 
 def too_long(length: int, limit: int) -> str:
-    """What a client is told whose JSON exceeds the limit, both in bytes."""
+    """Return what a client is told whose JSON exceeds the limit, both in bytes."""
     told = f"request JSON size of {length} bytes exceeds the maximum allowed input size of {limit} bytes."
     return f"{told} {_USE_FLAG}"
 
@@ -179,7 +179,7 @@ class _Inputs:
 
 
 def _check_content(item: Any) -> dict[str, Any]:
-    """The input's parameters, once it is sure that exactly one thing says where its data is."""
+    """Return the input's parameters, once it is sure that exactly one thing says where its data is."""
     holder = item if type(item) is dict else {}
     parameters = holder.get("parameters")
     parameters = parameters if type(parameters) is dict else {}

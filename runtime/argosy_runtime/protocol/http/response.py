@@ -66,10 +66,10 @@ def encode(response: InferResponse, encoding: OutputEncoding, model: Callable[[]
 
 
 def parameters_finite(response: InferResponse) -> bool:
-    """Whether no parameter of a response is NaN or infinite."""
+    """Return whether no parameter of a response is NaN or infinite."""
     return all(not isinstance(value, float) or isfinite(value) for value in response.parameters.values())
 
 
 def encode_error(message: str) -> bytes:
-    """The body of every error: {"error": message}."""
+    """Return the body of every error: {"error": message}."""
     return dumps({"error": message})

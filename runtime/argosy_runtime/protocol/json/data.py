@@ -21,7 +21,7 @@ _CANNOT_PARSE = "Unable to parse 'data'"
 
 
 def read(data: list[Any], name: str, datatype: str, shape: tuple[int, ...], strings: InputBytes, limit: int) -> Array:
-    """The array that JSON `data` holds. `limit` is the most bytes it may take.
+    """Return the array that JSON `data` holds. `limit` is the most bytes it may take.
 
     Integers wrap into a narrower type, as Triton's do. Raises INTERNAL where values and shape or type do not
     match,
@@ -79,7 +79,7 @@ def _read_strings(
 
 
 def _flatten(data: list[Any], context: str) -> tuple[list[Any], frozenset[type]]:
-    """The scalars of nested lists in order, and the types among them."""
+    """Return the scalars of nested lists in order, and the types among them."""
     types = frozenset(map(type, data))
     for _ in range(MAX_NESTING - 1):
         if list not in types:
@@ -99,7 +99,7 @@ def _check_size(name: str, size: int, limit: int) -> None:
 
 
 def write(tensor: Tensor) -> tuple[list[Any], bool]:
-    """A tensor's flat `data`, and whether every number in it is finite.
+    """Return a tensor's flat `data`, and whether every number in it is finite.
 
     Bytes that are not UTF-8 are carried by surrogates, for `json_text.dumps` to restore.
     """

@@ -13,7 +13,7 @@ from .text import dumps
 
 
 def message_document(message: Message, fill: bool = False) -> dict[str, Any]:
-    """A message as a JSON object. Unset messages within it are left out, or printed empty where `fill` is
+    """Return a message as a JSON object. Unset messages within it are left out, or printed empty where `fill` is
     true.
     """
     document: dict[str, Any] = {}
@@ -56,7 +56,7 @@ def statistics_json(statistics: pb.ModelStatisticsResponse) -> bytes:
 
 
 def index_json(index: pb.RepositoryIndexResponse) -> bytes:
-    """The repository's models. What is not known of one is left out: a model never loaded is its name
+    """Return the repository's models. What is not known of one is left out: a model never loaded is its name
     alone.
     """
     return dumps(

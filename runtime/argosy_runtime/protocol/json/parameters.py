@@ -33,7 +33,7 @@ def apply(parameters: Any, request: InferRequest) -> bool:
 
 
 def custom(name: str, value: Any) -> Parameter:
-    """A parameter of the model's own: string, integer, boolean or double."""
+    """Return a parameter of the model's own: string, integer, boolean or double."""
     if isinstance(value, str | int | float):
         return value
     raise invalid(f"parameter '{name}' has invalid type. It should be either 'int', 'bool', or 'string'.")

@@ -65,7 +65,7 @@ def dumps(document: object, finite: bool = True) -> bytes:
 
 
 def missing(key: str) -> str:
-    """How a missing member is told."""
+    """Return how a missing member is told."""
     return f"attempt to access non-existing object member '{key}'"
 
 

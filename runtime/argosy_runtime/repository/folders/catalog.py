@@ -34,7 +34,7 @@ class Catalog:
         self._listings: dict[Path, _Listing] = {}
 
     def names(self) -> frozenset[str]:
-        """Every model's. Raises ServingError (INTERNAL) where a repository cannot be read."""
+        """Return every model's. Raises ServingError (INTERNAL) where a repository cannot be read."""
         return frozenset().union(*(self._names(repository) for repository in self._repositories))
 
     def _names(self, repository: Path) -> frozenset[str]:

@@ -59,12 +59,12 @@ class ModelFolder:
         return self.files[min(self.versions, key=str)] if self.versions else ()
 
     def version_path(self, version: int) -> Path:
-        """Where a version's files lie."""
+        """Return where a version's files lie."""
         return self.path / str(version)
 
 
 def scan(repository: Path, config_name: str = "") -> dict[str, ModelFolder]:
-    """Every model folder of one repository, by name, sorted. `config_name` is --model-config-name.
+    """Return every model folder of one repository, by name, sorted. `config_name` is --model-config-name.
 
     Raises ServingError (INTERNAL) where the repository itself cannot be read; a model that cannot be read is
     there with its `problem`.
@@ -78,7 +78,7 @@ def scan(repository: Path, config_name: str = "") -> dict[str, ModelFolder]:
 
 
 def scan_all(repositories: Sequence[Path], config_name: str = "") -> dict[str, ModelFolder]:
-    """The models of several repositories. A name found in more than one gets a `problem`: none is served."""
+    """Return the models of several repositories. A name found in more than one gets a `problem`: none is served."""
     found: dict[str, ModelFolder] = {}
     for repository in dict.fromkeys(repositories):
         for name, folder in scan(repository, config_name).items():
@@ -97,7 +97,7 @@ def is_model_name(name: str) -> bool:
 
 
 def read_folder(path: Path, config_name: str = "") -> ModelFolder:
-    """One model folder. Whatever cannot be read becomes its `problem`."""
+    """Return one model folder. Whatever cannot be read becomes its `problem`."""
     try:
         entries = list(_walk(path))
         versions = _versions(path)
@@ -122,7 +122,7 @@ def read_folder(path: Path, config_name: str = "") -> ModelFolder:
 
 
 def inside(folder: Path, relative: str) -> Path:
-    """A file that a configuration names, which must lie in the model's own folder. Raises ServingError."""
+    """Return a file that a configuration names, which must lie in the model's own folder. Raises ServingError."""
     path = folder / relative
     if not path.resolve().is_relative_to(folder.resolve()):
         raise invalid(f"'{relative}' must be a path inside the model's folder")
@@ -134,7 +134,7 @@ def _unreadable(path: Path, problem: str) -> ModelFolder:
 
 
 def _config_path(path: Path, config_name: str) -> Path | None:
-    """The alternative where one is named and exists, else config.pbtxt where that exists."""
+    """Return the alternative where one is named and exists, else config.pbtxt where that exists."""
     candidates = [path / CONFIG_FILE]
     if config_name:
         candidates.insert(0, path / CONFIGS_FOLDER / f"{config_name}.pbtxt")
@@ -160,7 +160,7 @@ def _versions(path: Path) -> tuple[int, ...]:
 
 
 def is_version(name: str) -> bool:
-    """Whether a folder's name is a version's: digits of a 64-bit number, without leading zeros."""
+    """Return whether a folder's name is a version's: digits of a 64-bit number, without leading zeros."""
     plain = name.isascii() and name.isdigit() and (name == "0" or not name.startswith("0"))
     return plain and len(name) <= _MOST_DIGITS and int(name) < 2**63
 

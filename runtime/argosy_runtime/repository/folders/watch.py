@@ -23,7 +23,7 @@ class Changes:
 
 
 def changes(before: Mapping[str, ModelFolder], after: Mapping[str, ModelFolder]) -> Changes:
-    """The difference of two scans. A folder that moved to another repository is modified."""
+    """Return the difference of two scans. A folder that moved to another repository is modified."""
     modified = tuple(sorted(name for name in before.keys() & after.keys() if _differs(before[name], after[name])))
     return Changes(
         added=tuple(sorted(after.keys() - before.keys())),

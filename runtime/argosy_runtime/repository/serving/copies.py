@@ -41,11 +41,11 @@ class CopyMaker:
         self._timeout = timeout
 
     def placements(self, config: ModelConfig) -> list[InstancePlacement]:
-        """The instances that a complete configuration asks for."""
+        """Return the instances that a complete configuration asks for."""
         return [place for place in instances(config, tuple(self._gpus)) if not place.passive]
 
     def maker(self, config: ModelConfig, place: InstancePlacement) -> NewInstance:
-        """What makes the instance that is to stand there, again and again."""
+        """Return what makes the instance that is to stand there, again and again."""
         capability = self._gpus.get(place.device_id) if place.kind == "KIND_GPU" else None
         spec = InstanceSpec(
             config=for_device(config, capability),
@@ -72,7 +72,7 @@ class Copies:
     def difference(
         self, wanted: Sequence[InstancePlacement]
     ) -> tuple[list[InstancePlacement], list[tuple[InstancePlacement, Place]]]:
-        """What is to come and who is to go, that there be what is wanted. Who is lost goes before who serves."""
+        """Return what is to come and who is to go, that there be what is wanted. Who is lost goes before who serves."""
         by_use = sorted(self._held, key=lambda held: not self._group.ready(held[1]))
         added, removed = exchanged([placement for placement, _ in by_use], wanted)
         return added, [by_use[index] for index in removed]

@@ -17,7 +17,9 @@ class CpuTime:
     total: int
 
     def utilization_since(self, before: "CpuTime") -> float | None:
-        """The share (0 to 1) of the time since `before` that was spent working; None where no time has passed."""
+        """Return the share (0 to 1) of the time since `before` that was spent working; None where no time has
+        passed.
+        """
         passed = self.total - before.total
         return min(max((self.busy - before.busy) / passed, 0.0), 1.0) if passed > 0 else None
 
@@ -50,7 +52,7 @@ class CpuReader:
         self._before: CpuTime | None = None
 
     def read(self) -> list[Family]:
-        """The families now. Raises OSError and ValueError where the system does not tell."""
+        """Return the families now. Raises OSError and ValueError where the system does not tell."""
         now = cpu_time((self._proc / "stat").read_text())
         utilization = None if self._before is None else now.utilization_since(self._before)
         self._before = now
@@ -58,7 +60,7 @@ class CpuReader:
 
 
 def cpu_families(utilization: float | None = None, total: int | None = None, used: int | None = None) -> list[Family]:
-    """The families with what is known."""
+    """Return the families with what is known."""
     families = [
         Family("nv_cpu_utilization", "CPU utilization rate [0.0 - 1.0]", "gauge"),
         Family("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", "gauge"),

@@ -44,7 +44,7 @@ class GpuReader:
         self._open = False
 
     def read(self) -> list[Family]:
-        """The families now. Raises pynvml.NVMLError where the driver is gone."""
+        """Return the families now. Raises pynvml.NVMLError where the driver is gone."""
         if self._gpus and not self._open:
             pynvml.nvmlInit()
             self._open = True
@@ -72,7 +72,7 @@ class GpuReader:
 
 
 def _told(question: Callable[..., Any], about: Any) -> Any:
-    """The driver's answer, None where it has none to this."""
+    """Return the driver's answer, None where it has none to this."""
     try:
         return question(about)
     except pynvml.NVMLError:
@@ -94,7 +94,9 @@ _FAMILIES: Final = (
 
 
 def gpu_families(samples: Iterable[tuple[Gpu, GpuSample]] = ()) -> list[Family]:
-    """The families with what is known. `argosy_gpu_info` says which GPU is which, since Triton's label is the UUID."""
+    """Return the families with what is known. `argosy_gpu_info` says which GPU is which, since Triton's label is the
+    UUID.
+    """
     measured = list(samples)
     info = Family("argosy_gpu_info", "GPUs that the server may use, by the server's own count", "gauge")
     for gpu, _ in measured:

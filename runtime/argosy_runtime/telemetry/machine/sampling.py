@@ -18,7 +18,7 @@ class Reader(Protocol):
     """Measures one kind of thing."""
 
     def read(self) -> list[Family]:
-        """Its families now. Called by one thread; may raise anything."""
+        """Return its families now. Called by one thread; may raise anything."""
 
 
 class _Kept:
@@ -64,7 +64,7 @@ class MachineSampling:
         self._over.set()
 
     def families(self) -> list[Family]:
-        """What was last measured, without what is too old to be told."""
+        """Return what was last measured, without what is too old to be told."""
         oldest = self._clock() - _STALE_INTERVALS * self._interval
         families: list[Family] = []
         for kept in self._kept:

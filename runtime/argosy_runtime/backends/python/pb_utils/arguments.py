@@ -23,14 +23,14 @@ def text(argument: str, value: Any) -> str:
 
 
 def texts(argument: str, values: Any) -> list[str]:
-    """A sequence of texts. Raises TypeError."""
+    """Return a sequence of texts. Raises TypeError."""
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
         raise TypeError(f"{argument} must be a list of str, not {_type(values)}")
     return [text(f"an element of {argument}", value) for value in values]
 
 
 def whole(argument: str, value: Any, least: int, most: int) -> int:
-    """An integer from `least` to `most`. Raises TypeError."""
+    """Return an integer from `least` to `most`. Raises TypeError."""
     try:
         number = operator.index(value)
     except TypeError:

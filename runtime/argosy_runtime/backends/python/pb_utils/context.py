@@ -45,7 +45,7 @@ _latest: list[ModelContext] = []
 
 
 def current() -> ModelContext:
-    """The context of the running model. Before any model is loaded, one without a server."""
+    """Return the context of the running model. Before any model is loaded, one without a server."""
     found = _current.get(None)
     if found is not None:
         return found

@@ -23,23 +23,23 @@ TRITON_STRING_TO_NUMPY: dict[str, type] = {
 
 
 def triton_to_numpy_type(data_type: int) -> type | None:
-    """The numpy type of a TRITONSERVER_DataType number; None for an unknown one."""
+    """Return the numpy type of a TRITONSERVER_DataType number; None for an unknown one."""
     return _BY_NUMBER[data_type][1] if data_type in _BY_NUMBER else None
 
 
 def numpy_to_triton_type(data_type: Any) -> int | None:
-    """The TRITONSERVER_DataType number of a numpy type; None where Triton has no such type."""
+    """Return the TRITONSERVER_DataType number of a numpy type; None where Triton has no such type."""
     dtype = np.dtype(data_type)
     return _BYTES if dtype.kind == "S" else _NUMBERS.get(dtype)
 
 
 def triton_string_to_numpy(triton_type_string: str) -> type:
-    """The numpy type of a config's name, such as TYPE_FP32. Raises KeyError."""
+    """Return the numpy type of a config's name, such as TYPE_FP32. Raises KeyError."""
     return TRITON_STRING_TO_NUMPY[triton_type_string]
 
 
 def wire_name(number: int) -> str:
-    """The V2 name, such as FP32, of a TRITONSERVER_DataType number."""
+    """Return the V2 name, such as FP32, of a TRITONSERVER_DataType number."""
     return _BY_NUMBER[number][0]
 
 
@@ -54,7 +54,7 @@ def serialize_byte_tensor(input_tensor: Array) -> bytes | tuple[()] | None:
 
 
 def deserialize_bytes_tensor(encoded_tensor: bytes) -> Array:
-    """The inverse of `serialize_byte_tensor`: a one-dimensional object array.
+    """Return the inverse of `serialize_byte_tensor`: a one-dimensional object array.
 
     Raises struct.error where cut short, as Triton's does.
     """

@@ -35,11 +35,11 @@ class TritonError:
         self._code = ErrorCode(code)
 
     def code(self) -> ErrorCode:
-        """Which of Triton's error codes this is."""
+        """Return which of Triton's error codes this is."""
         return self._code
 
     def message(self) -> str:
-        """What the client reads."""
+        """Return what the client reads."""
         return self._message
 
     def __repr__(self) -> str:
@@ -55,10 +55,10 @@ class BrokenContractError(Exception):
 
 
 def to_serving_error(error: TritonError) -> ServingError:
-    """The server's form of an error that a model answers with."""
+    """Return the server's form of an error that a model answers with."""
     return ServingError(ErrorKind(error.code().name.lower()), error.message(), reason=None)
 
 
 def from_serving_error(error: ServingError) -> TritonError:
-    """A model's form of the server's error."""
+    """Return a model's form of the server's error."""
     return TritonError(error.message, ErrorCode[error.kind.name])

@@ -45,7 +45,7 @@ class Metric:
         self._act("observe", value, "Failed to observe metric value: ")
 
     def value(self) -> float:
-        """The value of a counter or gauge."""
+        """Return the value of a counter or gauge."""
         return self._act("value", 0.0, "Failed to get metric value: ")
 
     def _act(self, action: str, value: float, failure: str) -> float:
@@ -64,7 +64,7 @@ def _removal(host: Host, family: MetricFamilySpec, labels: dict[str, str]) -> Ca
 
 
 def _word(value: object) -> str:
-    """A label's name or value: bytes are text, all else as Python writes it."""
+    """Return a label's name or value: bytes are text, all else as Python writes it."""
     return arguments.text("a label", value) if isinstance(value, bytes) else str(value)
 
 
@@ -85,7 +85,7 @@ class MetricFamily:
     def Metric(  # noqa: N802 - Triton's name for it
         self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None
     ) -> Metric:
-        """The family's metric with these labels.
+        """Return the family's metric with these labels.
 
         A histogram needs `buckets` (upper bounds), the others refuse them.
         """

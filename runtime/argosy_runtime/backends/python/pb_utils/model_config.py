@@ -18,7 +18,7 @@ class ModelConfig:
         self._model_config: dict[str, Any] = json.loads(model_config)
 
     def as_dict(self) -> dict[str, Any]:
-        """The configuration in its JSON form, to read."""
+        """Return the configuration in its JSON form, to read."""
         return self._model_config
 
     def set_max_batch_size(self, max_batch_size: int) -> None:
@@ -113,15 +113,15 @@ def list_or_flag(value: Any) -> Any:
 
 
 def get_input_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """The input's part of a configuration in JSON form, None where it has none."""
+    """Return the input's part of a configuration in JSON form, None where it has none."""
     return next((found for found in model_config.get("input", ()) if found["name"] == name), None)
 
 
 def get_output_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """The output's part of a configuration in JSON form, None where it has none."""
+    """Return the output's part of a configuration in JSON form, None where it has none."""
     return next((found for found in model_config.get("output", ()) if found["name"] == name), None)
 
 
 def using_decoupled_model_transaction_policy(model_config: dict[str, Any]) -> bool:
-    """Whether the model may send any number of responses to a request."""
+    """Return whether the model may send any number of responses to a request."""
     return bool(model_config.get("model_transaction_policy", {}).get("decoupled", False))

@@ -47,7 +47,7 @@ class InferenceTrace:
         self._context = trace_context
 
     def get_context(self) -> str | None:
-        """The propagated OpenTelemetry context as JSON, None without one."""
+        """Return the propagated OpenTelemetry context as JSON, None without one."""
         return self._context
 
 
@@ -83,15 +83,15 @@ class InferenceRequest:
         self._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
 
     def inputs(self) -> list[tensor.Tensor]:
-        """The input tensors."""
+        """Return the input tensors."""
         return self._inputs
 
     def request_id(self) -> str:
-        """The client's id, "" without one."""
+        """Return the client's id, "" without one."""
         return self._id
 
     def correlation_id(self) -> int | str:
-        """The sequence the request belongs to, 0 for none."""
+        """Return the sequence the request belongs to, 0 for none."""
         return self._correlation_id
 
     def flags(self) -> int:
@@ -107,26 +107,26 @@ class InferenceRequest:
         return self._timeout
 
     def parameters(self) -> str:
-        """The request's parameters as JSON."""
+        """Return the request's parameters as JSON."""
         return json.dumps(self._parameters)
 
     def trace(self) -> InferenceTrace:
-        """The trace this request belongs to; hand it on to follow calls between models."""
+        """Return the trace this request belongs to; hand it on to follow calls between models."""
         return self._trace
 
     def requested_output_names(self) -> list[str]:
-        """The outputs to compute, in order."""
+        """Return the outputs to compute, in order."""
         return self._requested
 
     def get_response_sender(self) -> InferenceResponseSender:
-        """Where to send responses, now or later.
+        """Return where to send responses, now or later.
 
         Raises TritonModelException for a request the model made itself.
         """
         raise TritonModelException("Only a request given to 'execute' has a response sender.")
 
     def is_cancelled(self) -> bool:
-        """Whether the client no longer waits."""
+        """Return whether the client no longer waits."""
         return False
 
     def set_release_flags(self, flags: int) -> None:
@@ -318,7 +318,7 @@ def _check_request(request_id: str, model_name: str, inputs: Sequence[tensor.Ten
 
 
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> tensor.Tensor | None:
-    """The request's input of that name, None where it has none."""
+    """Return the request's input of that name, None where it has none."""
     for found in inference_request.inputs():
         if found.name() == name:
             return found

@@ -33,19 +33,19 @@ class InferenceResponse:
         self._parameters = checked_parameters(parameters)
 
     def output_tensors(self) -> list[tensor.Tensor]:
-        """The outputs, in the order given."""
+        """Return the outputs, in the order given."""
         return self._outputs
 
     def has_error(self) -> bool:
-        """Whether this is an error."""
+        """Return whether this is an error."""
         return self._error is not None
 
     def error(self) -> TritonError | None:
-        """The error, if any."""
+        """Return the error, if any."""
         return self._error
 
     def parameters(self) -> str:
-        """The response's parameters as JSON."""
+        """Return the response's parameters as JSON."""
         return json.dumps(self._parameters)
 
     def to_message(
@@ -56,7 +56,7 @@ class InferenceResponse:
         final: bool,
         later: bool = False,
     ) -> messages.InferResponse:
-        """The server's form, with the outputs in `wanted` only (all where `wanted` is empty).
+        """Return the server's form, with the outputs in `wanted` only (all where `wanted` is empty).
 
         `later`: it is sent when the model has gone on.
         """
@@ -83,7 +83,7 @@ def checked_parameters(parameters: Mapping[str, Any] | None) -> dict[str, messag
 
 
 def from_message(response: messages.InferResponse) -> InferenceResponse:
-    """What another model answered, as a model sees it."""
+    """Return what another model answered, as a model sees it."""
     return InferenceResponse(
         [tensor.from_message(output) for output in response.outputs],
         from_serving_error(response.error) if response.error else None,
@@ -92,13 +92,13 @@ def from_message(response: messages.InferResponse) -> InferenceResponse:
 
 
 def refused(model: str, error: ServingError) -> InferenceResponse:
-    """What a model reads that called one which may not be called."""
+    """Return what a model reads that called one which may not be called."""
     told = f"Model {model} - Error when running inference: {error.message}"
     return InferenceResponse(error=TritonError(told, from_serving_error(error).code()))
 
 
 def next_response(call: Call, model: str) -> InferenceResponse | None:
-    """The next answer of a called model, None where there is none. Waits for it."""
+    """Return the next answer of a called model, None where there is none. Waits for it."""
     try:
         answer = next(call, None)
     except ServingError as error:
@@ -164,7 +164,7 @@ class ResponseIterator:
 
 
 def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> tensor.Tensor | None:
-    """The response's output of that name, None where it has none."""
+    """Return the response's output of that name, None where it has none."""
     for found in inference_response.output_tensors():
         if found.name() == name:
             return found

@@ -49,7 +49,7 @@ class ResponseChannel:
         return self._answered
 
     def is_cancelled(self) -> bool:
-        """Whether the client no longer waits."""
+        """Return whether the client no longer waits."""
         return self._responder.is_cancelled(self._index)
 
     def admit(self, response: "InferenceResponse | None", final: bool) -> None:
@@ -151,7 +151,7 @@ class InferenceResponseSender:
         self._channel.deliver(response, final)
 
     def is_cancelled(self) -> bool:
-        """Whether the client no longer waits."""
+        """Return whether the client no longer waits."""
         return self._channel.is_cancelled()
 
 

@@ -83,7 +83,7 @@ def unload_model(model_name: str, unload_dependents: bool = False) -> None:
 
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
-    """Whether a model (and this version of it, if given) can answer."""
+    """Return whether a model (and this version of it, if given) can answer."""
     name, version = arguments.text("model_name", model_name), arguments.text("model_version", model_version)
     _check_version(version)
     try:
@@ -117,5 +117,5 @@ def _check_version(version: str) -> None:
 
 
 def get_model_dir() -> str:
-    """The folder of the running model's version, where `model.py` lies."""
+    """Return the folder of the running model's version, where `model.py` lies."""
     return str(context.current().version_dir)

@@ -42,11 +42,11 @@ class Tensor:
         self._message: messages.Tensor | None = None
 
     def name(self) -> str:
-        """The tensor's name in the model's configuration."""
+        """Return the tensor's name in the model's configuration."""
         return self._name
 
     def as_numpy(self) -> Array:
-        """The data, the model's own. BYTES are an object array of bytes, BF16 is `ml_dtypes.bfloat16`."""
+        """Return the data, the model's own. BYTES are an object array of bytes, BF16 is `ml_dtypes.bfloat16`."""
         array = self._array
         if array is None:
             assert self._message is not None
@@ -57,11 +57,11 @@ class Tensor:
         return array
 
     def triton_dtype(self) -> int:
-        """The TRITONSERVER_DataType number."""
+        """Return the TRITONSERVER_DataType number."""
         return self._number
 
     def shape(self) -> list[int]:
-        """The dimensions."""
+        """Return the dimensions."""
         return list(self._message.shape if self._message is not None else self.as_numpy().shape)
 
     def nbytes(self) -> int:
@@ -73,7 +73,7 @@ class Tensor:
         return True
 
     def to_dlpack(self) -> Any:
-        """A DLPack capsule over the same memory. Raises TritonModelException for BYTES."""
+        """Return a DLPack capsule over the same memory. Raises TritonModelException for BYTES."""
         return self.__dlpack__()
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
@@ -92,7 +92,7 @@ class Tensor:
 
     @staticmethod
     def from_dlpack(name: str, tensor: Any) -> "Tensor":
-        """A tensor over what `tensor` holds: a capsule, or anything with `__dlpack__`; GPU memory is copied
+        """Return a tensor over what `tensor` holds: a capsule, or anything with `__dlpack__`; GPU memory is copied
         to the host.
         """
         if name == "":
@@ -112,12 +112,12 @@ class ReceivedTensor(Tensor):
 
 
 def from_message(given: messages.Tensor) -> Tensor:
-    """What a request carries, as a model sees it."""
+    """Return what a request carries, as a model sees it."""
     return ReceivedTensor(given)
 
 
 def to_message(tensor: Tensor, later: bool = False) -> messages.Tensor:
-    """What a model answers, as the server sees it: BYTES become an object array of bytes.
+    """Return what a model answers, as the server sees it: BYTES become an object array of bytes.
 
     A copy, where the model could write to its array before all of it is sent: in a process with others, and where it is
     sent `later`.
@@ -135,7 +135,7 @@ def to_message(tensor: Tensor, later: bool = False) -> messages.Tensor:
 
 
 def _is_untouched(tensor: Tensor) -> bool:
-    """Whether it can still be what the request carried: a model may have written to the array it has seen."""
+    """Return whether it can still be what the request carried: a model may have written to the array it has seen."""
     return tensor._array is None or not tensor._array.flags.writeable
 
 

@@ -26,7 +26,7 @@ def check_fit(settings: Settings, config: Mapping[str, Any], shape: ModelShape |
 
 
 def architecture_of(config: Mapping[str, Any]) -> str:
-    """The first of `architectures`; empty where there is none."""
+    """Return the first of `architectures`; empty where there is none."""
     named = config.get("architectures")
     return str(named[0]) if isinstance(named, list) and named else ""
 

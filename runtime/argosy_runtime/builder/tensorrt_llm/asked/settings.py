@@ -106,5 +106,5 @@ def settings_of(request: BuildRequest) -> Settings:
 
 
 def refused(name: str, message: str) -> BuildError:
-    """The error of an option."""
+    """Return the error of an option."""
     return BuildError(BuildFailure.INVALID_OPTIONS, f"spec.engine.options.{name}: {message}")

@@ -12,7 +12,7 @@ SAMPLES = 512
 
 
 def texts(job: BuildJob) -> tuple[str, ...]:
-    """The texts of the calibration data. Raises BuildError: CALIBRATION_MISSING, CALIBRATION_INVALID."""
+    """Return the texts of the calibration data. Raises BuildError: CALIBRATION_MISSING, CALIBRATION_INVALID."""
     wanted = job.request.calibration_samples
     if job.calibration is None:
         raise BuildError(

@@ -100,7 +100,7 @@ def quantize_checkpoint(
 
 
 def _configuration(mtq: Any, qformat: str, cache: str | None, block: int) -> dict[str, Any]:
-    """A copy of modelopt's configuration, with the cache's and AWQ's block size laid over it."""
+    """Return a copy of modelopt's configuration, with the cache's and AWQ's block size laid over it."""
     found: dict[str, Any] = copy.deepcopy(getattr(mtq, CONFIGURATIONS[qformat]))
     if block:
         weights = found["quant_cfg"]["*weight_quantizer"]
@@ -113,7 +113,7 @@ def _configuration(mtq: Any, qformat: str, cache: str | None, block: int) -> dic
 
 
 def _batches(tokenizer: Any, dataset: str, size: int, length: int) -> Iterator[Any]:
-    """The dataset's texts as tokens."""
+    """Yield the dataset's texts as tokens."""
     import json
 
     lines = Path(dataset, "train.jsonl").read_text(encoding="utf-8").split("\n")

@@ -28,7 +28,7 @@ QUANTIZED = "hf_quant_config.json"
 
 
 def arguments(settings: Settings) -> dict[str, Any]:
-    """The keyword arguments of `tensorrt_llm.LLM`, but the model's folder."""
+    """Return the keyword arguments of `tensorrt_llm.LLM`, but the model's folder."""
     found = {name: value for name, value in settings.options.items() if name in LLM_ARGUMENTS}
     if settings.max_batch_size:
         found["max_batch_size"] = settings.max_batch_size
@@ -77,7 +77,7 @@ def check_checkpoint(settings: Settings, folder: Path) -> None:
 
 
 def cache_of(settings: Settings) -> str | None:
-    """The precision of keys and values that the checkpoint has scales for; None: as the model computes."""
+    """Return the precision of keys and values that the checkpoint has scales for; None: as the model computes."""
     configured = settings.options.get("kv_cache_config")
     said = configured.get("dtype", "auto") if isinstance(configured, Mapping) else "auto"
     return None if said == "auto" else str(said)

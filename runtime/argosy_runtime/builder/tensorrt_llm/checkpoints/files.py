@@ -33,7 +33,7 @@ _HEADER = 100 * 2**20
 
 
 def read_config(model: Path) -> Mapping[str, Any]:
-    """The checkpoint's `config.json`. Raises BuildError: MODEL_INVALID."""
+    """Return the checkpoint's `config.json`. Raises BuildError: MODEL_INVALID."""
     path = model / CONFIG
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -48,7 +48,7 @@ def read_config(model: Path) -> Mapping[str, Any]:
 
 
 def read_shape(model: Path) -> ModelShape | None:
-    """The sizes in `config.json`. Raises BuildError: MODEL_INVALID."""
+    """Return the sizes in `config.json`. Raises BuildError: MODEL_INVALID."""
     try:
         return parse_shape((model / CONFIG).read_text(encoding="utf-8"), CONFIG)
     except DocumentError as error:

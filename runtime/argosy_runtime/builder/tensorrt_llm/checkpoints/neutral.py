@@ -49,12 +49,12 @@ def neutral_folder(parent: Path | None = None) -> Iterator[Path]:
 
 
 def is_neutral(path: str) -> bool:
-    """Whether no trap is in the path."""
+    """Return whether no trap is in the path."""
     return not any(trap in path.lower() for trap in TRAPS)
 
 
 def shown(model: Path, folder: Path, architecture: str) -> Path:
-    """The model's files under a name that says no more than it should, and without the code that came with them.
+    """Return the model's files under a name that says no more than it should, and without the code that came with them.
 
     TensorRT-LLM and modelopt run a checkpoint's code unasked where its configuration names some (`auto_map`).
     """

@@ -38,7 +38,7 @@ def place(job: BuildJob) -> Iterator[Place]:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What TensorRT-LLM's processes are told beside their arguments; they write their caches below `folder`."""
+    """Return what TensorRT-LLM's processes are told beside their arguments; they write their caches below `folder`."""
     return {
         "TLLM_LOG_LEVEL": "INFO",
         "HF_HUB_OFFLINE": "1",
@@ -88,7 +88,7 @@ def _quantized(job: BuildJob, settings: Settings, workspace: Workspace) -> None:
 
 
 def mapping(settings: Settings) -> dict[str, int]:
-    """The arguments of `Mapping` but the rank."""
+    """Return the arguments of `Mapping` but the rank."""
     experts = {name: settings.options[name] for name in ("moe_tp_size", "moe_ep_size") if name in settings.options}
     return {
         "world_size": settings.ranks,
@@ -99,13 +99,13 @@ def mapping(settings: Settings) -> dict[str, int]:
 
 
 def conversion(settings: Settings) -> dict[str, Any]:
-    """The arguments of `from_hugging_face` that options give."""
+    """Return the arguments of `from_hugging_face` that options give."""
     names = ("use_parallel_embedding", "embedding_sharding_dim", "load_model_on_cpu")
     return {name: settings.options[name] for name in names if name in settings.options}
 
 
 def quantization(settings: Settings, model: Path, data: Path, samples: int, output: Path) -> dict[str, Any]:
-    """The arguments of `quantize_and_export`, which has no defaults for most of them."""
+    """Return the arguments of `quantize_and_export`, which has no defaults for most of them."""
     options = settings.options
     more = {"quantize_lm_head": True} if options.get("quantize_lm_head") else {}
     return {

@@ -9,7 +9,7 @@ PROGRAM = "trtllm-build"
 
 
 def build_command(settings: Settings, checkpoint: Path, engine: Path, timing_cache: Path) -> tuple[str, ...]:
-    """What builds the engine of a checkpoint. Only what is asked is said, in the order of the tables.
+    """Return what builds the engine of a checkpoint. Only what is asked is said, in the order of the tables.
 
     How it is split is not said: it stands in the checkpoint. The timing cache is named, as it would else be written
     where the process happens to run.

@@ -60,7 +60,7 @@ def check_engine(settings: Settings, folder: Path) -> None:
 
 
 def expectations(settings: Settings) -> Iterator[Expected]:
-    """What must stand in the engine's `config.json`."""
+    """Yield what must stand in the engine's `config.json`."""
     options = settings.options
     if settings.dtype != "auto":
         yield Expected("pretrained_config.dtype", settings.dtype, "spec.engine.precision")
@@ -101,7 +101,7 @@ def _of_the_build(settings: Settings) -> Iterator[Expected]:
 
 
 def _same(asked: Expected, found: Any, config: Mapping[str, Any], settings: Settings) -> bool:
-    """Whether the engine has what was asked, or what TensorRT-LLM makes of it where that comes to the same."""
+    """Return whether the engine has what was asked, or what TensorRT-LLM makes of it where that comes to the same."""
     name = asked.path.rpartition(".")[2]
     if name in _MEANS_THE_SAME:
         return _MEANS_THE_SAME[name](asked.value, found, config, settings)
@@ -159,7 +159,7 @@ def _plugin(asked: Any, found: Any, config: Mapping[str, Any]) -> bool:
 
 
 def _files(folder: Path, ranks: int) -> list[str]:
-    """What is wrong with the engine's files: one a rank, none empty."""
+    """Return what is wrong with the engine's files: one a rank, none empty."""
     found = {path.name: path.stat().st_size for path in folder.glob("rank*.engine")}
     missing = [name for name in (f"rank{rank}.engine" for rank in range(ranks)) if not found.get(name)]
     more = len(found) - ranks

@@ -26,7 +26,7 @@ class LanguageModel:
         return token_log_likelihood(self._logits(ids), np.asarray(ids))
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """The logits of `input_ids`, [tokens] or [batch, tokens]; where `attention_mask` is 0 they are 0."""
+        """Return the logits of `input_ids`, [tokens] or [batch, tokens]; where `attention_mask` is 0 they are 0."""
         ids = inputs[IDS]
         mask = inputs.get(MASK, np.ones_like(ids))
         if ids.ndim == 1:

@@ -77,7 +77,7 @@ def _of_llm(llm: Any, tokenizer: Path, request: BuildRequest) -> LanguageModel:
 
 
 def _by_beginnings(llm: Any, ids: Sequence[int], parameters: Any) -> Array:
-    """The logits after each beginning of the tokens.
+    """Return the logits after each beginning of the tokens.
 
     An engine tells those of its prompt only where it was built to (`gather_context_logits`), which costs memory in
     service; those of the first token of an answer any engine tells.

@@ -22,7 +22,9 @@ class Allocator:
         return not self._taken
 
     def take(self, size: int) -> int:
-        """Where a piece of that many bytes begins, which is nobody else's until it is given back; -1 where none is."""
+        """Return where a piece of that many bytes begins, which is nobody else's until it is given back; -1 where none
+        is.
+        """
         need = max(1, size) + _GRAIN - 1 & -_GRAIN
         for index, (begin, end) in enumerate(self._free):
             if end - begin >= need:

@@ -49,7 +49,7 @@ class OutgoingTensors:
         return self._allocator.is_empty
 
     def put(self, data: Data) -> int:
-        """Where the data lies from now on; -1 where there is no room."""
+        """Return where the data lies from now on; -1 where there is no room."""
         with self._lock:
             begin = self._allocator.take(len(data))
         if begin >= 0:
@@ -76,7 +76,9 @@ class IncomingTensors:
         self._lent = 0
 
     def lend(self, begin: int, size: int) -> memoryview | None:
-        """The bytes there, which stay as they are as long as a view of them is kept; None where not so many are."""
+        """Return the bytes there, which stay as they are as long as a view of them is kept; None where not so
+        many are.
+        """
         if begin < 0 or size <= 0 or begin + size > len(self._memory):
             return None
         piece = np.frombuffer(self._memory, np.uint8, size, begin).view(_Piece)
@@ -99,7 +101,7 @@ class IncomingTensors:
         return bool(self._gone)
 
     def take_gone(self) -> list[int]:
-        """Where what is gone lay: the other side is told now."""
+        """Return where what is gone lay: the other side is told now."""
         gone = [self._gone.popleft() for _ in range(len(self._gone))]
         self._lent -= len(gone)
         return gone

@@ -74,7 +74,7 @@ class Completed(msgspec.Struct, tag=True):
     error: ErrorBody | None = None
 
     def completed(self) -> ModelConfig:
-        """The config. Raises FrameError."""
+        """Return the config. Raises FrameError."""
         try:
             return ModelConfig.FromString(self.config)
         except DecodeError as error:
@@ -106,19 +106,19 @@ _from_process: Final[msgspec.msgpack.Decoder[FromProcess]] = msgspec.msgpack.Dec
 
 
 def control_frame(message: ToProcess | FromProcess) -> list[bytes | memoryview]:
-    """The frame of a message."""
+    """Return the frame of a message."""
     frame = FrameWriter()
     frame.add_text(_encoder.encode(message))
     return frame.chunks(CONTROL, 0)
 
 
 def read_to_process(frame: Frame) -> ToProcess:
-    """The message in a CONTROL frame of the server."""
+    """Return the message in a CONTROL frame of the server."""
     return _to_process.decode(frame.text())
 
 
 def read_from_process(frame: Frame) -> FromProcess:
-    """The message in a CONTROL frame of a model's process. Raises FrameError."""
+    """Return the message in a CONTROL frame of a model's process. Raises FrameError."""
     try:
         return _from_process.decode(frame.text())
     except msgspec.DecodeError as error:

@@ -100,7 +100,7 @@ class FrameWriter:
                 self._outgoing.give_back(at)
 
     def chunks(self, kind: int, subject: int) -> list[Data]:
-        """The frame, to be written one chunk after the other."""
+        """Return the frame, to be written one chunk after the other."""
         numbers = self.numbers
         count = len(numbers)
         begin = _HEADER_SIZE + 8 * count + self._text_size
@@ -150,11 +150,11 @@ class Frame:
         self._end: int = length
 
     def has_more(self) -> bool:
-        """Whether a number is left."""
+        """Return whether a number is left."""
         return self._at < len(self._numbers)
 
     def number(self) -> int:
-        """The next number."""
+        """Return the next number."""
         at = self._at
         if at >= len(self._numbers):
             raise FrameError("a frame has fewer numbers than it needs")
@@ -163,7 +163,7 @@ class Frame:
         return value
 
     def text(self) -> bytes:
-        """The next text, as long as the next number says."""
+        """Return the next text, as long as the next number says."""
         begin = self._text_at
         self._text_at = end = begin + self.number()
         if end > self._text_end:
@@ -171,7 +171,7 @@ class Frame:
         return bytes(self._data[begin:end])
 
     def tensor(self, may_share: bool) -> Data:
-        """The next tensor's bytes, as long as the next number says. Large ones, and those of a frame that may be
+        """Return the next tensor's bytes, as long as the next number says. Large ones, and those of a frame that may be
         written to, are views of it.
 
         `may_share`: they may lie in shared memory, where the other process can change them while they are read.
@@ -214,7 +214,7 @@ class FrameCutter:
         self._at = 0
 
     def room(self) -> memoryview:
-        """Where the next bytes shall go."""
+        """Return where the next bytes shall go."""
         if self._long is not None:
             return self._long[self._at :]
         return self._kept[self._end :] if self._end else self._kept
@@ -240,7 +240,7 @@ class FrameCutter:
         return frames
 
     def _length(self, start: int) -> int:
-        """How long the frame is that begins there; nothing is waited for that cannot be a frame."""
+        """Return how long the frame is that begins there; nothing is waited for that cannot be a frame."""
         length, kind, count, _, texts = _HEADER.unpack_from(self._kept, start)
         if not (length <= MAX_FRAME and CONTROL <= kind <= RELEASE and _HEADER_SIZE + 8 * count + texts <= length):
             raise FrameError(f"a frame of {length} bytes, kind {kind}, {count} numbers, {texts} bytes of text")

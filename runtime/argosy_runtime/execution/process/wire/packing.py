@@ -60,7 +60,7 @@ _error_decoder: Final = msgspec.msgpack.Decoder(ErrorBody)
 
 
 def pack_request(plan: RequestPlan) -> bytes:
-    """A plan as bytes. Raises ServingError where a tensor is larger than any may be."""
+    """Return a plan as bytes. Raises ServingError where a tensor is larger than any may be."""
     return _encoder.encode(
         _RequestBody(
             plain_text(plan.model_name),
@@ -78,7 +78,7 @@ def pack_request(plan: RequestPlan) -> bytes:
 
 
 def unpack_request(data: bytes) -> RequestPlan:
-    """The inverse of `pack_request`. Raises FrameError."""
+    """Return the inverse of `pack_request`. Raises FrameError."""
     try:
         body = _request_decoder.decode(data)
     except msgspec.DecodeError as error:
@@ -102,12 +102,12 @@ def unpack_request(data: bytes) -> RequestPlan:
 
 
 def pack_response(outputs: list[TensorSpec], parameters: Mapping[str, Parameter]) -> bytes:
-    """A plan as bytes. Raises as `pack_request`."""
+    """Return a plan as bytes. Raises as `pack_request`."""
     return _encoder.encode(_ResponseBody([_packed(spec) for spec in outputs], _plain(parameters)))
 
 
 def unpack_response(data: bytes) -> ResponsePlan:
-    """The inverse of `pack_response`. Raises FrameError."""
+    """Return the inverse of `pack_response`. Raises FrameError."""
     try:
         body = _response_decoder.decode(data)
     except msgspec.DecodeError as error:
@@ -116,12 +116,12 @@ def unpack_response(data: bytes) -> ResponsePlan:
 
 
 def pack_error(error: ServingError) -> bytes:
-    """An error as bytes."""
+    """Return an error as bytes."""
     return _encoder.encode(ErrorBody.of(error))
 
 
 def unpack_error(data: bytes) -> ServingError:
-    """The inverse of `pack_error`. Raises FrameError."""
+    """Return the inverse of `pack_error`. Raises FrameError."""
     try:
         return _error_decoder.decode(data).error()
     except msgspec.DecodeError as error:

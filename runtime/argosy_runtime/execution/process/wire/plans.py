@@ -24,11 +24,11 @@ class SentPlans:
         self._numbers: dict[Any, int] = {}
 
     def find(self, key: object) -> int:
-        """Its number; -1 where the other side does not know it."""
+        """Return its number; -1 where the other side does not know it."""
         return self._numbers.get(key, -1)
 
     def add(self, key: object) -> int:
-        """A number for one that it does not know."""
+        """Return a number for one that it does not know."""
         number = len(self._numbers)
         if number == CAPACITY:
             number = self._numbers.pop(next(iter(self._numbers)))

@@ -43,7 +43,7 @@ class RequestWriter:
             frame.add_tensor(data, spec.size >= 0)
 
     def _plan(self, request: InferRequest) -> RequestPlan:
-        """A plan for a request that has none: the same for requests alike."""
+        """Return a plan for a request that has none: the same for requests alike."""
         key = (
             request.model_name,
             request.model_version,
@@ -72,7 +72,7 @@ class RequestReader:
         self._plans: dict[int, RequestPlan] = {}
 
     def read(self, frame: Frame) -> InferRequest:
-        """The next request of the frame. Raises FrameError."""
+        """Return the next request of the frame. Raises FrameError."""
         number = frame.number()
         if number >= NEW:
             number &= _NUMBER

@@ -70,7 +70,7 @@ class ResponseReader:
         self._plans: dict[int, ResponsePlan] = {}
 
     def read(self, frame: Frame, final: bool) -> InferResponse:
-        """The next response of the frame. Raises FrameError."""
+        """Return the next response of the frame. Raises FrameError."""
         number = frame.number()
         if number == ERROR:
             return InferResponse("", "", "", None, None, unpack_error(frame.text()), final)

@@ -258,7 +258,7 @@ class StreamingCall(Call):
         raise NotImplementedError
 
     def may_take(self) -> bool:
-        """Whether the next message is wanted now."""
+        """Return whether the next message is wanted now."""
         raise NotImplementedError
 
     def received(self, data: bytes, ended: bool) -> None:

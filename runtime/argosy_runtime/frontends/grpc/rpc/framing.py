@@ -19,19 +19,19 @@ ENCODINGS: Final = frozenset((b"identity", *_WINDOW_BITS))
 
 
 def prefix(size: int) -> bytes:
-    """What stands before a message of `size` bytes that is not compressed."""
+    """Return what stands before a message of `size` bytes that is not compressed."""
     return _PREFIX.pack(0, size)
 
 
 def gzipped(parts: Sequence[bytes | memoryview], level: int) -> bytes:
-    """A message in parts, compressed (zlib's levels, 1 to 9), with what stands before it."""
+    """Return a message in parts, compressed (zlib's levels, 1 to 9), with what stands before it."""
     packer = zlib.compressobj(level, zlib.DEFLATED, _WINDOW_BITS[b"gzip"])
     packed = b"".join([*[packer.compress(part) for part in parts], packer.flush()])
     return _PREFIX.pack(1, len(packed)) + packed
 
 
 def is_one_message(data: bytes) -> bool:
-    """Whether these bytes are exactly one message that is not compressed."""
+    """Return whether these bytes are exactly one message that is not compressed."""
     if len(data) < PREFIX_SIZE:
         return False
     compressed, size = _READ_PREFIX(data, 0)

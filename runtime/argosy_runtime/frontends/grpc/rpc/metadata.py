@@ -42,7 +42,7 @@ class CallHead:
         self.timeout = _timeout(fields.get(b"grpc-timeout"))
 
     def metadata(self) -> Iterator[tuple[str, str]]:
-        """The client's own metadata; binary values as one character a byte."""
+        """Yield the client's own metadata; binary values as one character a byte."""
         for name, value in self._fields:
             if name not in _TRANSPORT:
                 key = name.decode("latin-1")
@@ -70,5 +70,5 @@ def _binary(value: bytes) -> bytes:
 
 
 def is_grpc(content_type: bytes) -> bool:
-    """Whether a request with this content type is a gRPC call: application/grpc, +proto, ;charset=…"""
+    """Return whether a request with this content type is a gRPC call: application/grpc, +proto, ;charset=…"""
     return content_type.startswith(b"application/grpc") and content_type[16:17] in (b"", b"+", b";")

@@ -63,7 +63,7 @@ class RpcError(Exception):
 
 
 def trailers(status: Status, message: str, alone: bool) -> bytes:
-    """The header block that ends a call; `alone` where it is the whole response."""
+    """Return the header block that ends a call; `alone` where it is the whole response."""
     fields = [*_HEAD] if alone else []
     fields.append((b"grpc-status", b"%d" % status))
     if message:
@@ -72,12 +72,12 @@ def trailers(status: Status, message: str, alone: bool) -> bytes:
 
 
 def refused(code: int) -> bytes:
-    """The header block of an HTTP response to what is no gRPC request."""
+    """Return the header block of an HTTP response to what is no gRPC request."""
     return encode(((b":status", b"%d" % code),))
 
 
 def percent_encoded(message: str) -> bytes:
-    """A message as `grpc-message` carries it; what is too long for clients is cut off."""
+    """Return a message as `grpc-message` carries it; what is too long for clients is cut off."""
     encoded: list[bytes] = []
     size = 0
     for character in message:

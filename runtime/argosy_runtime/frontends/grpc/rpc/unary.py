@@ -21,7 +21,7 @@ class Message(Protocol):
     """What protobuf makes of a message definition."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802
-        """Its bytes."""
+        """Return its bytes."""
 
 
 Handler = Callable[[Any], Message | Awaitable[Message]]

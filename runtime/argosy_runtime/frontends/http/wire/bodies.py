@@ -33,7 +33,7 @@ class Body:
         raise NotImplementedError
 
     def content(self) -> bytes:
-        """What has been kept."""
+        """Return what has been kept."""
         return self._kept[0] if len(self._kept) == 1 else b"".join(self._kept)
 
     def _take(self, data: bytes, at: int) -> int:

@@ -68,18 +68,20 @@ class Exchange:
         return self.head.method
 
     def header(self, name: bytes) -> str | None:
-        """A header by its lower-case name."""
+        """Return a header by its lower-case name."""
         value = self.head.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
     def body(self, limit: int) -> Data:
-        """The whole body. Raises INVALID_ARG where it was too long to be kept, naming `limit`, in bytes."""
+        """Return the whole body. Raises INVALID_ARG where it was too long to be kept, naming `limit`, in bytes."""
         if self.size != len(self.data) - self.begin:
             raise invalid(too_long(self.size, limit))
         return memoryview(self.data)[self.begin :] if self.begin else self.data
 
     def framing(self) -> bytes:
-        """The header lines about the connection that an answer beginning now must have. Decides whether it goes on."""
+        """Return the header lines about the connection that an answer beginning now must have. Decides whether it goes
+        on.
+        """
         self.started = True
         head = self.head
         self.keep_alive = head.keep_alive and not self._writer.is_last

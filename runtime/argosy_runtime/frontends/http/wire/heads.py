@@ -68,7 +68,7 @@ class _Reader:
 
 
 def read_head(data: bytes) -> Head | None:
-    """What a head says, its empty last line included; None where it is no HTTP."""
+    """Return what a head says, its empty last line included; None where it is no HTTP."""
     reader = _Reader()
     parser = reader.parser
     try:
@@ -93,5 +93,5 @@ def _path(url: bytes) -> str:
 
 
 def may_be_head(begin: bytes) -> bool:
-    """Whether bytes without an empty line may yet become a head."""
+    """Return whether bytes without an empty line may yet become a head."""
     return len(begin) <= MAX_HEAD_BYTES and begin[:1].isalpha() and b"\n\n" not in begin

@@ -29,7 +29,7 @@ class KnownHeads:
         self._known: dict[bytes, KnownHead] = {}
 
     def find(self, data: bytes) -> KnownHead | None:
-        """The head that stands in these bytes, its empty last line included; None where it is no HTTP."""
+        """Return the head that stands in these bytes, its empty last line included; None where it is no HTTP."""
         known = self._known.get(data)
         return self._read(data) if known is None else known
 

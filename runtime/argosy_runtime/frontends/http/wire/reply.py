@@ -33,18 +33,18 @@ class Reply:
 
 
 def head_bytes(status: int, headers: Headers, framing: bytes) -> bytes:
-    """A response's head; `framing` are the header lines that say where the body and the connection end."""
+    """Return a response's head; `framing` are the header lines that say where the body and the connection end."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in headers])
     return b"%b%b%b\r\n" % (_STATUS_LINES[status], lines.encode("latin-1"), framing)
 
 
 def json_reply(body: bytes, status: int = 200) -> Reply:
-    """A JSON body."""
+    """Return a JSON body."""
     return Reply(status, (body,))
 
 
 def empty_reply(status: int) -> Reply:
-    """A status and nothing more."""
+    """Return a status and nothing more."""
     return Reply(status, (), ())
 
 
@@ -54,5 +54,5 @@ def message_reply(status: int, message: str) -> Reply:
 
 
 def error_reply(error: ServingError) -> Reply:
-    """The reply that tells of an error."""
+    """Return the reply that tells of an error."""
     return message_reply(STATUS[error.kind], error.message)

@@ -68,7 +68,9 @@ class Watch:
         self._unread = 0
 
     def is_over(self, phase: Phase, progress: int, unread: int, now: float, limits: tuple[float, ...]) -> bool:
-        """Whether a phase has lasted too long. It lasts while phase, `progress` and `unread` stay as they are."""
+        """Return whether a phase has lasted too long. It lasts while phase, `progress` and `unread` stay as they
+        are.
+        """
         if phase != self._phase or progress != self._progress or unread != self._unread:
             self._phase, self._progress, self._unread, self._since = phase, progress, unread, now
             return False
