@@ -176,7 +176,7 @@ class _Graph:
 
 
 def compute_capability(device_id: int) -> str:
-    """Return a GPU's, such as 9.0. Raises ServingError."""
+    """Return the compute capability of a GPU, such as 9.0. Raises ServingError."""
     device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     _call("cuInit", 0)
     _call("cuDeviceGet", ctypes.byref(device), device_id)

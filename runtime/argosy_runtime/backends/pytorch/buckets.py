@@ -27,7 +27,7 @@ class Bucket:
 
 
 def buckets(config: ModelConfig) -> list[Bucket]:
-    """Return the smallest first; none where the configuration asks for no graphs, or where no shape is known
+    """Return the buckets, the smallest first; none where no graphs are asked for, or where no shape is known
     beforehand.
 
     Without a `graph_spec` there is one for each power of two, each preferred batch size and the largest batch; shapes

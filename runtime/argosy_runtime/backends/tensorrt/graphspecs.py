@@ -34,7 +34,7 @@ class GraphSpec:
 
 
 def graph_specs(config: ModelConfig) -> list[GraphSpec]:
-    """Return the smallest first; none where no graphs are asked for.
+    """Return the graphs to capture, the smallest first; none where no graphs are asked for.
 
     Without a `graph_spec` there is one for a batch of 1, each preferred size and the largest; without dynamic batching
     for the usual small ones. Raises ServingError (INVALID_ARG) in Triton's words for one that no batch can fit.

@@ -91,6 +91,7 @@ async def _check_order(kinds: list[str]) -> None:
     ids = [pb.ModelStreamInferResponse.FromString(answer).infer_response.id for answer in answers]
     assert ids == [request.id for request in plane.requests] == [str(number) for number in range(len(kinds))]
     writer.close()
+    await writer.wait_closed()
     await serving.stop(0)
 
 
