@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from argosy.api.values.identity import PoolKey
+from argosy.backoff import backoff_s
 from argosy.cluster.client.errors import ApiError
 
 log = logging.getLogger(__name__)
@@ -149,7 +150,7 @@ class _Item:
         """A round failed."""
         self.failures += 1
         asked = error.retry_after_s if isinstance(error, ApiError) else None
-        pause = min(RETRY_FIRST_S * 2 ** (self.failures - 1), RETRY_MOST_S) * random.uniform(0.8, 1.2)
+        pause = backoff_s(self.failures, RETRY_FIRST_S, RETRY_MOST_S) * random.uniform(0.8, 1.2)
         self.pause_s, self.goes_on = pause if asked is None else min(asked, RETRY_MOST_S), asked is not None
 
 

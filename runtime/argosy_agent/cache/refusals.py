@@ -9,6 +9,7 @@ from pathlib import Path
 from argosy_agent.contract.fields import DocumentError, Fields
 from argosy_agent.jsonfiles import read_json, write_json
 from argosy_agent.transfer.errors import StorageError, TooLargeError, UnusableError
+from argosy_runtime.shared.backoff import backoff_s
 
 PREFIX = ".refused-"
 FIRST_S, MOST_S = 60.0, 1800.0
@@ -41,8 +42,8 @@ class Refusals:
         self._mine.add(key)
         attempts, record = 0, self._read(key)
         with suppress(DocumentError):
-            attempts = min(record.number("attempts"), 10) if record is not None else 0
-        pause = min(FIRST_S * 2**attempts, MOST_S)
+            attempts = record.number("attempts") if record is not None else 0
+        pause = backoff_s(attempts + 1, FIRST_S, MOST_S)
         values = {"attempts": attempts + 1, "until": now + pause, "said": str(error)}
         with suppress(OSError):
             too_large = isinstance(error, TooLargeError)

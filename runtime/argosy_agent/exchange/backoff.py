@@ -3,6 +3,8 @@
 import random
 from dataclasses import dataclass, field
 
+from argosy_runtime.shared.backoff import backoff_s
+
 
 @dataclass(slots=True)
 class Backoff:
@@ -15,9 +17,8 @@ class Backoff:
 
     def next(self) -> float:
         """The pause before the next try."""
-        whole = min(self.first * 2.0**self.tries, self.most)
-        self.tries = min(self.tries + 1, 30)
-        return whole * self.chance.uniform(0.5, 1.0)
+        self.tries += 1
+        return backoff_s(self.tries, self.first, self.most) * self.chance.uniform(0.5, 1.0)
 
     def reset(self) -> None:
         """It went well: begin with `first` again."""

@@ -21,13 +21,19 @@ class FileSource:
         """Its text now and after every change."""
         from watchfiles import awatch  # only where files are watched at all
 
-        text = self._read()
-        if text is not None:
-            yield text
-        async for _ in awatch(self._path.parent, recursive=False, step=50, debounce=200):
-            text = self._read()
-            if text is not None:
-                yield text
+        changes = awatch(self._path.parent, recursive=False, step=50, debounce=200)
+        change = asyncio.ensure_future(anext(changes))
+        try:
+            await asyncio.sleep(0)  # after its first step the watch stands: no edit is missed behind the first reading
+            while True:
+                text = self._read()
+                if text is not None:
+                    yield text
+                await change
+                change = asyncio.ensure_future(anext(changes))
+        finally:
+            change.cancel()
+            await asyncio.gather(change, return_exceptions=True)
 
     def _read(self) -> str | None:
         try:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
 from argosy_agent.folder.target import Target
 from argosy_runtime.shared import crash_loops
+from argosy_runtime.shared.backoff import backoff_s
 
 RETRY_FIRST_S, RETRY_MOST_S = 2.0, 60.0
 COSTLY_FIRST_S, COSTLY_MOST_S = 60.0, 1800.0
@@ -115,7 +116,7 @@ class Ledger:
         before = failures.get(name)
         attempts = before.attempts + 1 if before and before.target == target else 1
         first, most = (COSTLY_FIRST_S, COSTLY_MOST_S) if costly else (RETRY_FIRST_S, RETRY_MOST_S)
-        wait = min(first * 2 ** min(attempts - 1, 10), most)
+        wait = backoff_s(attempts, first, most)
         failures[name] = Failure(target, reason, kind, attempts, now + wait, alone)
 
     def brought(self, target: Target) -> None:

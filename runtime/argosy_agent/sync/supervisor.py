@@ -12,6 +12,8 @@ import signal
 import time
 from collections.abc import Sequence
 
+from argosy_runtime.shared.backoff import backoff_s
+
 LOG = logging.getLogger(__name__)
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 0.5, 30.0
 SETTLED_S = 60.0
@@ -20,7 +22,7 @@ SETTLED_S = 60.0
 
 def pause_s(crashes: int, ran_s: float) -> float:
     """How long to wait after the last of `crashes` in a row, before which the child had run for `ran_s`."""
-    return 0.0 if ran_s >= SETTLED_S else min(BACKOFF_FIRST_S * 2.0 ** min(crashes - 1, 30), BACKOFF_MOST_S)
+    return 0.0 if ran_s >= SETTLED_S else backoff_s(crashes, BACKOFF_FIRST_S, BACKOFF_MOST_S)
 
 
 class Supervisor:

@@ -7,6 +7,8 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
+from argosy_runtime.shared.backoff import backoff_s
+
 from .budget import Budget
 from .errors import StorageError, StorageStoppedError, TransientError
 
@@ -25,7 +27,7 @@ class Retry:
 
     def pause(self, failed: int, asked: float = 0.0) -> float:
         """The pause after `failed` tries, where the server `asked` for one."""
-        grown: float = min(self.first_s * 2 ** (failed - 1), self.most_s)
+        grown = backoff_s(failed, self.first_s, self.most_s)
         return max(grown * random.uniform(0.5, 1.0), min(asked, self.most_s))
 
 

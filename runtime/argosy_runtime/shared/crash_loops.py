@@ -5,6 +5,8 @@ From `LOOP_AFTER` on the model counts as one that cannot answer, and `said_in` f
 server's index gives. The agent follows the same rule.
 """
 
+from argosy_runtime.shared.backoff import backoff_s
+
 LOOP_AFTER = 3
 """So many ends in a row without an answer are a crash loop."""
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.2, 30.0
@@ -13,7 +15,7 @@ _SIGN = "crash loop: "
 
 def pause_s(row: int) -> float:
     """Return the seconds before an instance starts again that ended so many times in a row."""
-    return min(FIRST_PAUSE_S * 2.0 ** min(row - 1, 30), LAST_PAUSE_S)
+    return backoff_s(row, FIRST_PAUSE_S, LAST_PAUSE_S)
 
 
 def resting(row: int, last: str) -> str:

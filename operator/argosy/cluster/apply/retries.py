@@ -7,6 +7,7 @@ content is another attempt, which waits for nothing but that.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from argosy.backoff import backoff_s
 from argosy.cluster.client.errors import ApiError
 
 FIRST_S, MOST_S = 0.5, 30.0
@@ -45,7 +46,7 @@ class Retries:
         before, now = self._failed.get(identity), self._clock()
         attempts = before.attempts + 1 if before is not None and before.content == content else 1
         asked = error.retry_after_s
-        pause = max(min(FIRST_S * 2.0 ** min(attempts - 1, 30), MOST_S), asked or 0.0)
+        pause = max(backoff_s(attempts, FIRST_S, MOST_S), asked or 0.0)
         error.retry_after_s = pause
         self._failed = {name: each for name, each in self._failed.items() if now < each.due_s + _FORGOTTEN_S}
         self._failed[identity] = _Failed(content, error, attempts, now + pause, asked is not None)

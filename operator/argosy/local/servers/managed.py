@@ -4,6 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 
+from argosy.backoff import backoff_s
 from argosy.fleet.facts import ServerReport
 from argosy.local.process import LocalProcess, stop
 from argosy_agent.cache.storage import Storage
@@ -145,7 +146,7 @@ class ManagedServer:
         await asyncio.to_thread(process.end)
         self._process = None
         self.crashes = 1 if now - self._started > SETTLED_S else self.crashes + 1
-        wait = min(BACKOFF_FIRST_S * 2 ** (self.crashes - 1), BACKOFF_MOST_S)
+        wait = backoff_s(self.crashes, BACKOFF_FIRST_S, BACKOFF_MOST_S)
         self._start_at = now + wait
         self._trouble = (
             f"server {self.name} {process.how_it_ended()} ({self.crashes} in a row) and starts again in {wait:.0f} s; "

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from argosy.backoff import backoff_s
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ApiError, ForbiddenError, GoneError
 from argosy.cluster.client.kinds import Key, Kind, key_of
@@ -132,8 +133,7 @@ class Reflector:
 
     def _broken(self, error: ApiError) -> float:
         """How long to wait after a failure, in seconds."""
-        pause: float = min(RETRY_FIRST_S * 2**self._failures, RETRY_MOST_S) * random.uniform(0.5, 1.0)
         log.log(logging.WARNING if self._failures == 3 else logging.INFO, "%s: %s", self.kind.plural, error)
-        self._failures = min(self._failures + 1, 16)
+        self._failures += 1
         self.failed(f"cannot watch {self.kind.plural}: {error}")
-        return pause
+        return backoff_s(self._failures, RETRY_FIRST_S, RETRY_MOST_S) * random.uniform(0.5, 1.0)
