@@ -77,31 +77,24 @@ def pool_view(
     build_pods: Iterable[BuildPod] = (),
     activators: Iterable[PodView] = (),
 ) -> PoolView:
-    """What a pool's ConfigMaps, Deployments, Jobs and Pods say together. Objects that are being deleted say nothing."""
-    servers: dict[str, _Server] = {}
-    standing = [owned for owned in objects if not owned.terminating]
-    for owned in standing:
-        if owned.server:
-            _take(servers.setdefault(owned.server, _Server()), owned.detail)
-    for pod in pods:
-        servers.setdefault(pod.server, _Server()).pods.append(pod)
-    named = [(server.name(label), server) for label, server in sorted(servers.items())]
+    """Return what a pool's ConfigMaps, Deployments, Jobs and Pods say together.
+
+    Objects that are being deleted say nothing.
+    """
+    standing, holders = [owned for owned in objects if not owned.terminating], tuple(activators)
+    named = _named_servers(standing, pods)
     states = [(name, _present(server)) for name, server in named]
+    desired = [(name, server.desired) for name, server in named if server.desired is not None]
     return PoolView(
-        current=tuple(s.desired.current for _, s in named if s.desired is not None and s.desired.current is not None),
+        current=tuple(each.current for _, each in desired if each.current is not None),
         reports=tuple(_report(name, server) for name, server in named if server.desired or server.running),
         repositories=tuple(replace(state.applied, server=name) for name, (state, _) in states if state is not None),
-        served=tuple(s.desired.served for _, s in named if s.desired is not None and s.desired.served is not None),
+        served=tuple(each.served for _, each in desired if each.served is not None),
         pods=tuple(replace(pod, server=name) for name, server in named for pod in server.pods),
-        drain_since={
-            (name, model): at
-            for name, server in named
-            if server.desired is not None
-            for model, at in server.desired.drain_since.items()
-        },
+        drain_since={(name, model): at for name, each in desired for model, at in each.drain_since.items()},
         templates={name: server.running.template for name, server in named if server.running},
         builds=build_views((owned.detail for owned in standing), build_pods),
-        activators=(holders := tuple(activators)),
+        activators=holders,
         activator_stuck=_stuck(standing),
         accounts={
             name: (server.running.account if server.running else NO_ACCOUNT).seen(server.account_uid)
@@ -109,6 +102,17 @@ def pool_view(
         },
         held=_held((owned.detail for owned in standing), holders),
     )
+
+
+def _named_servers(standing: Iterable[Owned], pods: Iterable[PodView]) -> list[tuple[str, _Server]]:
+    """Each server with its name in full, in the order of their labels."""
+    servers: dict[str, _Server] = {}
+    for owned in standing:
+        if owned.server:
+            _take(servers.setdefault(owned.server, _Server()), owned.detail)
+    for pod in pods:
+        servers.setdefault(pod.server, _Server()).pods.append(pod)
+    return [(server.name(label), server) for label, server in sorted(servers.items())]
 
 
 def pool_label(key: PoolKey) -> PoolLabel:
