@@ -71,11 +71,11 @@ class Outcome:
     cordons: Mapping[PoolKey, Cordons] = field(default_factory=dict)
 
     def servers(self, pool: PoolKey) -> tuple[CurrentServer, ...]:
-        """The servers there should be in a pool, those that drain too."""
+        """Return the servers there should be in a pool, those that drain too."""
         return tuple(step.plan.current for step in self.steps.get(pool, ()))
 
     def after(self, snapshot: FleetSnapshot) -> FleetSnapshot:
-        """The snapshot with what was decided in it; what servers say and hold is to be observed again."""
+        """Return the snapshot with what was decided in it; what servers say and hold is to be observed again."""
         pools = {
             key: replace(
                 snapshot.pool(key),

@@ -103,7 +103,7 @@ class Scaling:
                 self._changed(key)
 
     def before(self, key: PoolKey, members: Iterable[Member]) -> Decided:
-        """What a reconcile that begins now is to act upon. `members`: the pool's, with their statuses."""
+        """Return what a reconcile that begins now is to act upon. `members`: the pool's, with their statuses."""
         pool = self._pools.setdefault(key, _Pool())
         self._begin(pool, members)
         held = self._holding(key).held
@@ -129,7 +129,7 @@ class Scaling:
             self._changed(key)
 
     def learnt(self) -> list[tuple[Member, Memory]]:
-        """Each model and ensemble that scales with what is known of it. It may be asked on another thread."""
+        """Return each model and ensemble that scales with what is known of it. It may be asked on another thread."""
         pools = [(pool.scene.members, pool.memory) for pool in list(self._pools.values()) if pool.scene is not None]
         return [each for members, memory in pools for each in memory.learnt(members)]
 

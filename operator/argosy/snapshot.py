@@ -77,5 +77,5 @@ class FleetSnapshot:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
 
     def pool(self, key: PoolKey) -> PoolSnapshot:
-        """What stands of a pool's servers."""
+        """Return what stands of a pool's servers."""
         return self.pools.get(key, PoolSnapshot())

@@ -116,7 +116,7 @@ class Reason(StrEnum):
 
 
 def camel_case(longest: int) -> WithJsonSchema:
-    """The schema of any CamelCase word, not of this release alone: a status passes whichever CRD there is."""
+    """Return the schema of any CamelCase word, not of this release alone: a status passes whichever CRD there is."""
     return WithJsonSchema({"type": "string", "pattern": "^[A-Z][A-Za-z0-9]*$", "maxLength": longest})
 
 

@@ -25,7 +25,7 @@ KINDS: dict[str, type[InferenceModel] | type[Ensemble] | type[ServingPool]] = {
 
 
 def parse_documents(text: str, source: str) -> tuple[list[Resource], list[Problem]]:
-    """The resources in a YAML text of any number of documents, `List`s unfolded, and all problems.
+    """Return the resources in a YAML text of any number of documents, `List`s unfolded, and all problems.
 
     `source` is the file's name, as problems give it. A resource with a problem is not among the resources.
     """
@@ -54,7 +54,7 @@ def _bodies(value: Any, label: str) -> Iterator[tuple[str, Any]]:
 
 
 def parse_body(body: Any, source: str = "", label: str = "document") -> tuple[Resource | None, list[Problem]]:
-    """One resource from a plain body (a dict, as YAML or an API server gives it), or what is wrong."""
+    """Return one resource from a plain body (a dict, as YAML or an API server gives it), or what is wrong."""
     if not isinstance(body, dict):
         return None, [
             Problem(source, label, "", f"expected a resource, a map with apiVersion and kind; found {body!r}")

@@ -59,7 +59,7 @@ class Problem:
 
 
 def field_path(location: Iterable[str | int]) -> str:
-    """A location as people write it: `spec.inputs[0].dims[1]`; keys with dots are quoted in brackets."""
+    """Return a location as people write it: `spec.inputs[0].dims[1]`; keys with dots are quoted in brackets."""
     path = ""
     for part in location:
         if isinstance(part, int):
@@ -72,7 +72,7 @@ def field_path(location: Iterable[str | int]) -> str:
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Each path and message of a failed validation of `model`, in the manifest's own names."""
+    """Yield each path and message of a failed validation of `model`, in the manifest's own names."""
     for detail in error.errors(include_url=False):
         if not _is_echo(detail):
             location = tuple(part for part in detail["loc"] if part != "[key]")

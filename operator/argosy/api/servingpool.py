@@ -264,7 +264,7 @@ class ServingPoolSpec(ApiModel):
         return self.builds.secret_name or self.storage.secret_name
 
     def allows_build_in(self, image: str) -> bool:
-        """Whether a model's engine may be built in this image, which is not the release's."""
+        """Return whether a model's engine may be built in this image, which is not the release's."""
         return image == self.runtime.image or self.builds.allows(image)
 
     @property

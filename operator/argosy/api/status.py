@@ -216,7 +216,7 @@ class ResourceStatus(StatusPart):
     )
 
     def condition(self, kind: ConditionType) -> Condition | None:
-        """The condition of a type, if there is one."""
+        """Return the condition of a type, if there is one."""
         return next((condition for condition in self.conditions if condition.type is kind), None)
 
     @property

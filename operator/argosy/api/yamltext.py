@@ -73,7 +73,7 @@ def _has_more(loader: yaml.SafeLoader) -> bool:
 
 
 def read_documents(text: str) -> Iterator[Document]:
-    """Each document of the text, in order; empty ones are left out. YamlTextError where it is no YAML."""
+    """Yield each document of the text, in order; empty ones are left out. YamlTextError where it is no YAML."""
     try:
         yield from _documents(text)
     except yaml.MarkedYAMLError as error:

@@ -14,7 +14,7 @@ TO_BE_BUILT = "file:/engine-that-is-to-be-built"
 
 
 def foreseen(snapshot: FleetSnapshot, now: datetime) -> tuple[Outcome, tuple[PlannedBuild, ...]]:
-    """What comes of a snapshot once its engines are built, and the builds that this takes."""
+    """Return what comes of a snapshot once its engines are built, and the builds that this takes."""
     first = reconcile(snapshot, now)
     builds = {key: found for key, found in first.builds.items() if any(not each.is_over for each in found)}
     if not builds:

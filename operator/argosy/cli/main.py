@@ -11,7 +11,7 @@ _FLAGS_OF_ITS_OWN = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 
 def application(names: Iterable[str] = COMMANDS) -> typer.Typer:
-    """The command line with these subcommands."""
+    """Return the command line with these subcommands."""
     app = typer.Typer(
         name="argosy",
         help="Declare models; Argosy packs them on few GPUs and serves them.",

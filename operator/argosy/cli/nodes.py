@@ -18,7 +18,7 @@ class NodesError(Exception):
 
 
 def read_nodes(path: Path) -> tuple[Node, ...]:
-    """The nodes in a YAML or JSON file: Nodes, a NodeList or a List. Raises NodesError."""
+    """Return the nodes in a YAML or JSON file: Nodes, a NodeList or a List. Raises NodesError."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -27,7 +27,7 @@ def read_nodes(path: Path) -> tuple[Node, ...]:
 
 
 def parse_nodes(text: str, source: str) -> tuple[Node, ...]:
-    """The nodes in a text; `source` is its name in messages. Raises NodesError."""
+    """Return the nodes in a text; `source` is its name in messages. Raises NodesError."""
     nodes: dict[str, Node] = {}
     problems: list[str] = []
     try:

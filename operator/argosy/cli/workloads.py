@@ -47,7 +47,7 @@ class Asked:
 
 
 def wrong_other(other: str) -> str | None:
-    """Why it is nobody to compare with."""
+    """Return why it is nobody to compare with."""
     name, _, target = other.partition("=")
     if name not in OTHERS:
         return f"--beside {other}: is none of {', '.join(OTHERS)}"
@@ -61,7 +61,7 @@ def wrong_other(other: str) -> str | None:
 def asked(
     models: Sequence[InferenceModel], traces: Mapping[str, Trace], curves: Mapping[str, Curve], startup_s: float
 ) -> tuple[list[Asked], list[str]]:
-    """What is simulated, in the order of priority, and all that is wrong with it."""
+    """Return what is simulated, in the order of priority, and all that is wrong with it."""
     problems = []
     by_name = {model.metadata.name: model for model in models}
     found = []

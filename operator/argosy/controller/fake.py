@@ -29,23 +29,23 @@ class FakeCache:
     histories: dict[str, list[Revision]] = field(default_factory=dict)
 
     def nodes(self) -> tuple[Node, ...]:
-        """The given ones."""
+        """Return the given ones."""
         return self.known_nodes
 
     def foreign_gpus(self) -> PodGpus:
-        """The given ones."""
+        """Return the given ones."""
         return self.held
 
     def pools(self) -> set[PoolKey]:
-        """Those that something is known of."""
+        """Return those that something is known of."""
         return set(self.views)
 
     def pool(self, key: PoolKey) -> PoolView:
-        """The given view."""
+        """Return the given view."""
         return self.views.get(key, PoolView())
 
     def revisions(self) -> Mapping[str, Sequence[Revision]]:
-        """The given ones."""
+        """Return the given ones."""
         return self.histories
 
 
@@ -139,7 +139,7 @@ class FakeListener:
             del self.resources[identity]
 
     def has(self, identity: str, uid: str) -> bool:
-        """Whether it was told of this one."""
+        """Return whether it was told of this one."""
         return identity in self.resources and self.resources[identity].newest.metadata.uid == uid
 
 

@@ -46,7 +46,7 @@ class LearntMetrics(Collector):
         self._learnt = learnt
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """All families, also those of which nothing is to be said."""
+        """Return all families, also those of which nothing is to be said."""
         return gauges(_AMOUNTS, [(labels_of(member), memory) for member, memory in self._learnt()])
 
     def describe(self) -> Iterator[GaugeMetricFamily]:

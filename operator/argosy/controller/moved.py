@@ -20,7 +20,7 @@ def elsewhere(declared: Declared, view: PoolView, pool: Callable[[PoolKey], Pool
 
 
 def services_elsewhere(declared: Declared) -> frozenset[str]:
-    """The identities of Services that another pool takes over as they stand, so that their addresses stay."""
+    """Return the identities of Services that another pool takes over as they stand, so that their addresses stay."""
     return frozenset(f"Service {each.namespace}/{service_name(each.name)}" for each in declared.elsewhere)
 
 

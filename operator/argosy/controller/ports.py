@@ -20,19 +20,19 @@ class Cache(Protocol):
     """What stands in the cluster; `ClusterCache` knows it by watches."""
 
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes that can be used."""
+        """Return the nodes that can be used."""
 
     def foreign_gpus(self) -> PodGpus:
-        """GPUs that Pods hold which are not ours, by node and Pod (`namespace/name`)."""
+        """Return GPUs that Pods hold which are not ours, by node and Pod (`namespace/name`)."""
 
     def pools(self) -> set[PoolKey]:
-        """The keys (`namespace/name`) of the pools that have objects."""
+        """Return the keys (`namespace/name`) of the pools that have objects."""
 
     def pool(self, key: PoolKey) -> PoolView:
-        """What is known of a pool."""
+        """Return what is known of a pool."""
 
     def revisions(self) -> Mapping[str, Sequence[Revision]]:
-        """The revisions of resources, by uid."""
+        """Return the revisions of resources, by uid."""
 
 
 class Writer(Protocol):

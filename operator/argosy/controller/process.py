@@ -179,7 +179,7 @@ class Operator:
         self._marked(self._store.end(identity, uid))
 
     def has(self, identity: Identity, uid: str) -> bool:
-        """Whether it was told of this resource."""
+        """Return whether it was told of this resource."""
         return self._store.has(identity, uid)
 
     def _listen_to_signals(self) -> None:

@@ -42,7 +42,7 @@ class StatusMetrics(Collector):
         self._members = members
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """All families, also those of which nothing is to be said."""
+        """Yield all families, also those of which nothing is to be said."""
         members = list(self._members())
         scaled = [(labels_of(each), each.status.scaling) for each in members if each.status and each.status.scaling]
         yield from gauges(_AMOUNTS, scaled)
@@ -57,7 +57,7 @@ class StatusMetrics(Collector):
 
 
 def gauges(amounts: Iterable[Amount[Told]], every: Sequence[tuple[list[str], Told]]) -> Iterator[GaugeMetricFamily]:
-    """A family for each amount, of all that there is, by its labels."""
+    """Yield a family for each amount, of all that there is, by its labels."""
     for name, text, amount in amounts:
         family = GaugeMetricFamily(name, text, labels=LABELS)
         for labels, told in every:
@@ -123,7 +123,7 @@ def _steps(members: list[Member]) -> GaugeMetricFamily:
 
 
 def labels_of(member: Member) -> list[str]:
-    """The values of `LABELS`."""
+    """Return the values of `LABELS`."""
     return [member.namespace, member.pool_key.name, type(member).__name__, member.name, member.served_name]
 
 

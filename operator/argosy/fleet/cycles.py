@@ -7,7 +7,7 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def find_cycle(edges: Mapping[Node, tuple[Node, ...]]) -> tuple[Node, ...]:
-    """The first circle met when following `edges` from each node in order, each node once; empty if none."""
+    """Return the first circle met when following `edges` from each node in order, each node once; empty if none."""
     done: set[Node] = set()
     for start in edges:
         path: dict[Node, None] = {}

@@ -109,7 +109,7 @@ class Demand:
     priority: int = 0
 
     def runs_on(self, node: Node) -> bool:
-        """Whether there is an engine for the node's GPUs, or for its CPU where it runs on that."""
+        """Return whether there is an engine for the node's GPUs, or for its CPU where it runs on that."""
         if self.architectures is None:
             return True
         return not self.architectures.isdisjoint((node.architecture(on_gpu=True), node.architecture(on_gpu=False)))
@@ -135,7 +135,7 @@ class Group:
         return self.replicas if self.minimum is None else min(self.minimum, self.replicas)
 
     def runs_on(self, node: Node) -> bool:
-        """Whether every model has an engine for the node, of those that need one."""
+        """Return whether every model has an engine for the node, of those that need one."""
         return all(demand.runs_on(node) for demand in self.demands)
 
 

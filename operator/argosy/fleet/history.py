@@ -21,7 +21,7 @@ class History:
 
 
 def revised(existing: Collection[Revision], current: str, limit: int) -> History:
-    """The history once the form of the name `current` is acted upon; `limit` is the most of earlier ones.
+    """Return the history once the form of the name `current` is acted upon; `limit` is the most of earlier ones.
 
     A form that comes again is not written again: its number rises, as that of a Deployment's ReplicaSet does.
     """

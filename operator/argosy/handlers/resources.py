@@ -56,7 +56,7 @@ def _handler(listener: Listener) -> Callable[..., Awaitable[None]]:
 
 def _login(access: LogIn) -> Callable[..., Awaitable[kopf.ConnectionInfo]]:
     async def login(**_kwargs: Any) -> kopf.ConnectionInfo:
-        """The operator's own credentials; kopf asks again when they have ended."""
+        """Return the operator's own credentials; kopf asks again when they have ended."""
         shown = await access()
         scheme, _, token = (shown.authorization or "").partition(" ")
         return kopf.ConnectionInfo(

@@ -16,18 +16,18 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def this_machine() -> Node:
-    """The machine this runs on. GPUs hidden by CUDA_VISIBLE_DEVICES are not its own."""
+    """Return the machine this runs on. GPUs hidden by CUDA_VISIBLE_DEVICES are not its own."""
     return _gpu_node(os.environ.get("CUDA_VISIBLE_DEVICES")) or cpu_node()
 
 
 def cpu_node() -> Node:
-    """The machine without its GPUs: one slot with all the memory that its processes may use."""
+    """Return the machine without its GPUs: one slot with all the memory that its processes may use."""
     slot = Gpu(index=0, memory=_memory(), is_cpu=True)
     return Node(name=_name(), gpus=(slot,), product=platform.machine(), labels=_labels())
 
 
 def visible(uuids: Sequence[str], setting: str | None) -> list[int]:
-    """The device indexes that CUDA_VISIBLE_DEVICES leaves.
+    """Return the device indexes that CUDA_VISIBLE_DEVICES leaves.
 
     Indexes or UUID prefixes, to the first unknown one.
     """
@@ -79,7 +79,7 @@ def _read_gpus(setting: str | None) -> Node | None:
 
 
 def joined(indexes: Sequence[int], linked: Callable[[int, int], bool]) -> tuple[frozenset[int], ...]:
-    """The groups of two and more devices that links join, directly or through one another."""
+    """Return the groups of two and more devices that links join, directly or through one another."""
     groups: list[set[int]] = []
     for index in indexes:
         touching = [group for group in groups if any(linked(index, other) for other in group)]

@@ -20,7 +20,7 @@ INTERVAL_S = 2.0
 def pool_targets(
     key: PoolKey, resources: Iterable[Resource], reports: Iterable[ServerReport], urls: Mapping[str, str]
 ) -> PoolTargets:
-    """A pool's servers that answer. `urls`: where each tells its metrics, by its name."""
+    """Return a pool's servers that answer. `urls`: where each tells its metrics, by its name."""
     members = [each for each in resources if isinstance(each, Member) and each.pool_key == key]
     answering = (_target(report, members, urls.get(report.name, "")) for report in reports if report.ready)
     return measured_pool(key, members, answering)

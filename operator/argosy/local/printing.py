@@ -28,12 +28,12 @@ def _names(definition: Definition) -> tuple[str, ...]:
 
 
 def kinds() -> list[str]:
-    """The words for every kind."""
+    """Return the words for every kind."""
     return [definition.plural for definition in DEFINITIONS]
 
 
 def table(definition: Definition, documents: Sequence[Mapping[str, Any]], wide: bool, now: datetime) -> Iterator[str]:
-    """The lines of a table: the columns padded with spaces, two between them. `now` has a time zone."""
+    """Yield the lines of a table: the columns padded with spaces, two between them. `now` has a time zone."""
     columns = [column for column in definition.columns if wide or not column.priority]
     namespaces = len({_namespace(document) for document in documents}) > 1
     heading = [*(["NAMESPACE"] if namespaces else []), "NAME", *(column.name.upper() for column in columns)]
@@ -47,7 +47,7 @@ def table(definition: Definition, documents: Sequence[Mapping[str, Any]], wide: 
 
 
 def cell(document: Mapping[str, Any], column: Column, now: datetime) -> str:
-    """One column of one resource."""
+    """Return one column of one resource."""
     value = find(document, column.json_path)
     if value in (None, ""):
         return NONE
@@ -57,7 +57,7 @@ def cell(document: Mapping[str, Any], column: Column, now: datetime) -> str:
 
 
 def find(document: Any, path: str) -> Any:
-    """What stands at a JSONPath of fields and `[?(@.field=="value")]` filters; None where nothing does."""
+    """Return what stands at a JSONPath of fields and `[?(@.field=="value")]` filters; None where nothing does."""
     for field, key, wanted in _PART.findall(path):
         document = document.get(field) if isinstance(document, Mapping) else None
         if key:
@@ -66,7 +66,7 @@ def find(document: Any, path: str) -> Any:
 
 
 def age(span: timedelta) -> str:
-    """A time span in its largest unit, as kubectl has it: 42s, 7m, 3h, 12d."""
+    """Return a time span in its largest unit, as kubectl has it: 42s, 7m, 3h, 12d."""
     seconds = max(0, int(span.total_seconds()))
     for unit, size in _UNITS:
         if seconds >= 2 * size or (unit == "d" and seconds >= size):

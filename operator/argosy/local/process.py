@@ -29,13 +29,13 @@ class Startable(Protocol):
     """What a process is started with."""
 
     def arguments(self) -> list[str]:
-        """The command line."""
+        """Return the command line."""
 
     def variables(self) -> Mapping[str, str]:
-        """What is set in its environment beyond this process's own."""
+        """Return what is set in its environment beyond this process's own."""
 
     def record(self) -> Mapping[str, Any]:
-        """What must be the same for a running process to be taken over."""
+        """Return what must be the same for a running process to be taken over."""
 
 
 class LocalProcess:
@@ -78,7 +78,7 @@ class LocalProcess:
 
     @classmethod
     def left(cls, folder: Path) -> "LocalProcess | None":
-        """The process that runs from this folder, if one does."""
+        """Return the process that runs from this folder, if one does."""
         record = read_json(folder / "process.json")
         if record is None:
             return None
@@ -90,7 +90,7 @@ class LocalProcess:
         return cls(process, folder, adopted=True) if same and _alive(process) else None
 
     def matches(self, command: Startable) -> bool:
-        """Whether it was started with exactly `command`."""
+        """Return whether it was started with exactly `command`."""
         record = read_json(self._folder / "process.json") or {}
         return all(record.get(key) == value for key, value in command.record().items())
 
@@ -129,7 +129,7 @@ class LocalProcess:
         return self._child.returncode if self._child is not None else None
 
     def how_it_ended(self) -> str:
-        """A few words, after `end`: its exit code or signal, where they are known."""
+        """Return a few words, after `end`: its exit code or signal, where they are known."""
         code = self.exit_code
         if code is None:
             return "ended"

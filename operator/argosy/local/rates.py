@@ -34,7 +34,7 @@ class Reading:
 
 
 def reading(at: float, tallies: Mapping[str, Iterable[Tally]]) -> Reading:
-    """A reading of the servers' tallies, by server."""
+    """Return a reading of the servers' tallies, by server."""
     return Reading(at, {(server, t.model, t.version): t for server, every in tallies.items() for t in every})
 
 
@@ -46,7 +46,7 @@ class Meter:
         self._readings: deque[Reading] = deque()
 
     def rates(self, latest: Reading) -> dict[str, Rate]:
-        """Each model's rate from the oldest reading within the window to this one."""
+        """Return each model's rate from the oldest reading within the window to this one."""
         self._readings.append(latest)
         while len(self._readings) > 2 and latest.at - self._readings[1].at >= self._window_s:
             self._readings.popleft()
@@ -54,7 +54,7 @@ class Meter:
 
 
 def rates(before: Reading, after: Reading) -> dict[str, Rate]:
-    """Each model's rate between two readings, its servers and versions together."""
+    """Return each model's rate between two readings, its servers and versions together."""
     seconds = after.at - before.at
     models = sorted({model for _, model, _ in after.tallies})
     if seconds <= 0:

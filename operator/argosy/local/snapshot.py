@@ -15,7 +15,7 @@ from .view import Row
 
 
 def documents(resources: Iterable[Resource], statuses: Mapping[str, Status]) -> list[dict[str, Any]]:
-    """Every resource with its status, as Kubernetes would hold it."""
+    """Return every resource with its status, as Kubernetes would hold it."""
     found = []
     for resource in resources:
         whole = resource.model_copy(update={"status": statuses.get(resource.identity)})
@@ -26,7 +26,7 @@ def documents(resources: Iterable[Resource], statuses: Mapping[str, Status]) -> 
 
 
 def stamped(resources: Iterable[Resource], before: Iterable[Resource], now: datetime) -> tuple[Resource, ...]:
-    """The resources with what an API server would set: a creation time, and a generation that counts changes."""
+    """Return the resources with what an API server would set: a creation time, and a generation that counts changes."""
     known = {resource.identity: resource for resource in before}
     return tuple(_stamped(resource, known.get(resource.identity), now) for resource in resources)
 
@@ -41,7 +41,7 @@ def _stamped(resource: Resource, before: Resource | None, now: datetime) -> Reso
 
 
 def remembered(status: Mapping[str, Any] | None) -> tuple[Resource, ...]:
-    """The resources of a status file, with their statuses; those that this release cannot read are left out."""
+    """Return the resources of a status file, with their statuses; those that this release cannot read are left out."""
     bodies = (status or {}).get("resources", ())
     return tuple(resource for body in bodies if (resource := parse_body(body)[0]) is not None)
 
@@ -110,12 +110,12 @@ def _where(placement: Iterable[PlacementStatus]) -> str:
 
 
 def all_ready(resources: Iterable[Resource], statuses: Mapping[str, Status]) -> bool:
-    """Whether every resource is Ready."""
+    """Return whether every resource is Ready."""
     found = [statuses.get(resource.identity) for resource in resources]
     return all(status is not None and status.ready for status in found)
 
 
 def any_stalled(statuses: Iterable[Status]) -> bool:
-    """Whether waiting alone will not make everything Ready."""
+    """Return whether waiting alone will not make everything Ready."""
     stalled = (status.condition(ConditionType.STALLED) for status in statuses)
     return any(condition is not None and condition.status == "True" for condition in stalled)

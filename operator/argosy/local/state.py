@@ -60,7 +60,7 @@ class StateFolder:
         return self.root / "status.json"
 
     def server(self, name: str) -> Path:
-        """The folder of the server `name`."""
+        """Return the folder of the server `name`."""
         return self.servers / name
 
     def create(self) -> None:
@@ -91,7 +91,7 @@ class StateFolder:
             lock.truncate(0)
 
     def held(self) -> bool:
-        """Whether an `argosy up` works on this folder now."""
+        """Return whether an `argosy up` works on this folder now."""
         try:
             with (self.root / "lock").open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -106,5 +106,5 @@ class StateFolder:
         write_json(self.status_file, status)
 
     def read_status(self) -> dict[str, Any] | None:
-        """What the last `argosy up` wrote, or None."""
+        """Return what the last `argosy up` wrote, or None."""
         return read_json(self.status_file)

@@ -200,12 +200,12 @@ class TableView:
 
 
 def view_for(console: Console) -> View:
-    """The view that suits where the output goes."""
+    """Return the view that suits where the output goes."""
     return TableView(console) if console.is_terminal else LineView(console)
 
 
 def models_table(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
-    """A line per model and ensemble, with its traffic. Narrow terminals wrap names and places, nothing else."""
+    """Return a line per model and ensemble, with its traffic. Narrow terminals wrap names and places, nothing else."""
     table = Table(box=None, pad_edge=False)
     table.add_column("KIND", no_wrap=True)
     table.add_column("NAME", overflow="fold")
@@ -275,7 +275,7 @@ def _summary(rows: Sequence[Row]) -> Text:
 
 
 def builds_table(builds: Iterable[BuildRow]) -> Table:
-    """A line per build that is not over, with a bar and the tool's last words; nothing where there is none."""
+    """Return a line per build that is not over, with a bar and the tool's last words; nothing where there is none."""
     builds = list(builds)
     if not builds:
         return Table.grid()
@@ -296,7 +296,7 @@ _BAR_WIDTH = 20
 
 
 def servers_table(servers: Iterable[ServerRow]) -> Table:
-    """A line per server, with its three addresses; nothing where there is none."""
+    """Return a line per server, with its three addresses; nothing where there is none."""
     servers = list(servers)
     if not servers:
         return Table.grid()

@@ -36,17 +36,17 @@ class RenderedKeys:
     in_place: frozenset[str] = OF_ARGOSY
 
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> FormKeys:
-        """The keys of a model that is placed there."""
+        """Return the keys of a model that is placed there."""
         return _model_keys(Alike(model), local_devices(placement, server), self.in_place)
 
     def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
-        """The keys of an ensemble that runs these versions."""
+        """Return the keys of an ensemble that runs these versions."""
         names = tuple((step, self.served_names.get(step, step)) for step in sorted(pins))
         return _ensemble_key(Alike(ensemble), tuple(sorted(pins.items())), names)
 
 
 def forms_by_server(repositories: Iterable[RenderedRepository]) -> dict[str, dict[str, Form]]:
-    """The forms of each server's models and ensembles, by name."""
+    """Return the forms of each server's models and ensembles, by name."""
     return {each.server: _forms(each) for each in repositories}
 
 

@@ -19,14 +19,14 @@ _REQUEST = 20
 
 
 def label(name: str) -> str:
-    """A resource's name as the value of a label, or the last part of a label's key: at most 63 characters."""
+    """Return a resource's name as the value of a label, or the last part of a label's key: at most 63 characters."""
     if len(name) < LONGEST or (len(name) == LONGEST and not _DIGEST_END.fullmatch(name)):
         return name
     return _with_digest(name, name, LONGEST)
 
 
 def object_name(name: str) -> str:
-    """What a server's objects are called: a DNS subdomain of at most 63 characters.
+    """Return what a server's objects are called: a DNS subdomain of at most 63 characters.
 
     Shorter than names must be, so that the names and labels of a Deployment's Pods hold the whole of it.
     """
@@ -34,7 +34,7 @@ def object_name(name: str) -> str:
 
 
 def state_name(server: str) -> str:
-    """The ConfigMap in which a server's agent writes what it has; never the name of another server's object."""
+    """Return the ConfigMap in which a server's agent writes what it has; never the name of another server's object."""
     return object_name(server) + _STATE
 
 
@@ -53,17 +53,17 @@ def build_name(pool: str, request: str) -> str:
 
 
 def report_name(build: str) -> str:
-    """The ConfigMap in which a build says how far it is."""
+    """Return the ConfigMap in which a build says how far it is."""
     return build + _REPORT
 
 
 def builds_policy_name(pool: str) -> str:
-    """The NetworkPolicy of a pool's builds; never that of another pool, which is called like it."""
+    """Return the NetworkPolicy of a pool's builds; never that of another pool, which is called like it."""
     return _with_digest(f"{pool}-builds", pool, LONGEST)
 
 
 def revision_name(name: str, digest: str) -> str:
-    """The ControllerRevision of a form of a resource of this name; `digest` tells its forms apart."""
+    """Return the ControllerRevision of a form of a resource of this name; `digest` tells its forms apart."""
     return f"{label(name)}-{digest[:_DIGITS]}"
 
 
@@ -75,19 +75,19 @@ def service_name(name: str) -> str:
 
 
 def pool_service_name(pool: str) -> str:
-    """The Service of all of a pool's servers: a DNS-1035 label of at most 63 characters that ends in `-pool`."""
+    """Return the Service of all of a pool's servers: a DNS-1035 label of at most 63 characters that ends in `-pool`."""
     if _DNS_1035.fullmatch(pool + _POOL) and not _DIGEST_END.fullmatch(pool):
         return pool + _POOL
     return _with_digest(_cleaned(pool), pool, LONGEST - len(_POOL)) + _POOL
 
 
 def volume_name(claim: str) -> str:
-    """The Pod's volume for a PersistentVolumeClaim of this name: a DNS label that begins with `claim-`."""
+    """Return the Pod's volume for a PersistentVolumeClaim of this name: a DNS label that begins with `claim-`."""
     return service_name(f"claim-{claim}")
 
 
 def secret_volume_name(secret: str) -> str:
-    """The Pod's volume for a model's Secret of this name: a DNS label that begins with `secret-`."""
+    """Return the Pod's volume for a model's Secret of this name: a DNS label that begins with `secret-`."""
     return service_name(f"secret-{secret}")
 
 

@@ -33,7 +33,7 @@ class RenderedServer:
 def rendered_servers(
     steps: Iterable[ServerStep], members: Members, loaded: Iterable[RenderedRepository]
 ) -> tuple[RenderedServer, ...]:
-    """A pool's servers. `loaded` is what each has now, of which some stays as it is."""
+    """Return a pool's servers. `loaded` is what each has now, of which some stays as it is."""
     texts = {each.server: {model.declared_name: model for model in each.models} for each in loaded}
     return tuple(_server(step, members, texts.get(step.plan.name, {})) for step in steps)
 

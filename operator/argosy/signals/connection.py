@@ -43,7 +43,7 @@ class PrometheusConnection:
         self._connect: PrometheusConnect | None = None
 
     def ask(self, query: str) -> Any:
-        """The answer's `result`, now. Raises PrometheusError."""
+        """Return the answer's `result`, now. Raises PrometheusError."""
         try:
             if self._connect is None:
                 self._connect = self._opened()

@@ -29,7 +29,7 @@ class ExpositionError(Exception):
 
 
 def samples(text: str) -> Iterator[Sample | Buckets]:
-    """Those that are read of a server. Raises ExpositionError."""
+    """Yield those that are read of a server. Raises ExpositionError."""
     known: dict[str, Mapping[str, str] | None] = {}
     at = 0
     while at < len(text):

@@ -20,7 +20,7 @@ class Login:
 
 
 def login_of(name: str, secret: Mapping[str, Any]) -> Login:
-    """What the Secret of this name (`namespace/name`) holds; `secret` is its body."""
+    """Return what the Secret of this name (`namespace/name`) holds; `secret` is its body."""
     data = secret.get("data") or {}
     try:
         found = {key: base64.b64decode(data[key], validate=True).decode().strip() for key in KEYS if data.get(key)}

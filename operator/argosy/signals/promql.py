@@ -20,13 +20,13 @@ class AnswerError(Exception):
 
 
 def series_query(namespace: str, pods: Iterable[str], span_s: float) -> str:
-    """All samples of these Pods' servers in the last `span_s` seconds, each at the time that it was scraped."""
+    """Return all samples of these Pods' servers in the last `span_s` seconds, each at the time that it was scraped."""
     named = "|".join(re.escape(pod).replace("\\", "\\\\") for pod in pods)
     return f'{{__name__=~"{_NAMES}",namespace="{namespace}",pod=~"{named}"}}[{max(1, ceil(span_s))}s]'
 
 
 def newest_query(namespace: str) -> str:
-    """When the newest sample of any server in the namespace was scraped, within two hours."""
+    """Return when the newest sample of any server in the namespace was scraped, within two hours."""
     times = f'timestamp(nv_inference_request_success{{namespace="{namespace}"}})'
     return f"max({times}) or max(max_over_time({times}[2h:1m]))"
 
@@ -36,7 +36,7 @@ ANY_QUERY = "count(nv_inference_request_success)"
 
 
 def filled_in(query: Query, pool: PoolTargets) -> str:
-    """A query with its variables; `$(model)` is the name that servers' metrics have."""
+    """Return a query with its variables; `$(model)` is the name that servers' metrics have."""
     values = {
         "namespace": pool.pool.namespace,
         "pool": pool.pool.name,
@@ -46,7 +46,7 @@ def filled_in(query: Query, pool: PoolTargets) -> str:
 
 
 def readings(answer: Sequence[Mapping[str, Any]]) -> dict[str, list[Exposed]]:
-    """What Pods exposed at each time, oldest first. Raises AnswerError.
+    """Return what Pods exposed at each time, oldest first. Raises AnswerError.
 
     All samples of one scrape have its time, by which they come together again. Where two jobs scrape one Pod, the one
     that reads more of it is taken.

@@ -18,7 +18,7 @@ _NOTHING: Floats = np.zeros(0)
 
 
 def date(seconds: float) -> datetime:
-    """A moment of the trace."""
+    """Return a moment of the trace."""
     return BEGINNING + timedelta(seconds=seconds)
 
 
@@ -88,11 +88,11 @@ class Recorder:
         return sample
 
     def window(self, until: float, seconds: float) -> list[Sample]:
-        """The samples of so many seconds up to then."""
+        """Return the samples of so many seconds up to then."""
         return [each for each in self._samples if until - seconds < each.at <= until + 1e-9]
 
     def concurrency(self, until: float, seconds: float) -> float | None:
-        """Requests in the system, waiting or executed, on average; None where nothing was sampled."""
+        """Return requests in the system, waiting or executed, on average; None where nothing was sampled."""
         found = self.window(until, seconds)
         over = sum(each.seconds for each in found)
         return sum(each.inside for each in found) / over if over else None

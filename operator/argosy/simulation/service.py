@@ -31,7 +31,7 @@ class ServiceCurve:
         return len(self.seconds)
 
     def slower(self, executing: int) -> float:
-        """How many times longer an execution takes where so many run on the device, itself among them."""
+        """Return how many times longer an execution takes where so many run on the device, itself among them."""
         if executing <= len(self.slowdown):
             return self.slowdown[executing - 1]
         return self.slowdown[-1] * executing / len(self.slowdown)
@@ -43,12 +43,12 @@ class ServiceCurve:
 
 
 def affine(base_s: float, row_s: float, max_batch: int, slowdown: tuple[float, ...] = (1.0,)) -> ServiceCurve:
-    """A curve of `base_s + row_s · rows`."""
+    """Return a curve of `base_s + row_s · rows`."""
     return ServiceCurve(tuple(base_s + row_s * rows for rows in range(1, max_batch + 1)), slowdown)
 
 
 def interpolated(measured: Sequence[tuple[int, float]], slowdown: tuple[float, ...], variation: float) -> ServiceCurve:
-    """A curve through measured (rows, seconds), straight between them and level before the first."""
+    """Return a curve through measured (rows, seconds), straight between them and level before the first."""
     points = sorted(measured)
     if not points or points[0][0] < 1:
         raise ValueError(f"a curve needs one measured batch of at least one row; found {points}")

@@ -25,7 +25,7 @@ class TraceError(ValueError):
 
 
 def read_trace(text: str, name: str) -> dict[str, Trace]:
-    """The requests of a CSV text by model; "" is the model of lines that name none. Raises TraceError."""
+    """Return the requests of a CSV text by model; "" is the model of lines that name none. Raises TraceError."""
     lines = csv.reader(StringIO(text))
     header = [_NAMES.get(each.strip().lower(), each.strip().lower()) for each in next(lines, [])]
     if "hashfunction" in header:

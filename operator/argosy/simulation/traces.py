@@ -27,7 +27,7 @@ class Trace:
 
 
 def drawn(name: str, rates: Floats, seed: int) -> Trace:
-    """A Poisson process whose rate (per second) in each second is as given."""
+    """Return a Poisson process whose rate (per second) in each second is as given."""
     random = np.random.default_rng(seed)
     counts = random.poisson(rates)
     arrivals = np.repeat(np.arange(len(rates), dtype=np.float64), counts) + random.random(counts.sum())
@@ -36,12 +36,12 @@ def drawn(name: str, rates: Floats, seed: int) -> Trace:
 
 
 def constant(rate: float, seconds: int, seed: int = 1) -> Trace:
-    """The same load all the time."""
+    """Return the same load all the time."""
     return drawn("constant", np.full(seconds, rate), seed)
 
 
 def diurnal(peak: float, seconds: int = 14400, seed: int = 2) -> Trace:
-    """A day, pressed together: a night of a tenth of the peak, two humps, and slow noise of a tenth."""
+    """Return a day, pressed together: a night of a tenth of the peak, two humps, and slow noise of a tenth."""
     random = np.random.default_rng(seed)
     hour = np.arange(seconds) / seconds * 24
     morning, evening = np.exp(-(((hour - 11) / 3.2) ** 2)), np.exp(-(((hour - 19.5) / 2.4) ** 2))

@@ -114,7 +114,7 @@ DEFINITIONS = (
 
 
 def crd(definition: Definition) -> Schema:
-    """The CustomResourceDefinition of one kind, as a plain object."""
+    """Return the CustomResourceDefinition of one kind, as a plain object."""
     kind = definition.kind.__name__
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -183,7 +183,7 @@ def _root(definition: Definition) -> Schema:
 
 
 def crd_files() -> dict[str, str]:
-    """Every CRD's file name and text, a comment that says where it comes from first."""
+    """Return every CRD's file name and text, a comment that says where it comes from first."""
     return {
         f"{GROUP}_{definition.plural}.yaml": HEADER
         + yaml.dump(crd(definition), Dumper=_PlainDumper, sort_keys=False, width=110, allow_unicode=True)

@@ -29,7 +29,7 @@ _KEPT = (
 
 
 def structural_schema(model: type[FrozenModel], defaults: bool = True) -> Schema:
-    """The schema of a model with everything inlined: no references, unions or nulls.
+    """Return the schema of a model with everything inlined: no references, unions or nulls.
 
     With `defaults` plain values that are left out are filled in by the API server; objects never are, nor what stands
     in a list: tools that merge lists as a whole (kubectl apply, GitOps) would find a change that is none.

@@ -88,7 +88,7 @@ def check_config(config: dict[str, Any], decided: Mapping[str, str] = GOVERNED) 
 
 
 def check_own_files(config: dict[str, Any], backend: str) -> Iterator[Fault]:
-    """What is wrong with `cc_model_filenames`: a key that no GPU has would be without effect and unnoticed."""
+    """Yield what is wrong with `cc_model_filenames`: a key that no GPU has would be without effect and unnoticed."""
     files = config.get(OWN_FILES)
     if not isinstance(files, dict):
         return

@@ -33,7 +33,7 @@ class Versioned(Protocol):
 
 
 def declared(spec: Versioned) -> dict[int, VersionFiles]:
-    """Every declared version and its files, the lowest first."""
+    """Return every declared version and its files, the lowest first."""
     if spec.versions:
         return {each.version: each for each in sorted(spec.versions, key=lambda each: each.version)}
     if spec.version is None or spec.storage_uri is None:
@@ -43,7 +43,7 @@ def declared(spec: Versioned) -> dict[int, VersionFiles]:
 
 
 def declared_versions(spec: Versioned) -> tuple[int, ...]:
-    """Every declared version, the lowest first."""
+    """Return every declared version, the lowest first."""
     if spec.versions:
         return tuple(sorted(each.version for each in spec.versions))
     return () if spec.version is None else (spec.version,)

@@ -108,24 +108,24 @@ class InstanceGroup(ApiModel):
         return self.kind is GroupKind.MODEL or (self.kind is GroupKind.AUTO and not self.gpus)
 
     def is_on(self, gpu: int) -> bool:
-        """Whether it has instances on this one of the model's GPUs."""
+        """Return whether it has instances on this one of the model's GPUs."""
         return self.kind is not GroupKind.CPU and (not self.gpus or gpu in self.gpus)
 
 
 def per_gpu(groups: Sequence[InstanceGroup], gpus: int) -> int:
-    """The most instances that one of so many GPUs has."""
+    """Return the most instances that one of so many GPUs has."""
     return max(sum(group.count for group in groups if group.is_on(gpu)) for gpu in range(gpus))
 
 
 def on_cpu(groups: Sequence[InstanceGroup]) -> bool:
-    """Whether groups are given, and none of them is on a GPU."""
+    """Return whether groups are given, and none of them is on a GPU."""
     return bool(groups) and all(group.kind is GroupKind.CPU for group in groups)
 
 
 def group_faults(
     groups: Sequence[InstanceGroup], gpus: int, backend: str, on_one_gpu: bool, no_gpu: bool
 ) -> Iterator[Fault]:
-    """What is wrong with the groups of a model that takes so many GPUs; paths are those of the list.
+    """Yield what is wrong with the groups of a model that takes so many GPUs; paths are those of the list.
 
     `on_one_gpu`: an instance of the backend runs on one GPU. `no_gpu`: the model is declared to run on the CPU.
     """

@@ -28,7 +28,7 @@ _OTHERS = {backend: name for name, backend in BACKENDS.items()} | {
 
 
 def backend_for(model_format: str) -> str:
-    """The backend's name, as `config.pbtxt` writes it. ValueError, with the formats, for an unknown one."""
+    """Return the backend's name, as `config.pbtxt` writes it. ValueError, with the formats, for an unknown one."""
     if model_format not in BACKENDS:
         hint = did_you_mean(_OTHERS.get(model_format, model_format), BACKENDS)
         known = "" if hint.endswith(")") else f" (known: {', '.join(BACKENDS)})"

@@ -113,7 +113,7 @@ class LatencyRatio(ApiModel):
 
 
 def unknown_variables(query: str, known: tuple[str, ...]) -> Iterator[Fault]:
-    """A fault of the field `query` for each of its variables that is not `known`."""
+    """Yield a fault of the field `query` for each of its variables that is not `known`."""
     for name in _VARIABLE.findall(query):
         if name not in known:
             yield Fault(f"$({name}) stands for nothing; known: {', '.join(f'$({each})' for each in known)}", ("query",))

@@ -31,7 +31,7 @@ class Builds(ApiModel):
     )
 
     def allows(self, image: str) -> bool:
-        """Whether builds may run in this image because it is listed."""
+        """Return whether builds may run in this image because it is listed."""
         return any(
             image.startswith(each.removesuffix("*")) if each.endswith("*") else image == each
             for each in self.allowed_images

@@ -117,7 +117,7 @@ class PodTemplate(ApiModel):
     rules: ClassVar[tuple[Rule, ...]] = (Rule(("spec",), lambda template: _spec_faults(template.spec)),)
 
     def server_variables(self) -> list[tuple[Path, Mapping[str, Any]]]:
-        """The environment variables that are set for the server, each with its path from the template on."""
+        """Return the environment variables that are set for the server, each with its path from the template on."""
         found: list[tuple[Path, Mapping[str, Any]]] = []
         for index, container in enumerate(self.spec.get("containers", ())):
             if container["name"] == SERVER:

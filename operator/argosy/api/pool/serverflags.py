@@ -91,7 +91,7 @@ class ResponseCache(ApiModel):
 
 
 def setting_flags(rate_limit: RateLimit | None, cache: ResponseCache | None) -> list[str]:
-    """The settings as flags, which both runtimes take."""
+    """Return the settings as flags, which both runtimes take."""
     flags: list[str] = []
     if rate_limit is not None:
         flags.append("--rate-limit=execution_count")

@@ -10,7 +10,7 @@ class PoolKey(str):
 
     @classmethod
     def of(cls, namespace: str, name: str) -> Self:
-        """The key of a pool."""
+        """Return the key of a pool."""
         return cls(f"{namespace}/{name}")
 
     @property
@@ -31,7 +31,7 @@ class Identity(str):
 
     @classmethod
     def of(cls, kind: str, namespace: str, name: str) -> Self:
-        """The identity of an object."""
+        """Return the identity of an object."""
         return cls(f"{kind} {namespace}/{name}")
 
     @property

@@ -26,7 +26,7 @@ DURATION_PATTERN = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?([0-9]{1,6}ms)?$
 
 
 def parse_bytes(value: object) -> int:
-    """Bytes in a quantity (`16Gi`, `500M`, `1e9`, a number), fractions rounded up. ValueError if none is."""
+    """Return bytes in a quantity (`16Gi`, `500M`, `1e9`, a number), fractions rounded up. ValueError if none is."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise ValueError(f"{value!r} is no quantity; write bytes as 16Gi, 500M or a whole number")
     amount = Decimal(value) if isinstance(value, int) else parse_quantity(value)
@@ -51,7 +51,7 @@ def parse_quantity(text: str) -> Decimal:
 
 
 def format_bytes(amount: int) -> str:
-    """The shortest exact quantity: the largest binary suffix that divides `amount`, else plain bytes."""
+    """Return the shortest exact quantity: the largest binary suffix that divides `amount`, else plain bytes."""
     for suffix, unit in reversed(_BINARY.items()):
         if amount and amount % unit == 0:
             return f"{amount // unit}{suffix}"
@@ -59,7 +59,7 @@ def format_bytes(amount: int) -> str:
 
 
 def parse_percent(value: object) -> int:
-    """Thousandths in a percentage (`12.5%` is 125). ValueError if it is none."""
+    """Return thousandths in a percentage (`12.5%` is 125). ValueError if it is none."""
     match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f'{value!r} is no percentage; write it as "10%" or "2.5%"')
@@ -67,7 +67,7 @@ def parse_percent(value: object) -> int:
 
 
 def parse_share(value: object) -> int:
-    """Thousandths in a percentage of at most 100 %. ValueError otherwise."""
+    """Return thousandths in a percentage of at most 100 %. ValueError otherwise."""
     thousandths = parse_percent(value)
     if thousandths > 1000:
         raise ValueError(f'{value!r} is more than "100%"')
@@ -75,7 +75,7 @@ def parse_share(value: object) -> int:
 
 
 def format_percent(thousandths: int) -> str:
-    """The percentage for thousandths: 125 is `12.5%`."""
+    """Return the percentage for thousandths: 125 is `12.5%`."""
     whole, tenth = divmod(thousandths, 10)
     return f"{whole}.{tenth}%" if tenth else f"{whole}%"
 
@@ -92,7 +92,7 @@ def parse_rate(value: object) -> int:
 
 
 def format_rate(millionths: int) -> str:
-    """The percentage for millionths: 500 is `0.05%`."""
+    """Return the percentage for millionths: 500 is `0.05%`."""
     whole, rest = divmod(millionths, 10_000)
     return f"{whole}.{rest:04}".rstrip("0").rstrip(".") + "%"
 
@@ -106,7 +106,7 @@ def parse_duration(value: object) -> int:
 
 
 def format_duration(milliseconds: int) -> str:
-    """The duration for milliseconds: 5,400,000 is `1h30m`, 0 is `0s`."""
+    """Return the duration for milliseconds: 5,400,000 is `1h30m`, 0 is `0s`."""
     text, rest = "", milliseconds
     for unit, size in _UNITS:
         amount, rest = divmod(rest, size)

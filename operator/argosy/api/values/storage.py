@@ -14,7 +14,7 @@ URI_PATTERN = r"^((s3|gs|az|abfss|hf|oci|pvc|http|https)://.+|file:.+)$"
 
 
 def check_uri(uri: str) -> str:
-    """The URI itself, if it names a storage that Argosy reads. ValueError otherwise, saying how to write it.
+    """Return the URI itself, if it names a storage that Argosy reads. ValueError otherwise, saying how to write it.
 
     `file:relative/path` is relative to the manifest's folder; every other scheme is followed by `//`.
     """

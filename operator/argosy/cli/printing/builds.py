@@ -67,7 +67,7 @@ class LineBuilds:
 
 
 def build_table(builds: Iterable[LocalBuild]) -> Table:
-    """A line for each build: what came of it, and what it cost."""
+    """Return a line for each build: what came of it, and what it cost."""
     table = Table(box=None, pad_edge=False)
     for heading in ("MODEL", "ENGINE", "STATE", "KEY", "ACCURACY"):
         table.add_column(heading, overflow="fold")
@@ -79,7 +79,7 @@ def build_table(builds: Iterable[LocalBuild]) -> Table:
 
 
 def failures(builds: Iterable[LocalBuild]) -> Iterator[str]:
-    """Why each build that failed did, a line each."""
+    """Yield why each build that failed did, a line each."""
     for build in builds:
         if build.observed.state is BuildState.FAILED:
             engine = engine_of(build.planned.request)

@@ -22,7 +22,7 @@ _KEY = 12
 
 
 def engine_table(uri: str, held: Sequence[Held], uses: EngineUses, now: datetime) -> RenderableType:
-    """The engines of one store, newest first, and what of it belongs to none."""
+    """Return the engines of one store, newest first, and what of it belongs to none."""
     table = Table(title=f"Engines of {uri}", title_justify="left", expand=False)
     for heading in _HEADINGS:
         table.add_column(heading, overflow="fold", no_wrap=heading in ("Key", "Size", "Age", "Asked"))
@@ -38,7 +38,7 @@ def engine_table(uri: str, held: Sequence[Held], uses: EngineUses, now: datetime
 
 
 def engine_document(uri: str, held: Held, uses: EngineUses) -> dict[str, Any]:
-    """One engine as JSON has it: its manifest, and what is known of it beside."""
+    """Return one engine as JSON has it: its manifest, and what is known of it beside."""
     manifest = held.manifest
     return {
         "key": held.key,
@@ -52,7 +52,7 @@ def engine_document(uri: str, held: Held, uses: EngineUses) -> dict[str, Any]:
 
 
 def collected(gone: Held | Half, now: datetime, dry_run: bool) -> str:
-    """One line of what is removed, and why."""
+    """Return one line of what is removed, and why."""
     done = "would remove" if dry_run else "removed"
     if isinstance(gone, Half):
         when = age(now - _time(gone.changed_at))
@@ -66,7 +66,7 @@ def collected(gone: Held | Half, now: datetime, dry_run: bool) -> str:
 
 
 def total(gone: Sequence[Held | Half], dry_run: bool) -> str:
-    """What was removed in all."""
+    """Return what was removed in all."""
     engines = sum(isinstance(each, Held) for each in gone)
     size = sum(each.size if isinstance(each, Half) else _size(each) for each in gone)
     done = "would be removed" if dry_run else "removed"

@@ -58,7 +58,7 @@ def _build(build: PlannedBuild) -> Document:
 
 
 def gpus_total(facts: Sequence[PoolFacts]) -> int:
-    """GPUs of all pools' nodes; one that several pools could take counts once."""
+    """Return GPUs of all pools' nodes; one that several pools could take counts once."""
     return len({(node.name, gpu.index) for each in facts for node in each.nodes for gpu in gpus_of(node)})
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 
 def console(width: int) -> Console:
-    """Where tables go: as wide as the terminal, or `width` characters where there is none."""
+    """Return where tables go: as wide as the terminal, or `width` characters where there is none."""
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=width)
 

@@ -27,7 +27,7 @@ class Lookup:
         self._connection, self._cache = connection, cache
 
     async def one(self, kind: Kind, key: Key) -> Owned | None:
-        """The object as it stands, if it does. Raises ApiError."""
+        """Return the object as it stands, if it does. Raises ApiError."""
         try:
             body = await self._connection.get(kind, key, metadata_only=True)
         except NotFoundError:
@@ -35,7 +35,7 @@ class Lookup:
         return self._cache.indexer(kind.name).reduced(body)
 
     async def many(self, places: Iterable[Place]) -> dict[Place, Owned | None]:
-        """The same where that saves requests: of the kinds and namespaces that many of these names are in.
+        """Return the same where that saves requests: of the kinds and namespaces that many of these names are in.
 
         Those that could not be read are left out.
         """

@@ -21,7 +21,7 @@ async def write_status(connection: Connection, resource: Resource, status: Statu
 
 
 def status_body(resource: Resource, status: Status) -> dict[str, Any]:
-    """What is applied to a resource's /status: of this very resource, by its uid, and the whole status.
+    """Return what is applied to a resource's /status: of this very resource, by its uid, and the whole status.
 
     Empty texts are left out, which means the same: old API servers, such as the tests' own, take them for
     nulls where they apply to a custom resource, and then refuse those.

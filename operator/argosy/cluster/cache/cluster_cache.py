@@ -75,17 +75,17 @@ class ClusterCache:
         return self._reflectors.troubles | {f"nodes/{name}": why for name, why in self._nodes.troubles.items()}
 
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes; one that does not tell of its GPUs has those that are noted with the servers there."""
+        """Return the nodes; one that does not tell of its GPUs has those that are noted with the servers there."""
         details = (owned.detail for owned in self._indexers[kinds.CONFIG_MAP.name].all())
         noted = (detail.hardware for detail in details if isinstance(detail, Desired))
         return with_last_known(self._nodes.all(), {node.name: node for node in noted if node is not None})
 
     def foreign_gpus(self) -> PodGpus:
-        """GPUs that Pods hold which are not ours, by node and Pod."""
+        """Return GPUs that Pods hold which are not ours, by node and Pod."""
         return self._holders.by_node()
 
     def pools(self) -> set[PoolKey]:
-        """The keys of the pools that have objects.
+        """Return the keys of the pools that have objects.
 
         A pool whose name is longer than a label is known while an object is there that belongs to it itself.
         """
@@ -93,7 +93,7 @@ class ClusterCache:
         return {key for pool in labels if (key := self._key(pool)) is not None}
 
     def pool(self, key: PoolKey) -> PoolView:
-        """What is known of a pool, `namespace/name`."""
+        """Return what is known of a pool, `namespace/name`."""
         pool = pool_label(key)
         owned = (each for kind in _OF_POOL for _, each in self._indexers[kind.name].of_pool(pool))
         building = (each.detail for _, each in self._build_pods.of_pool(pool))
@@ -101,7 +101,7 @@ class ClusterCache:
         return pool_view(owned, self._pods.of_pool(pool), build_pods, self._activator_pods.of_pool(pool))
 
     def revisions(self) -> dict[str, list[Revision]]:
-        """The revisions of resources, by uid."""
+        """Return the revisions of resources, by uid."""
         found: dict[str, list[Revision]] = {}
         for owned in self._indexers[kinds.CONTROLLER_REVISION.name].all():
             if owned.owner is not None and isinstance(owned.detail, Revision) and not owned.terminating:
@@ -109,11 +109,11 @@ class ClusterCache:
         return found
 
     def indexer(self, kind: str) -> Indexer:
-        """What is known of our objects of a kind."""
+        """Return what is known of our objects of a kind."""
         return self._indexers[kind]
 
     def indexers(self) -> Iterable[Indexer]:
-        """What is known of our objects, by kind."""
+        """Return what is known of our objects, by kind."""
         return self._indexers.values()
 
     def learned_pod(self, body: Mapping[str, Any]) -> None:

@@ -27,5 +27,5 @@ class FakeSink:
             del self.objects[key]
 
     def names(self) -> set[str]:
-        """The objects' names."""
+        """Return the objects' names."""
         return {name for _, name in self.objects}

@@ -30,13 +30,13 @@ class Shapes:
         self._known: dict[Shape, Shape] = {}
 
     def of_object(self, body: Mapping[str, Any]) -> Shape:
-        """An object's shape, without its type: lists do not repeat that for their members."""
+        """Return an object's shape, without its type: lists do not repeat that for their members."""
         if len(self._known) > _MOST:
             self._known.clear()  # those of objects that are long gone
         return self.of({name: value for name, value in body.items() if name not in ("apiVersion", "kind")})
 
     def of(self, value: Any) -> Shape:
-        """A value's shape."""
+        """Return a value's shape."""
         if isinstance(value, Mapping):
             shape: Shape = ("map", tuple((name, self.of(value[name])) for name in sorted(value)))
         elif isinstance(value, list) and value and all(isinstance(each, Mapping) for each in value):
@@ -52,7 +52,7 @@ class Shapes:
 
 
 def list_key(values: list[Mapping[str, Any]]) -> str:
-    """The field by which the members of a list are told apart; empty: by their places."""
+    """Return the field by which the members of a list are told apart; empty: by their places."""
     for key in _KEYS:
         found = [each.get(key) for each in values]
         if all(isinstance(each, str) for each in found) and len(set(found)) == len(found):
@@ -61,18 +61,18 @@ def list_key(values: list[Mapping[str, Any]]) -> str:
 
 
 def digest(value: Any) -> bytes:
-    """The digest of a JSON value, whatever order its maps are in."""
+    """Return the digest of a JSON value, whatever order its maps are in."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=_SIZE).digest()
 
 
 def fingerprint(live: Any, shape: Shape) -> bytes:
-    """The digest of those fields of a live value that the shape has."""
+    """Return the digest of those fields of a live value that the shape has."""
     return digest(projected(live, shape))
 
 
 def projected(live: Any, shape: Shape) -> Any:
-    """Those fields of a live value that the shape has. Of lists also the length: a member more is a change."""
+    """Return those fields of a live value that the shape has. Of lists also the length: a member more is a change."""
     if shape is None:
         return live
     if shape[0] == "map":

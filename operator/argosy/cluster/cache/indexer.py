@@ -72,19 +72,19 @@ class Indexer:
         self._of_pool: dict[PoolLabel, dict[Key, None]] = {}
 
     def get(self, key: Key) -> Owned | None:
-        """The object of this namespace and name."""
+        """Return the object of this namespace and name."""
         return self._objects.get(key)
 
     def all(self) -> Iterable[Owned]:
-        """Every object."""
+        """Return every object."""
         return self._objects.values()
 
     def of_pool(self, pool: PoolLabel) -> list[tuple[Key, Owned]]:
-        """The objects of a pool."""
+        """Return the objects of a pool."""
         return [(key, self._objects[key]) for key in self._of_pool.get(pool, ())]
 
     def pools(self) -> Iterable[PoolLabel]:
-        """The pools that have objects of this kind."""
+        """Return the pools that have objects of this kind."""
         return self._of_pool.keys()
 
     def seen(self, body: Mapping[str, Any]) -> None:
@@ -140,7 +140,7 @@ class Indexer:
         # Otherwise someone wrote after us and was seen before the answer, measured by the shape that was expected.
 
     def is_as_applied(self, key: Key, digest: bytes) -> bool:
-        """Whether this was applied, and still stands there as it did then."""
+        """Return whether this was applied, and still stands there as it did then."""
         known, applied = self._objects.get(key), self._applied.get(key)
         return known is not None and applied is not None and (digest, known.print) == (applied.digest, applied.print)
 
@@ -178,7 +178,7 @@ class Indexer:
             self._changed((key[0], pool))
 
     def reduced(self, body: Mapping[str, Any]) -> Owned:
-        """What would be kept of an object."""
+        """Return what would be kept of an object."""
         metadata = body["metadata"]
         labels = metadata.get("labels") or {}
         shape = self._shape(key_of(body))

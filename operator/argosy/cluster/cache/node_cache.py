@@ -23,7 +23,7 @@ class NodeCache:
         self.troubles: dict[str, str] = {}
 
     def all(self) -> tuple[Node, ...]:
-        """The nodes, by name."""
+        """Return the nodes, by name."""
         return tuple(self._nodes[name] for name in sorted(self._nodes))
 
     def seen(self, body: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ class Owner:
 
 
 def owner_of(metadata: Mapping[str, Any]) -> Owner | None:
-    """The controller of an object with this metadata."""
+    """Return the controller of an object with this metadata."""
     for reference in metadata.get("ownerReferences") or ():
         if reference.get("controller"):
             return Owner(reference["kind"], reference["name"], reference["uid"])
@@ -25,12 +25,12 @@ def owner_of(metadata: Mapping[str, Any]) -> Owner | None:
 
 
 def is_managed(metadata: Mapping[str, Any]) -> bool:
-    """Whether it says that Argosy made it."""
+    """Return whether it says that Argosy made it."""
     return (metadata.get("labels") or {}).get(MANAGER_LABEL) == MANAGER
 
 
 def why_not_ours(managed: bool, owner: Owner | None, wanted: Owner | None) -> str:
-    """Why an object with this controller is not ours, in words; empty if it is.
+    """Return why an object with this controller is not ours, in words; empty if it is.
 
     Ours is what belongs to the resource that it is wanted for, whatever became of its labels, and what says that we
     made it and belongs to nobody: someone took its owner away.

@@ -116,12 +116,12 @@ def _named_servers(standing: Iterable[Owned], pods: Iterable[PodView]) -> list[t
 
 
 def pool_label(key: PoolKey) -> PoolLabel:
-    """What the objects of a pool, by its key, are told by."""
+    """Return what the objects of a pool, by its key, are told by."""
     return key.namespace, label(key.name)
 
 
 def pool_name(label: str, names: Iterable[str]) -> str | None:
-    """The pool whose label has this value; None where that is only part of a name, and none of `names` is it."""
+    """Return the pool whose label has this value; None where that is only part of a name, and none of `names` is it."""
     return next(iter(names), None) if _SHORTENED.fullmatch(label) else label
 
 

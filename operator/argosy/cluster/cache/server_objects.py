@@ -90,7 +90,7 @@ class AccountUid:
 
 
 def of_deployment(body: Mapping[str, Any]) -> Running:
-    """What is kept of a Deployment."""
+    """Return what is kept of a Deployment."""
     annotations = body["metadata"].get("annotations") or {}
     template = (body.get("spec") or {}).get("template") or {}
     notes = (template.get("metadata") or {}).get("annotations") or {}
@@ -102,12 +102,12 @@ def of_deployment(body: Mapping[str, Any]) -> Running:
 
 
 def of_account(body: Mapping[str, Any]) -> AccountUid:
-    """What is kept of a ServiceAccount; what is sent to be one has no UID yet."""
+    """Return what is kept of a ServiceAccount; what is sent to be one has no UID yet."""
     return AccountUid(body["metadata"].get("uid", ""))
 
 
 def of_revision(body: Mapping[str, Any]) -> Revision:
-    """What is kept of a ControllerRevision."""
+    """Return what is kept of a ControllerRevision."""
     return Revision(body["metadata"]["name"], int(body.get("revision", 0)))
 
 

@@ -45,7 +45,7 @@ class Access:
 
 
 async def configured(kubeconfig: Path | None = None, context: str | None = None) -> Configuration:
-    """The given kubeconfig; else the Pod's service account; else $KUBECONFIG or ~/.kube/config.
+    """Return the given kubeconfig; else the Pod's service account; else $KUBECONFIG or ~/.kube/config.
 
     Its token is read again now and then. Raises CredentialsError.
     """
@@ -68,7 +68,7 @@ async def configured(kubeconfig: Path | None = None, context: str | None = None)
 
 
 async def access(configuration: Configuration) -> Access:
-    """What other clients need of it."""
+    """Return what other clients need of it."""
     return Access(
         server=configuration.host,
         authority_file=configuration.ssl_ca_cert,

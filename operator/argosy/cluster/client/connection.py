@@ -90,7 +90,7 @@ class Connection:
         return await access(self._client.configuration)
 
     async def ask(self, path: str) -> dict[str, Any]:
-        """What stands at a path that is no object's: `/version`, `/apis/policy/v1`."""
+        """Return what stands at a path that is no object's: `/version`, `/apis/policy/v1`."""
         return await self._send("get", "discovery", lambda **more: self._client.request("get", path, **more))
 
     async def get(self, kind: Kind, key: Key, *, metadata_only: bool = False, urgent: bool = False) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class Connection:
     async def pages(
         self, kind: Kind, namespace: str = "", selectors: Mapping[str, str] = NOTHING, *, metadata_only: bool = False
     ) -> AsyncGenerator[dict[str, Any]]:
-        """The lists that hold a collection, one after another. GoneError where reading took too long.
+        """Yield the lists that hold a collection, one after another. GoneError where reading took too long.
 
         `selectors` are the query's own: `labelSelector`, `fieldSelector`.
         """
@@ -134,7 +134,7 @@ class Connection:
     async def watch(
         self, kind: Kind, namespace: str, params: Mapping[str, str], *, metadata_only: bool = False
     ) -> AsyncGenerator[dict[str, Any]]:
-        """A collection's events, bookmarks too, until the API server ends the answer or says nothing for long.
+        """Yield a collection's events, bookmarks too, until the API server ends the answer or says nothing for long.
 
         `params` are the query's own: `resourceVersion`, `timeoutSeconds`, selectors.
         """
@@ -157,7 +157,7 @@ class Connection:
                     yield event(line)
 
     async def create(self, kind: Kind, body: Body, *, manager: str) -> dict[str, Any]:
-        """A new object, as it then stands. ConflictError where it exists."""
+        """Return a new object, as it then stands. ConflictError where it exists."""
         return await self._send(
             "create", kind.resource, lambda **more: self._client.create(kind, body, field_manager=manager, **more)
         )
@@ -268,7 +268,7 @@ class _Measured:
 
 
 async def answered(ask: Callable[[], Awaitable[Answer]], what: str) -> Answer:
-    """What `ask` gives, as soon as the API server answers. Raises any other ApiError."""
+    """Return what `ask` gives, as soon as the API server answers. Raises any other ApiError."""
     told = ""
     while True:
         try:

@@ -27,7 +27,7 @@ and every PodDisruptionBudget `unhealthyPodEvictionPolicy`."""
 
 
 async def offered(connection: Connection) -> Cluster:
-    """What the API server offers. Raises ApiError."""
+    """Return what the API server offers. Raises ApiError."""
     newest = "poddisruptionbudgets" in await plurals(connection, "policy/v1")
     version = release(await connection.ask("/version"))
     return Cluster(
@@ -45,7 +45,7 @@ def release(said: Mapping[str, Any]) -> tuple[int, int]:
 
 
 async def plurals(connection: Connection, api_version: str) -> frozenset[str]:
-    """What a version of an API has, as paths call it; nothing where the API server does not know the version."""
+    """Return what a version of an API has, as paths call it; nothing where the API server does not know the version."""
     try:
         found = await connection.ask(f"/apis/{api_version}")
     except NotFoundError:
@@ -54,7 +54,7 @@ async def plurals(connection: Connection, api_version: str) -> frozenset[str]:
 
 
 async def crd_problems(connection: Connection) -> list[str]:
-    """What is wrong with Argosy's CRDs: missing, or without fields of this release. Each with the way out.
+    """Return what is wrong with Argosy's CRDs: missing, or without fields of this release. Each with the way out.
 
     Raises ApiError where that cannot be found out.
     """
@@ -86,7 +86,7 @@ async def _problems(connection: Connection, expected: Mapping[str, Any]) -> list
 
 
 def lacks(installed: Mapping[str, Any], expected: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """The fields of the expected schema that the installed one has not, or with another type: `spec.poolRef`."""
+    """Yield the fields of the expected schema that the installed one has not, or with another type: `spec.poolRef`."""
     have = installed.get("properties") or {}
     for name, schema in (expected.get("properties") or {}).items():
         place = f"{path}.{name}" if path else name

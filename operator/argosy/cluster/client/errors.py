@@ -82,7 +82,7 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 
 
 def translated(status: int, body: str | None, headers: Mapping[str, str] | None = None) -> ApiError:
-    """The error that an answer with this HTTP status says; `headers` may have a `Retry-After` in seconds."""
+    """Return the error that an answer with this HTTP status says; `headers` may have a `Retry-After` in seconds."""
     error = _translated(status, body)
     said = {name.lower(): value for name, value in (headers or {}).items()}.get("retry-after", "")
     error.retry_after_s = min(float(said), _LONGEST_PAUSE_S) if said.isdecimal() else None
@@ -100,7 +100,7 @@ def _translated(status: int, body: str | None) -> ApiError:
 
 
 def of_status(said: Mapping[str, Any]) -> ApiError:
-    """The error that a `Status` object says, as answers and watches hold it."""
+    """Return the error that a `Status` object says, as answers and watches hold it."""
     status, message = int(said.get("code") or 0), str(said.get("message") or said.get("reason") or "no reason given")
     causes = (said.get("details") or {}).get("causes") or ()
     reasons = tuple(str(cause.get("reason", "")) for cause in causes)

@@ -25,7 +25,7 @@ class Kind:
     subresource: str = ""
 
     def path(self, name: str | None = None, namespace: str | None = None) -> str:
-        """The path of one object, or of all in a namespace, or of all. The dynamic client asks for it so."""
+        """Return the path of one object, or of all in a namespace, or of all. The dynamic client asks for it so."""
         root = "api" if "/" not in self.api_version else "apis"
         parts = [root, self.api_version, *(("namespaces", namespace) if namespace else ()), self.plural]
         return "/" + "/".join([*parts, *(part for part in (name, self.subresource) if part)])
@@ -73,7 +73,7 @@ def disruption_budgets(api_version: str) -> Kind:
 
 
 def owned(pdb_version: str) -> tuple[Kind, ...]:
-    """The kinds of objects that pools have."""
+    """Return the kinds of objects that pools have."""
     return (
         SERVICE_ACCOUNT,
         ROLE,
@@ -92,11 +92,11 @@ _PLURALS = {kind.name: kind.plural for kind in owned("policy/v1")}
 
 
 def kind_of(body: Mapping[str, Any]) -> Kind:
-    """The kind of an object that a pool may have. KeyError for any other."""
+    """Return the kind of an object that a pool may have. KeyError for any other."""
     return Kind(body["apiVersion"], body["kind"], _PLURALS[body["kind"]])
 
 
 def key_of(body: Mapping[str, Any]) -> Key:
-    """An object's namespace and name."""
+    """Return an object's namespace and name."""
     metadata = body["metadata"]
     return metadata.get("namespace", ""), metadata["name"]

@@ -28,7 +28,7 @@ def cut_off(response: aiohttp.ClientResponse) -> Iterator[None]:
 
 
 async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """The lines of a stream, however long: one object may have megabytes, which `readline` refuses."""
+    """Yield the lines of a stream, however long: one object may have megabytes, which `readline` refuses."""
     parts: list[bytes] = []
     async for chunk in content.iter_any():
         *ends, rest = chunk.split(b"\n")
@@ -40,7 +40,7 @@ async def lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
 
 
 def event(line: bytes) -> dict[str, Any]:
-    """One event of a watch; what says that the watch failed is raised."""
+    """Return one event of a watch; what says that the watch failed is raised."""
     try:
         found: dict[str, Any] = json.loads(line)
     except ValueError as error:

@@ -37,17 +37,17 @@ class ObservedRecord:
         return self.at + self.record.duration_s
 
     def is_free(self, identity: str, now: float) -> bool:
-        """Whether the replica of this identity may take it."""
+        """Return whether the replica of this identity may take it."""
         return self.record.holder in ("", identity) or now >= self.expires
 
 
 def seen(before: ObservedRecord | None, record: Record, now: float) -> ObservedRecord:
-    """What is known once `record` was read: a record that did not change is as old as it was."""
+    """Return what is known once `record` was read: a record that did not change is as old as it was."""
     return before if before is not None and before.record == record else ObservedRecord(record, now)
 
 
 def record_of(body: Mapping[str, Any]) -> Record:
-    """The record in a Lease; fields that are missing count as nobody's."""
+    """Return the record in a Lease; fields that are missing count as nobody's."""
     spec = body.get("spec") or {}
     return Record(
         holder=spec.get("holderIdentity") or "",
@@ -59,7 +59,7 @@ def record_of(body: Mapping[str, Any]) -> Record:
 
 
 def claim(former: Record | None, identity: str, duration_s: int, wall: datetime) -> dict[str, Any]:
-    """The Lease's spec by which a replica takes it or keeps it; `wall` is UTC, for people to read."""
+    """Return the Lease's spec by which a replica takes it or keeps it; `wall` is UTC, for people to read."""
     now = wall.strftime(MICRO_TIME)
     kept = former is not None and former.holder == identity
     transitions = 0 if former is None else former.transitions + (0 if kept else 1)
@@ -73,7 +73,7 @@ def claim(former: Record | None, identity: str, duration_s: int, wall: datetime)
 
 
 def release(former: Record, wall: datetime) -> dict[str, Any]:
-    """The Lease's spec by which its holder gives it up."""
+    """Return the Lease's spec by which its holder gives it up."""
     now = wall.strftime(MICRO_TIME)
     return {
         "holderIdentity": "",

@@ -22,7 +22,7 @@ class Announcement:
 
 
 def build_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
-    """What became of the engines of a model whose status `now` was written in place of `before`."""
+    """Yield what became of the engines of a model whose status `now` was written in place of `before`."""
     if not isinstance(now, InferenceModelStatus):
         return
     former = _states(before)

@@ -9,7 +9,7 @@ CORDONED, UNCORDONED = "GpuCordoned", "GpuUncordoned"
 
 
 def cordon_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
-    """What became of the cordons of a pool whose status `now` was written in place of `before`."""
+    """Yield what became of the cordons of a pool whose status `now` was written in place of `before`."""
     former, found = _of(before), _of(now)
     for name in sorted(found.keys() - former.keys()):
         yield Announcement(WARNING, CORDONED, f"GPU {name}: {found[name].message}", name)

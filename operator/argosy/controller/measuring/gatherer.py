@@ -46,7 +46,7 @@ class Asked:
 
 
 def open_source(asked: Asked) -> SignalSource:
-    """A source that remembers nothing yet."""
+    """Return a source that remembers nothing yet."""
     if not asked.url:
         return Scraper()
     from argosy.signals.prometheus import PrometheusSource  # requests is loaded only where a pool needs it

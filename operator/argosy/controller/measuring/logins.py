@@ -18,7 +18,7 @@ class Reader(Protocol):
     """What reads one object; `Connection` does."""
 
     async def get(self, kind: Kind, key: Key) -> dict[str, Any]:
-        """One object. Raises ApiError."""
+        """Return one object. Raises ApiError."""
 
 
 class Logins:

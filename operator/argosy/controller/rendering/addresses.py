@@ -12,7 +12,7 @@ from argosy.render.workloads import (
 
 
 def urls(declared: Declared) -> dict[str, str]:
-    """Where each is reached over HTTP, by identity."""
+    """Return where each is reached over HTTP, by identity."""
     urls: dict[str, str] = {member.identity: member_url(member) for member in declared.members}
     if declared.pool is not None:
         urls[declared.pool.identity] = pool_url(declared.pool)
@@ -20,7 +20,7 @@ def urls(declared: Declared) -> dict[str, str]:
 
 
 def grpc_addresses(declared: Declared) -> dict[str, str]:
-    """Where gRPC clients connect, by identity."""
+    """Return where gRPC clients connect, by identity."""
     addresses: dict[str, str] = {member.identity: member_grpc_address(member) for member in declared.members}
     if declared.pool is not None:
         addresses[declared.pool.identity] = pool_grpc_address(declared.pool)
@@ -28,7 +28,7 @@ def grpc_addresses(declared: Declared) -> dict[str, str]:
 
 
 def selectors(declared: Declared) -> dict[str, str]:
-    """The label selectors of the Pods that serve each, by identity."""
+    """Return the label selectors of the Pods that serve each, by identity."""
     selectors: dict[str, str] = {member.identity: member_selector(member) for member in declared.members}
     if declared.pool is not None:
         selectors[declared.pool.identity] = pool_selector(declared.pool)

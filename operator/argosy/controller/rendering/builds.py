@@ -67,7 +67,7 @@ class BuildRenderer:
     now: datetime
 
     def builds(self, planned: Sequence[PlannedBuild], views: Mapping[str, BuildView]) -> Builds:
-        """What is to stand of the builds that the pool's models ask for; what stands of any other goes."""
+        """Return what is to stand of the builds that the pool's models ask for; what stands of any other goes."""
         every = [self._build(build, views.get(build.name, BuildView(build.name))) for build in planned]
         policy = (builds_network_policy(self.pool),) if planned else ()
         return Builds(

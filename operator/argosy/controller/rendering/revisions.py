@@ -23,7 +23,7 @@ class FormNames:
     _names: dict[str, tuple[ReferenceType[object], str]] = field(default_factory=dict)
 
     def of(self, form: Resource) -> str:
-        """The name of this form's revision."""
+        """Return the name of this form's revision."""
         uid = form.metadata.uid
         spec, name = self._names.get(uid, (None, ""))
         if spec is None or spec() is not form.spec:

@@ -11,7 +11,7 @@ from argosy.render.workloads import NO_ACCOUNT, Images, pod_template, template_h
 
 
 def held_back(pool: ServingPool, servers: Sequence[RenderedServer], images: Images, view: PoolView) -> frozenset[str]:
-    """The servers that keep their former Pod template until it is their turn.
+    """Return the servers that keep their former Pod template until it is their turn.
 
     With it stays the ConfigMap: what a Pod is told to load is for the GPUs and volumes that it has.
     """

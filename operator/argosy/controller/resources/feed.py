@@ -18,7 +18,7 @@ class Listener(Protocol):
         """The resource of this identity (`Kind namespace/name`) and uid is no more, whatever is still said of it."""
 
     def has(self, identity: Identity, uid: str) -> bool:
-        """Whether it was told of this resource."""
+        """Return whether it was told of this resource."""
 
 
 class Feed(Protocol):

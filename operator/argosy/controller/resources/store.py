@@ -132,7 +132,7 @@ class Store:
             self._entries[identity] = replace(entry, newest=_with_status(entry.newest, status), form=form)
 
     def of_pool(self, key: PoolKey) -> Declared:
-        """What is declared of a pool."""
+        """Return what is declared of a pool."""
         entries = [self._entries[identity] for identity in self._of_pool.get(key, ())]
         return Declared(
             tuple(entry.form for entry in entries if entry.form is not None),
@@ -143,12 +143,12 @@ class Store:
         )
 
     def pool(self, key: PoolKey) -> ServingPool | None:
-        """The pool itself, if it exists and ever was valid."""
+        """Return the pool itself, if it exists and ever was valid."""
         entry = self._entries.get(Identity.of("ServingPool", key.namespace, key.name))
         return entry.form if entry is not None and isinstance(entry.form, ServingPool) else None
 
     def members_of(self, key: PoolKey) -> list[InferenceModel | Ensemble]:
-        """A pool's models and ensembles that ever were valid."""
+        """Return a pool's models and ensembles that ever were valid."""
         forms = (self._entries[identity].form for identity in self._of_pool.get(key, ()))
         return [form for form in forms if form is not None and not isinstance(form, ServingPool)]
 
@@ -172,12 +172,12 @@ class Store:
                 yield found.form
 
     def status(self, identity: Identity) -> Status | None:
-        """The status that the API server has, as far as is known."""
+        """Return the status that the API server has, as far as is known."""
         entry = self._entries.get(identity)
         return entry.newest.status if entry else None
 
     def cordoned(self) -> dict[PoolKey, frozenset[Device]]:
-        """The GPUs that each pool has cordoned, by its status."""
+        """Return the GPUs that each pool has cordoned, by its status."""
         pools = ((key, self.status(Identity.of("ServingPool", key.namespace, key.name))) for key in self._of_pool)
         return {
             key: frozenset((each.node, each.gpu) for each in status.cordoned_gpus)
@@ -186,12 +186,12 @@ class Store:
         }
 
     def has(self, identity: Identity, uid: str) -> bool:
-        """Whether the resource of this uid is known."""
+        """Return whether the resource of this uid is known."""
         entry = self._entries.get(identity)
         return entry is not None and entry.newest.metadata.uid == uid
 
     def members(self) -> list[InferenceModel | Ensemble]:
-        """All models and ensembles that were ever valid, with the statuses that the API server has."""
+        """Return all models and ensembles that were ever valid, with the statuses that the API server has."""
         forms = [entry.form for entry in list(self._entries.values())]  # in one go: another thread may ask
         return [form for form in forms if form is not None and not isinstance(form, ServingPool)]
 

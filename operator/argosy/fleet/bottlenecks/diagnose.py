@@ -39,7 +39,7 @@ class Memory:
 
 
 def diagnose(subject: Subject | None, memory: Memory, now: datetime) -> Memory:
-    """What is told of a member now; `subject` is None where nothing was measured of it.
+    """Return what is told of a member now; `subject` is None where nothing was measured of it.
 
     What was told stays so while its rule holds, or a graver one has not held for long enough.
     """

@@ -46,7 +46,7 @@ def _wait(stage: Stage) -> float | None:
 
 
 def stage_time(stage: Stage) -> float | None:
-    """How long a request is with the stage: waiting and executed."""
+    """Return how long a request is with the stage: waiting and executed."""
     wait, compute = _wait(stage), stage.signals.compute
     if wait is not None and compute is not None:
         return wait + compute
@@ -71,7 +71,7 @@ def _whole(subject: Subject) -> float | None:
 
 
 def longest_way(subject: Subject, lengths: list[float | None]) -> float | None:
-    """The longest way through the stages, by a length of each. None unless every length is known."""
+    """Return the longest way through the stages, by a length of each. None unless every length is known."""
     ends: list[float] = []
     for stage, length in zip(subject.stages, lengths, strict=True):
         if length is None:
@@ -81,7 +81,7 @@ def longest_way(subject: Subject, lengths: list[float | None]) -> float | None:
 
 
 def starving_wait(stage: Stage) -> float | None:
-    """How long a request waits for an instance, beyond the window that batches are formed in. Seconds."""
+    """Return how long a request waits for an instance, beyond the window that batches are formed in. Seconds."""
     wait = _wait(stage)
     return None if wait is None else max(0.0, wait - (stage.window_s or 0.0))
 
@@ -173,7 +173,7 @@ def _waits(subject: Subject, stage: Stage) -> bool:
 
 
 def engine(subject: Subject) -> Stage | None:
-    """The stage that generates: of a language model, whose engine has figures of its own."""
+    """Return the stage that generates: of a language model, whose engine has figures of its own."""
     return next((stage for stage in subject.stages if _generates(stage)), None)
 
 

@@ -34,13 +34,13 @@ class PoolNodes:
         current: Sequence[CurrentServer] = (),
         former: Sequence[CurrentServer] = (),
     ) -> "PoolNodes":
-        """Those of one pool; `current` are the servers that run, `former` those there were."""
+        """Return those of one pool; `current` are the servers that run, `former` those there were."""
         here = selected(pool, nodes, {server.node for server in current})
         has_gpus = uses_gpus(pool, here, (*current, *former))
         return cls(here, has_gpus, {node.name: node for node in nodes})
 
     def architectures(self, model: InferenceModel, known: Collection[str] = ()) -> frozenset[str]:
-        """What a model with an engine is to be built for: nothing where none of the nodes can run it.
+        """Return what a model with an engine is to be built for: nothing where none of the nodes can run it.
 
         Of nodes that take nothing new those count for which something is `known` already: what is there stays.
         """
@@ -52,11 +52,11 @@ class PoolNodes:
         return frozenset(found - {""})
 
     def on_gpu(self, model: InferenceModel) -> bool:
-        """Whether it runs on GPUs here."""
+        """Return whether it runs on GPUs here."""
         return self.has_gpus and not footprint_of(model, has_gpus=self.has_gpus).on_cpu
 
     def why_none(self, model: InferenceModel) -> str:
-        """Why there is nothing to build a model for, and the way out."""
+        """Return why there is nothing to build a model for, and the way out."""
         if not self.on_gpu(model) and model.spec.engine is not None and model.spec.engine.builder in NEED_GPUS:
             return (
                 f"{model.spec.engine.builder} compiles for GPUs, and it would run on a CPU here. Add a node with GPUs"

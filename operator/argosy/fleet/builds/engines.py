@@ -134,7 +134,7 @@ class EngineFacts:
     image: str = ""
 
     def of(self, model: InferenceModel) -> FormEngines:
-        """The engines that a form of a model asks for."""
+        """Return the engines that a form of a model asks for."""
         formers, on_gpu = _formers(self.before.get(model.identity, ())), self.nodes.on_gpu(model)
         every = list(self._asked(model, {node.architecture(on_gpu) for node in self.nodes.selected}, formers))
         known = {each.architecture for each in every if each.is_known}
@@ -182,7 +182,7 @@ class ModelEngines:
 
 
 def waits(new: FormEngines, former: FormEngines) -> bool:
-    """Whether a form lacks an engine where the former one serves. What failed is lacking for good."""
+    """Return whether a form lacks an engine where the former one serves. What failed is lacking for good."""
     if former.model.spec.engine is None:
         return not new.architectures or not new.architectures <= new.complete
     return not former.served.keys() & new.architectures <= new.complete

@@ -34,7 +34,7 @@ WAYS_OUT: Final[Mapping[BuildFailure, str]] = {
 
 
 def failure_of(build: ObservedBuild) -> BuildFailure:
-    """Why a build that failed did: its own word, or else what its Job tells."""
+    """Return why a build that failed did: its own word, or else what its Job tells."""
     said = build.report.failure if build.report is not None else None
     return said or build.failure or BuildFailure.BUILD_FAILED
 

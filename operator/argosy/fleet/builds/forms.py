@@ -14,7 +14,7 @@ Facts = Mapping[PoolKey, EngineFacts]
 
 
 def held_back(accepted: Accepted, last: Mapping[str, Resource], facts: Facts, check: Check) -> Accepted:
-    """What is accepted, without the forms that lack an engine where their former ones serve: these go on.
+    """Return what is accepted, without the forms that lack an engine where their former ones serve: these go on.
 
     `last` has the form of each resource that was acted upon before, by identity.
     """
@@ -23,7 +23,7 @@ def held_back(accepted: Accepted, last: Mapping[str, Resource], facts: Facts, ch
 
 
 def pool_engines(declared: Accepted, accepted: Accepted, facts: Facts) -> dict[PoolKey, PoolEngines]:
-    """The engines of each pool's models, in the form that is declared and in the one that is acted upon."""
+    """Return the engines of each pool's models, in the form that is declared and in the one that is acted upon."""
     return {
         key: PoolEngines.of(known, _models(declared.valid, key), _models(accepted.valid, key))
         for key, known in facts.items()

@@ -23,7 +23,7 @@ class PoolEngines:
     def of(
         cls, facts: EngineFacts, declared: Iterable[InferenceModel], acting: Iterable[InferenceModel]
     ) -> "PoolEngines":
-        """The engines of models as they are declared and as they are acted upon."""
+        """Return the engines of models as they are declared and as they are acted upon."""
         forms = {model.name: model for model in acting}
         found: dict[str, ModelEngines] = {}
         for model in declared:
@@ -55,7 +55,7 @@ class PoolEngines:
         return {name: shape for name, _, shape in sorted(told, key=lambda each: each[1])}
 
     def effective(self, resources: Iterable[Resource]) -> Iterator[Resource]:
-        """The resources, of which the pool's models have those of their versions that are served."""
+        """Yield the resources, of which the pool's models have those of their versions that are served."""
         for each in resources:
             mine = isinstance(each, InferenceModel) and each.pool_key == self.facts.pool.key
             yield self.models[each.name].acting.effective if mine and each.name in self.models else each
@@ -83,6 +83,6 @@ class PoolEngines:
 
 
 def failed_reason(failed: Iterable[AskedEngine]) -> Reason:
-    """The reason for engines that failed: that of their accuracy where it is nothing else."""
+    """Return the reason for engines that failed: that of their accuracy where it is nothing else."""
     low = all(failure_of(each.build) is BuildFailure.ACCURACY_TOO_LOW for each in failed)
     return Reason.ACCURACY_TOO_LOW if low else Reason.BUILD_FAILED

@@ -14,7 +14,7 @@ from argosy_agent.contract.builds import BuildRequest, DataSource, Gate, TensorS
 
 
 def requests(model: InferenceModel, pool: ServingPool, architecture: str, image: str) -> Mapping[int, BuildRequest]:
-    """The requests for a model with an engine, by version. None where the pool says nowhere to keep engines.
+    """Return the requests for a model with an engine, by version. None where the pool says nowhere to keep engines.
 
     `image` builds where the model names none: what is built by another one is another engine.
     """

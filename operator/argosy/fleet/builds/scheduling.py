@@ -28,7 +28,7 @@ _Asked = tuple[InferenceModel, AskedEngine]
 def withhold(
     nodes: Iterable[Node], builds: Iterable[ObservedBuild], servers: Iterable[CurrentServer]
 ) -> tuple[Node, ...]:
-    """The nodes, on which the GPUs that running builds hold say so. Servers keep what they have."""
+    """Return the nodes, on which the GPUs that running builds hold say so. Servers keep what they have."""
     running = [each for each in builds if each.job is JobState.ACTIVE and not each.is_over and not each.counted]
     served = devices(servers) if running else set()
     held = {(each.node, gpu): each.name for each in running for gpu in each.gpus if (each.node, gpu) not in served}
@@ -43,7 +43,7 @@ def _withheld(node: Node, gpu: Gpu, held: Mapping[Device, str]) -> Gpu:
 
 
 def held_by(build: str) -> str:
-    """What a GPU says of the build that holds it."""
+    """Return what a GPU says of the build that holds it."""
     return f"build {build}"
 
 

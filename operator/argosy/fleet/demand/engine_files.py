@@ -27,11 +27,11 @@ class ServedEngines:
     nodes: Mapping[str, Node] = field(default_factory=dict)
 
     def architectures(self, model: str) -> frozenset[str] | None:
-        """What the model may be placed on; None where it needs no engine."""
+        """Return what the model may be placed on; None where it needs no engine."""
         return frozenset(self.files[model]) if model in self.files else None
 
     def on(self, model: str, node: str, on_gpu: bool) -> Mapping[int, EngineFiles] | None:
-        """The engines, by version, that a server on the node loads; None where the model's own files serve."""
+        """Return the engines, by version, that a server on the node loads; None where the model's own files serve."""
         if model not in self.files:
             return None
         known = self.nodes.get(node)

@@ -15,7 +15,7 @@ from argosy_agent.contract.builds import ModelShape
 def footprint_of(
     model: InferenceModel, versions: int = 1, has_gpus: bool = True, shape: ModelShape | None = None
 ) -> Footprint:
-    """The footprint of one replica with all its instances, of so many versions that stay loaded.
+    """Return the footprint of one replica with all its instances, of so many versions that stay loaded.
 
     `has_gpus`: whether the pool has GPUs. `shape`: the model's, where it is known.
 
@@ -42,7 +42,7 @@ def footprint_of(
 
 
 def memory_by_shape(model: InferenceModel, shape: ModelShape | None) -> int:
-    """Bytes of each GPU that a model of this shape needs at least, split as declared.
+    """Return bytes of each GPU that a model of this shape needs at least, split as declared.
 
     0 where nobody counted its weights.
     """
@@ -52,7 +52,7 @@ def memory_by_shape(model: InferenceModel, shape: ModelShape | None) -> int:
 
 
 def instances_of(model: InferenceModel) -> int:
-    """How many copies run on one device of a replica, of all groups: one where nobody says."""
+    """Return how many copies run on one device of a replica, of all groups: one where nobody says."""
     spec, groups = model.spec, model.spec.instance_groups
     if not groups:
         return spec.instances or 1

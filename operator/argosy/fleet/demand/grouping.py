@@ -21,7 +21,7 @@ def groups_of(
     shapes: Mapping[str, ModelShape] | None = None,
     engines: ServedEngines | None = None,
 ) -> tuple[Group, ...]:
-    """The groups of one pool, by name; models in the order of the steps that use them.
+    """Return the groups of one pool, by name; models in the order of the steps that use them.
 
     A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
     after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
@@ -52,14 +52,14 @@ def groups_of(
 
 
 def models_of(ensemble: str, ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
-    """The models that an ensemble runs, those of its inner ensembles in their place, each once, in step
+    """Return the models that an ensemble runs, those of its inner ensembles in their place, each once, in step
     order.
     """
     return _run_by(ensemble, _steps(ensembles))
 
 
 def runs_of(ensembles: Iterable[Ensemble]) -> dict[str, tuple[str, ...]]:
-    """The models that each ensemble runs, as `models_of` gives them."""
+    """Return the models that each ensemble runs, as `models_of` gives them."""
     steps = _steps(ensembles)
     return {name: _run_by(name, steps) for name in sorted(steps)}
 

@@ -42,7 +42,7 @@ class Members:
         shapes: Mapping[str, ModelShape] | None = None,
         engines: ServedEngines | None = None,
     ) -> "Members":
-        """What of these asks for the pool of this key; `broken` has no valid form, `shapes` are by identity."""
+        """Return what of these asks for the pool of this key; `broken` has no valid form, `shapes` are by identity."""
         mine = [each for each in valid if not isinstance(each, ServingPool) and each.pool_key == pool]
         ensembles = {each.name: each for each in mine if isinstance(each, Ensemble)}
         return cls(
@@ -57,19 +57,19 @@ class Members:
         )
 
     def sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
-        """Where a placed model's declared versions come from on the node."""
+        """Return where a placed model's declared versions come from on the node."""
         engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
         return declared_sources(self.models[placement.model], engines)
 
     def declares(self, name: str) -> bool:
-        """Whether something of this name is asked of the pool, well or not."""
+        """Return whether something of this name is asked of the pool, well or not."""
         return name in self.models or name in self.ensembles or name in self.broken
 
     def knows(self, name: str) -> bool:
-        """Whether something of this name is asked of this pool or another."""
+        """Return whether something of this name is asked of this pool or another."""
         return self.declares(name) or name in self.elsewhere
 
     def version(self, name: str) -> int | None:
-        """The version of a valid member that answers a request which names none."""
+        """Return the version of a valid member that answers a request which names none."""
         member = self.models.get(name) or self.ensembles.get(name)
         return member.spec.default_version if member else None

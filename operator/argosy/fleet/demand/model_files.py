@@ -22,7 +22,7 @@ MODEL_FILES = {
 def declared_sources(
     model: InferenceModel, engines: Mapping[int, EngineFiles] | None = None
 ) -> dict[int, VersionSource]:
-    """The declared versions' sources, with the name that a lone file gets.
+    """Return the declared versions' sources, with the name that a lone file gets.
 
     `engines` are what serves in place of them, by version: a version without one has no source. They are read with the
     pool's credentials, as it is the pool that keeps them.
@@ -51,7 +51,7 @@ def declared_sources(
 
 @lru_cache(maxsize=4096)
 def file_name(uri: str, backend: str, name: str) -> str:
-    """What the one file at `uri` is called in its version's folder; empty where it keeps its own name."""
+    """Return what the one file at `uri` is called in its version's folder; empty where it keeps its own name."""
     suffix = PurePosixPath(unquote(urlsplit(uri).path)).suffix
     if suffix not in MODEL_FILES.get(backend, ()):
         return ""

@@ -20,7 +20,7 @@ def pool_facts(
     former: Sequence[CurrentServer] = (),
     loaded: LoadedVersions | None = None,
 ) -> PoolFacts:
-    """The facts of one valid pool. Groups and models go by their bare names: a pool's are all in its namespace.
+    """Return the facts of one valid pool. Groups and models go by their bare names: a pool's are all in its namespace.
 
     `current` are the servers that run now, `former` those there were, whose names are not given again: a Pod of theirs
     may still be about to end. `loaded` is what each server has.

@@ -16,7 +16,7 @@ Blockers = dict[Binding, frozenset[Binding]]
 def blockers_of(
     state: PoolState, surplus: Mapping[str, Sequence[Occupant]], budgets: Mapping[str, MemoryBudget]
 ) -> Blockers:
-    """What of the planned servers is not there yet and waits, and for what.
+    """Return what of the planned servers is not there yet and waits, and for what.
 
     `surplus` is what is loaded and not planned, by server. A server that runs does not wait for GPUs.
     """

@@ -23,7 +23,7 @@ class Drain(Enum):
 
 
 def drain_of(state: PoolState, binding: Binding) -> Drain:
-    """When a surplus model or ensemble of a server drains."""
+    """Return when a surplus model or ensemble of a server drains."""
     server, name = binding
     members, places = state.members, state.places
     steps = state.observed.held(server)[name].steps

@@ -29,7 +29,7 @@ class Form:
     instances: int = 0
 
     def serves(self, declared: "Form") -> bool:
-        """Whether a server that holds this serves what is declared, be it with other versions beside it.
+        """Return whether a server that holds this serves what is declared, be it with other versions beside it.
 
         An ensemble has one version, and no other beside it.
         """
@@ -38,7 +38,7 @@ class Form:
         return self._has_files(declared)
 
     def serves_but_for_amounts(self, declared: "Form") -> bool:
-        """The same, where the instances and the batching of the two may differ."""
+        """Return the same, where the instances and the batching of the two may differ."""
         return self.stays_loaded(declared) and not declared.steps and self._has_files(declared)
 
     def _has_files(self, declared: "Form") -> bool:
@@ -53,7 +53,7 @@ class Form:
         return {v: replace(s, memory=s.memory * instances // self.instances) for v, s in self.versions.items()}
 
     def stays_loaded(self, former: "Form") -> bool:
-        """Whether a server that holds the former comes to this without loading anew what it has of it."""
+        """Return whether a server that holds the former comes to this without loading anew what it has of it."""
         alike = self.config_key == former.config_key or self.reload_key == former.reload_key
         return alike and bool(self.config_key or self.reload_key) and self.gpus == former.gpus
 
@@ -69,10 +69,10 @@ class ReloadKeys(Protocol):
     """Tells the forms of one model apart, and those that a server would load anew; the renderer is one."""
 
     def of_model(self, model: InferenceModel, placement: Placement, server: ServerPlan) -> FormKeys:
-        """The keys of a model that is placed there."""
+        """Return the keys of a model that is placed there."""
 
     def of_ensemble(self, ensemble: Ensemble, pins: Mapping[str, int]) -> FormKeys:
-        """The keys of an ensemble that runs these versions of its steps' models."""
+        """Return the keys of an ensemble that runs these versions of its steps' models."""
 
 
 class FakeReloadKeys:

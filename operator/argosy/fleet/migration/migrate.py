@@ -22,7 +22,7 @@ DRAIN_PERIOD = timedelta(seconds=10)
 def migrate(
     state: PoolState, before: Mapping[Binding, datetime], now: datetime, period: timedelta = DRAIN_PERIOD
 ) -> Migration:
-    """The next step. `before` is the last answer's `drain_since`."""
+    """Return the next step. `before` is the last answer's `drain_since`."""
     surplus = occupants_of(state)
     budgets = budgets_of(state, surplus)
     changes = surges(state, budgets, before)
@@ -43,7 +43,7 @@ def migrate(
 
 
 def occupants_of(state: PoolState) -> dict[str, list[Occupant]]:
-    """What is loaded and not planned, by server."""
+    """Return what is loaded and not planned, by server."""
     return {
         server: [_occupant(state, server, name) for name in sorted(names)] for server, names in state.surplus().items()
     }
@@ -55,7 +55,7 @@ def _occupant(state: PoolState, server: str, name: str) -> Occupant:
 
 
 def budgets_of(state: PoolState, surplus: Mapping[str, Sequence[Occupant]]) -> dict[str, MemoryBudget]:
-    """Each planned server's memory. One that starts anew, with other GPUs, has nothing loaded yet."""
+    """Return each planned server's memory. One that starts anew, with other GPUs, has nothing loaded yet."""
     found: dict[str, MemoryBudget] = {}
     for server in state.plan.servers:
         if server.node in state.nodes:

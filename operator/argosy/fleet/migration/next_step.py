@@ -30,7 +30,7 @@ class ServerStep:
 
 
 def server_steps(state: PoolState, migration: Migration, keys: ReloadKeys) -> tuple[ServerStep, ...]:
-    """The planned servers but for those that wait for GPUs, and then those that drain."""
+    """Return the planned servers but for those that wait for GPUs, and then those that drain."""
     planned = [server for server in state.plan.servers if server.name not in migration.waiting]
     since: dict[str, dict[str, datetime]] = {}
     for (server, name), at in migration.drain_since.items():

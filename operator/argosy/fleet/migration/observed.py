@@ -42,7 +42,7 @@ class Observed:
         return cls(by_server, said, has, had, _sources(had, has))
 
     def without_former(self, names: Collection[str]) -> "Observed":
-        """The same, as if no version of these models had ever been anywhere, nor an ensemble that runs them."""
+        """Return the same, as if no version of these models had ever been anywhere, nor an ensemble that runs them."""
 
         def gone(form: Form) -> bool:
             return form.name in names or not form.steps.keys().isdisjoint(names)
@@ -56,11 +56,11 @@ class Observed:
         )
 
     def on(self, name: str) -> Mapping[str, Sequence[LoadedModel]]:
-        """What each server that answers says of a model or ensemble."""
+        """Return what each server that answers says of a model or ensemble."""
         return self.said.get(name, _NONE)
 
     def has_ready(self, server: str, name: str, version: int) -> bool:
-        """Whether the server says that this version is ready, in whatever form, and not in a crash loop."""
+        """Return whether the server says that this version is ready, in whatever form, and not in a crash loop."""
         said = self.on(name).get(server, ())
         return any(each.version == version and each.lasts for each in said)
 
@@ -70,29 +70,29 @@ class Observed:
         return any(each.version in versions and each.failure in _CRASHES for each in said)
 
     def is_ready(self, server: str, name: str, version: int) -> bool:
-        """Whether this version is ready on the server, in the form that it should have."""
+        """Return whether this version is ready on the server, in the form that it should have."""
         return (server, name) not in self.outdated and self.has_ready(server, name, version)
 
     def serves(self, server: str, name: str) -> bool:
-        """Whether requests that name no version are answered by the server."""
+        """Return whether requests that name no version are answered by the server."""
         return any(each.answers for each in self.on(name).get(server, ()))
 
     def reachable(self, server: str, name: str) -> bool:
-        """Whether requests come there, and are answered."""
+        """Return whether requests come there, and are answered."""
         report = self.reports.get(server)
         return report is not None and report.takes_requests and name in report.routes and self.serves(server, name)
 
     def routed(self, server: str, name: str) -> bool:
-        """Whether requests may still come there, be it that the Pod is not Ready now."""
+        """Return whether requests may still come there, be it that the Pod is not Ready now."""
         report = self.reports.get(server)
         return report is not None and name in report.routes
 
     def held(self, server: str) -> Mapping[str, Form]:
-        """What the server last loaded, by name."""
+        """Return what the server last loaded, by name."""
         return self.loaded.get(server, {})
 
     def unserved(self, name: str) -> bool:
-        """Whether no server answers for it."""
+        """Return whether no server answers for it."""
         return not any(each.answers for said in self.on(name).values() for each in said)
 
 

@@ -22,7 +22,7 @@ class ServerUpgrade:
 
 
 def may_upgrade(servers: Sequence[ServerUpgrade]) -> frozenset[str]:
-    """The server that may get the newest template now; empty while one that has it is not ready or still loads.
+    """Return the server that may get the newest template now; empty while one that has it is not ready or still loads.
 
     Of several, one that serves nothing goes first: a template that mends it takes nothing away.
     """

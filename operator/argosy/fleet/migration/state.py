@@ -26,7 +26,7 @@ class Places:
 
     @classmethod
     def of(cls, plan: PoolPlan, members: Members) -> "Places":
-        """The places of one pool's plan. An ensemble is where all of its models are."""
+        """Return the places of one pool's plan. An ensemble is where all of its models are."""
         names = {server.name: {placement.model for placement in server.placements} for server in plan.servers}
         servers: dict[str, list[str]] = {}
         for server in plan.servers:
@@ -64,21 +64,21 @@ class PoolState:
 
     @classmethod
     def without_plan(cls, pool: PoolKey, members: Members) -> "PoolState":
-        """A pool that takes no part: nothing is planned, and nothing stands there."""
+        """Return a pool that takes no part: nothing is planned, and nothing stands there."""
         plan = PoolPlan(pool, (), (), 0, 0, 0)
         return cls(plan, members, Places.of(plan, members), Observed(), {}, {})
 
     def keeps_its_gpus(self, server: ServerPlan) -> bool:
-        """Whether a planned server runs as planned: with other GPUs, or on another node, it starts anew."""
+        """Return whether a planned server runs as planned: with other GPUs, or on another node, it starts anew."""
         now = self.current.get(server.name)
         return now is not None and (now.node, now.gpus) == (server.node, server.gpus)
 
     def starts_anew(self, name: str) -> bool:
-        """Whether a planned server runs, and is to run with other GPUs or on another node."""
+        """Return whether a planned server runs, and is to run with other GPUs or on another node."""
         return name in self.current and not all(self.keeps_its_gpus(s) for s in self.plan.servers if s.name == name)
 
     def draining_servers(self) -> list[CurrentServer]:
-        """The servers that run on nodes that are up, and are not planned."""
+        """Return the servers that run on nodes that are up, and are not planned."""
         planned = {server.name for server in self.plan.servers}
         return [each for each in self.current.values() if each.name not in planned and each.node in self.nodes]
 

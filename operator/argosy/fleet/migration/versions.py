@@ -51,7 +51,7 @@ def outdated_forms(
     keys: ReloadKeys,
     scaled: Collection[str] = (),
 ) -> frozenset[Binding]:
-    """Where something of the plan is loaded in another form than the declared one.
+    """Return where something of the plan is loaded in another form than the declared one.
 
     Of a model the declared versions count, whatever stands beside them. Of what is `scaled`, by name, instances and
     batching are decided and not declared, and change in place.
@@ -67,7 +67,7 @@ def outdated_forms(
 
 
 def pins_of(ensembles: Sequence[Ensemble], versions: Mapping[str, int]) -> dict[str, dict[str, int]]:
-    """The step versions of each ensemble that can be there whole, by ensemble and model.
+    """Return the step versions of each ensemble that can be there whole, by ensemble and model.
 
     `versions` are those of the models that are there. Ensembles may use ensembles.
     """

@@ -9,7 +9,7 @@ from argosy.fleet.facts import Gpu, Node
 
 
 def with_last_known(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tuple[Node, ...]:
-    """The nodes, each that tells of no GPU with those that are `noted` of it, by its name, and as if cordoned.
+    """Return the nodes, each that tells of no GPU with those that are `noted` of it, by its name, and as if cordoned.
 
     GPU feature discovery and the device plugin take back what they said whenever they start anew; the GPUs stay, and
     so does what uses them.
@@ -18,7 +18,7 @@ def with_last_known(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tuple[N
 
 
 def hardware_text(node: Node) -> str:
-    """The GPUs of a node as JSON: bytes of each, who holds slices, NVLink, product and compute capability."""
+    """Return the GPUs of a node as JSON: bytes of each, who holds slices, NVLink, product and compute capability."""
     gpus = [gpu for gpu in node.gpus if not gpu.is_cpu]
     return json.dumps(
         {
@@ -33,7 +33,7 @@ def hardware_text(node: Node) -> str:
 
 
 def parse_hardware(name: str, text: str) -> Node | None:
-    """The node of this name, as a text of `hardware_text` has it. None where it is no such text: people edit
+    """Return the node of this name, as a text of `hardware_text` has it. None where it is no such text: people edit
     ConfigMaps.
     """
     try:

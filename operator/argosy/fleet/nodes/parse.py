@@ -22,7 +22,7 @@ class BadNodeError(Exception):
 
 
 def node_of(body: Mapping[str, Any]) -> Node:
-    """A Node's devices and state. A node without GPUs is one CPU slot with its memory. Raises BadNodeError."""
+    """Return a Node's devices and state. A node without GPUs is one CPU slot with its memory. Raises BadNodeError."""
     node, status = state_of(body), _map(body, "status")
     offer = _offer(node.labels, status)
     product = node.labels.get(f"{_GPU}.product", "")

@@ -20,7 +20,7 @@ def standing(nodes: Iterable[Node], now: datetime) -> tuple[Node, ...]:
 
 
 def next_change(nodes: Iterable[Node], now: datetime) -> datetime | None:
-    """When the grace of the first node ends, if any has one."""
+    """Return when the grace of the first node ends, if any has one."""
     ends = [node.unready_since + GRACE for node in nodes if not node.ready and node.unready_since is not None]
     return min((end for end in ends if end > now), default=None)
 

@@ -21,7 +21,7 @@ def reserved(
     pods: PodGpus | None = None,
     conceded: Collection[Device] = (),
 ) -> tuple[Node, ...]:
-    """The nodes, on which every GPU that a pool may not plan with says who holds it.
+    """Return the nodes, on which every GPU that a pool may not plan with says who holds it.
 
     `own` are the pool's servers, `others` other pools', by the pool's key. What another pool needs comes first, then
     what the pool itself needs, then what another has without need, which is reclaimable, then what it has itself. Pods
@@ -35,12 +35,12 @@ def reserved(
 
 
 def devices(servers: Iterable[CurrentServer | ServerPlan]) -> set[Device]:
-    """The GPUs that these servers hold."""
+    """Return the GPUs that these servers hold."""
     return {(server.node, gpu) for server in servers for gpu in server.gpus}
 
 
 def withheld(nodes: Iterable[Node]) -> dict[str, int]:
-    """How many GPUs of the nodes others hold, by holder."""
+    """Return how many GPUs of the nodes others hold, by holder."""
     found: dict[str, int] = {}
     for node in nodes:
         for gpu in node.gpus:
@@ -50,14 +50,14 @@ def withheld(nodes: Iterable[Node]) -> dict[str, int]:
 
 
 def reclaimable(nodes: Iterable[Node]) -> dict[Device, str]:
-    """The GPUs that other pools hold without need, and which pool does."""
+    """Return the GPUs that other pools hold without need, and which pool does."""
     return {(node.name, gpu.index): gpu.withheld_by for node in nodes for gpu in node.gpus if gpu.reclaimable}
 
 
 def retained(
     plan: PoolPlan, facts: PoolFacts, taken: Collection[Device] = (), claimed: Collection[Device] = ()
 ) -> PoolPlan:
-    """The plan, in which a server that lost models keeps GPUs it no longer needs until others want one of them.
+    """Return the plan, in which a server that lost models keeps GPUs it no longer needs until others want one of them.
 
     To take a GPU away restarts the server, and interrupts all else that it serves. It gives up all that it does not
     need if that happens anyway: where another server of the plan gets one, one is `taken` by another pool, or the node
@@ -98,7 +98,7 @@ class _Claims:
     conceded: Collection[Device]
 
     def holder(self, device: Device) -> tuple[str, bool] | None:
-        """Which other pool holds it, and whether without need; None if none does."""
+        """Return which other pool holds it, and whether without need; None if none does."""
         if device in self.needed_by_others:
             return self.needed_by_others[device], False
         if device not in self.needed and device in self.spare_of_others:

@@ -15,7 +15,7 @@ _OF_THE_NODE = tuple(f"node.kubernetes.io/{state}" for state in ("unschedulable"
 
 
 def selected(pool: ServingPool, nodes: Iterable[Node], running: Collection[str] = ()) -> tuple[Node, ...]:
-    """The ready nodes that have every selected label, by name.
+    """Return the ready nodes that have every selected label, by name.
 
     One with a taint that keeps new Pods away, and that the pool does not tolerate, is as if cordoned. Of the cordoned
     only those are among them that the pool has servers on (`running`), and none whose taint ends what runs. So it is
@@ -27,7 +27,7 @@ def selected(pool: ServingPool, nodes: Iterable[Node], running: Collection[str] 
 
 
 def closed(pool: ServingPool, nodes: Iterable[Node]) -> frozenset[str]:
-    """The ready nodes that take nothing new of the pool: what ends there does not come back.
+    """Return the ready nodes that take nothing new of the pool: what ends there does not come back.
 
     Of a node of which only the last facts are known nothing is known to have ended.
     """
@@ -60,7 +60,7 @@ def _repelled(pool: ServingPool, node: Node) -> set[str]:
 
 
 def tolerates(toleration: Toleration, taint: Mapping[str, str]) -> bool:
-    """Whether a toleration puts up with a taint {key, value, effect}."""
+    """Return whether a toleration puts up with a taint {key, value, effect}."""
     if toleration.effect is not None and toleration.effect != taint.get("effect"):
         return False
     if toleration.operator is TolerationOperator.EXISTS:

@@ -16,23 +16,23 @@ class FreeCapacity:
     empty: bool = True
 
     def takes(self, need: Footprint) -> bool:
-        """Whether a shared model fits here beside the others."""
+        """Return whether a shared model fits here beside the others."""
         return need.memory <= self.memory and need.compute <= self.compute
 
     def less(self, need: Footprint) -> "FreeCapacity":
-        """What is left once `need` sits here; a whole-GPU model leaves nothing."""
+        """Return what is left once `need` sits here; a whole-GPU model leaves nothing."""
         if need.whole:
             return FreeCapacity(0, 0, empty=False)
         return FreeCapacity(self.memory - need.memory, self.compute - need.compute, empty=False)
 
 
 def usable_memory(gpu: Gpu, headroom: int) -> int:
-    """Bytes of `gpu` that models may take when `headroom` thousandths stay free."""
+    """Return bytes of `gpu` that models may take when `headroom` thousandths stay free."""
     return gpu.memory * (FULL_COMPUTE - headroom) // FULL_COMPUTE
 
 
 def gpus_of(node: Node) -> tuple[Gpu, ...]:
-    """The node's real GPUs, without its CPU slots; those that others hold are among them."""
+    """Return the node's real GPUs, without its CPU slots; those that others hold are among them."""
     return tuple(gpu for gpu in node.gpus if not gpu.is_cpu)
 
 
@@ -42,7 +42,7 @@ def cpu_memory_of(node: Node, headroom: int) -> int:
 
 
 def is_cpu_only(facts: PoolFacts) -> bool:
-    """Whether CPU slots serve what asks for a GPU: only in a pool that has no GPU, such as a laptop's.
+    """Return whether CPU slots serve what asks for a GPU: only in a pool that has no GPU, such as a laptop's.
 
     GPUs of which nothing is known now, for they are on a node that does not tell, are GPUs all the same.
     """
@@ -52,5 +52,5 @@ def is_cpu_only(facts: PoolFacts) -> bool:
 
 
 def link_group(node: Node, index: int) -> int:
-    """The position of the NVLink group that holds the device, or -1 for a device that is joined to none."""
+    """Return the position of the NVLink group that holds the device, or -1 for a device that is joined to none."""
     return next((at for at, joined in enumerate(node.nvlink) if index in joined), -1)

@@ -56,7 +56,7 @@ def hardness(need: Footprint) -> tuple[int, int, int]:
 
 
 def assignments(site: Site, demands: Sequence[Demand], wanted: Mapping[str, tuple[int, ...]]) -> Iterator[Assignment]:
-    """Every way (up to interchangeable GPUs) to give `demands` GPUs at `site`; those in `wanted` (by model) are
+    """Yield every way (up to interchangeable GPUs) to give `demands` GPUs at `site`; those in `wanted` (by model) are
     tried first.
     """
     order = sorted(range(len(demands)), key=lambda i: (hardness(demands[i].footprint), demands[i].model))
@@ -125,7 +125,7 @@ def _options(
 
 
 def may_take(node: Node, need: Footprint, free: Mapping[int, FreeCapacity], gpus: tuple[int, ...]) -> bool:
-    """Whether exactly these GPUs can take `need`."""
+    """Return whether exactly these GPUs can take `need`."""
     if any(gpu not in free for gpu in gpus):
         return False
     if not need.whole:

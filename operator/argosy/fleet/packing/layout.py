@@ -51,7 +51,7 @@ class Server:
     compute: int = 0  # thousandths left on its GPUs together
 
     def hosts(self, group: str) -> bool:
-        """Whether a replica of the group is already here."""
+        """Return whether a replica of the group is already here."""
         return any(each.replica.group.name == group for each in self.placed)
 
 
@@ -94,7 +94,7 @@ class Topology:
         return self.facts.taken | self.running.keys()
 
     def empty_gpu(self, node: str, index: int) -> FreeCapacity:
-        """What is left on a GPU that nothing sits on."""
+        """Return what is left on a GPU that nothing sits on."""
         return FreeCapacity(self.usable[node][index], FULL_COMPUTE)
 
 
@@ -123,11 +123,11 @@ class Layout:
         return limit is not None and len(self.servers) >= limit
 
     def nodes_with(self, group: str) -> frozenset[str]:
-        """The nodes that already serve a replica of the group."""
+        """Return the nodes that already serve a replica of the group."""
         return frozenset(server.node for server in self.servers.values() if server.hosts(group))
 
     def restricted(self, nodes: frozenset[str]) -> "Layout":
-        """The layout of these nodes alone, as if the pool had no others."""
+        """Return the layout of these nodes alone, as if the pool had no others."""
         facts = self.topology.facts
         some = replace(facts, nodes=tuple(node for node in facts.nodes if node.name in nodes))
         servers = {name: server for name, server in self.servers.items() if server.node in nodes}
@@ -135,12 +135,12 @@ class Layout:
         return Layout(replace(Topology.of(some), cpu_only=self.topology.cpu_only), servers, free)
 
     def cpu_free(self, node: str) -> int:
-        """Bytes left in the node's CPU slots, where they stand in for GPUs."""
+        """Return bytes left in the node's CPU slots, where they stand in for GPUs."""
         taken = sum(cpu_bytes(t) for s in self.servers.values() if s.node == node for t in s.placed)
         return self.topology.cpu_memory[node] - taken
 
     def fresh_name(self) -> str:
-        """A server name that neither this layout nor a running server has."""
+        """Return a server name that neither this layout nor a running server has."""
         base = self.topology.facts.pool.name
         taken = self.servers.keys() | self.topology.running.keys()
         return next(name for name in (f"{base}-{n}" for n in range(len(taken) + 1)) if name not in taken)
@@ -215,6 +215,6 @@ def _is_suspect(node: Node) -> bool:
 
 
 def cpu_bytes(replica: PlacedReplica) -> int:
-    """Bytes the replica takes of a CPU slot: those of its models that found no GPU."""
+    """Return bytes the replica takes of a CPU slot: those of its models that found no GPU."""
     placed = zip(replica.replica.group.demands, replica.assignment, strict=True)
     return sum(demand.footprint.memory for demand, gpus in placed if not gpus)

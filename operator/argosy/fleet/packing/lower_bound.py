@@ -10,14 +10,14 @@ from argosy.fleet.plan import FleetPlan, ServerPlan
 
 
 def fewest_gpus(plan: FleetPlan, facts: Sequence[PoolFacts]) -> int:
-    """GPUs that no plan can do without which places what this one places."""
+    """Return GPUs that no plan can do without which places what this one places."""
     groups = {each.pool: each.groups for each in facts}
     placed = {pool.pool: with_a_place(groups[pool.pool], pool.servers) for pool in plan.pools}
     return sum(lower_bound(replace(each, groups=placed[each.pool])) for each in facts if each.pool in placed)
 
 
 def lower_bound(facts: PoolFacts) -> int:
-    """GPUs no plan can do without: the whole ones, and the most that any single dimension of the shared ones
+    """Return GPUs no plan can do without: the whole ones, and the most that any single dimension of the shared ones
     asks for.
 
     0 for a pool without GPUs, where CPUs stand in for them, and for a suspended one.
@@ -35,7 +35,7 @@ def lower_bound(facts: PoolFacts) -> int:
 
 
 def with_a_place(groups: Sequence[Group], servers: Sequence[ServerPlan]) -> tuple[Group, ...]:
-    """The groups with the replicas that servers have of them. What fits nowhere takes no GPU in any plan."""
+    """Return the groups with the replicas that servers have of them. What fits nowhere takes no GPU in any plan."""
     seen = Counter(name for server in servers for name in {each.group for each in server.placements})
     found = []
     for group in groups:
@@ -46,7 +46,7 @@ def with_a_place(groups: Sequence[Group], servers: Sequence[ServerPlan]) -> tupl
 
 
 def gpus_one_per_model(groups: Sequence[Group]) -> int:
-    """GPUs if each replica of each model had its own: as many as it needs whole, else one, also for a
+    """Return GPUs if each replica of each model had its own: as many as it needs whole, else one, also for a
     CPU-only stage.
 
     Each model counts its own replicas: on its own it would not have to follow the others of its ensemble.

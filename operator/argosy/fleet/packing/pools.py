@@ -13,7 +13,7 @@ from argosy.fleet.plan import FleetPlan, PoolPlan, Unplaced
 
 
 def pack_fleet(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> FleetPlan:
-    """Every pool's plan, in the order of their keys, with what running servers keep.
+    """Return every pool's plan, in the order of their keys, with what running servers keep.
 
     A pool leaves alone what earlier ones take and what others hold. For what fits nowhere else it claims GPUs that
     other pools' servers hold without need: these give them up, and a later plan takes them. `claimed` are the claims of

@@ -28,7 +28,7 @@ class PreemptionBudget:
 def preempt(
     layout: Layout, unschedulable: Replica, bound: Mapping[tuple[str, int], BoundReplica], budget: PreemptionBudget
 ) -> Layout | None:
-    """A layout with everything that is in `layout`, and `unschedulable` too; None if none was found.
+    """Return a layout with everything that is in `layout`, and `unschedulable` too; None if none was found.
 
     A small pool is searched whole, fewest moves first, so that None means there is none. In a large one, only
     single moves are tried. `bound` by the replica's key.

@@ -62,7 +62,7 @@ def _with_more(facts: PoolFacts, plan: PoolPlan, wanted: Mapping[GroupKey, int],
 
 
 def pack_by_priority(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> RankedPlan:
-    """Every pool's plan, as `pack_fleet` makes it, in which what matters less has given way."""
+    """Return every pool's plan, as `pack_fleet` makes it, in which what matters less has given way."""
     claims = frozenset(claimed)
     facts = {each.pool: each for each in pools}
     plan = pack_fleet(list(facts.values()), claims)

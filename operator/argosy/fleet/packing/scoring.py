@@ -39,7 +39,7 @@ class Candidate:
     cost: Cost
 
     def applied(self, layout: Layout, replica: Replica) -> Layout:
-        """The layout with the replica here."""
+        """Return the layout with the replica here."""
         return layout.with_replica(self.server, self.node, PlacedReplica(replica, self.assignment))
 
 

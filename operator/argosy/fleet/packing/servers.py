@@ -12,7 +12,7 @@ from argosy.fleet.plan import ServerPlan
 
 
 def settled_names(layout: Layout, servers: Iterable[ServerPlan]) -> tuple[ServerPlan, ...]:
-    """The servers in order of name, each new one renamed independently of the order it was opened in.
+    """Return the servers in order of name, each new one renamed independently of the order it was opened in.
 
     One whose GPUs a server has that runs and got nothing to do is that server.
     """

@@ -24,7 +24,7 @@ _Size = Callable[[Footprint, int], int]
 
 
 def pack(facts: PoolFacts) -> PoolPlan:
-    """The plan for one pool. A suspended pool serves nothing, and lacks nothing."""
+    """Return the plan for one pool. A suspended pool serves nothing, and lacks nothing."""
     total = sum(len(gpus_of(node)) for node in facts.nodes if node.ready)
     if facts.suspended:
         return PoolPlan(facts.pool, (), (), total, 0, 0)

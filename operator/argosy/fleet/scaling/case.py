@@ -66,7 +66,7 @@ def decided(
     ejection: Ejection = NOBODY,
     away: Collection[str] = (),
 ) -> tuple[Decision, Memory]:
-    """The decision with its words; a change is kept as the newest."""
+    """Return the decision with its words; a change is kept as the newest."""
     message = joined(sentence(case.before, after, why, pace.why), sent_nothing(away))
     reason = _reason(case, after, pace)
     if after != case.before:
@@ -123,7 +123,7 @@ def bounded(policy: Policy, allocation: Allocation) -> Allocation:
 def learnt(
     policy: Policy, allocation: Allocation, signals: Signals | None, memory: Memory, now: datetime, held: int = 0
 ) -> tuple[Memory, Signals | None]:
-    """The memory after these signals, and what of them is of use; None where nothing is."""
+    """Return the memory after these signals, and what of them is of use; None where nothing is."""
     if signals is None or unusable(signals, now):
         memory = missed(memory, now)
         return structs.replace(memory, recurrence=memory.recurrence.after(now, held > 0, 0.0)), None
@@ -145,7 +145,7 @@ def sensible(signals: Signals) -> Signals:
 
 
 def unusable(signals: Signals | None, now: datetime) -> str:
-    """Why nothing can be decided from these; empty where it can."""
+    """Return why nothing can be decided from these; empty where it can."""
     if signals is None:
         return "nothing is measured"
     age = (now - signals.at).total_seconds()

@@ -31,7 +31,7 @@ def decide(
     queries: Mapping[str, float] = NO_QUERIES,
     held: int = 0,
 ) -> tuple[Decision, Memory]:
-    """What `allocation` is to become, and what the next decision has to know.
+    """Return what `allocation` is to become, and what the next decision has to know.
 
     `queries`: the values of the policy's queries that are to be had, by name. `held`: requests that wait where nothing
     serves the member. Signals that are missing, or not of now, take nothing away.

@@ -19,7 +19,7 @@ _LONG, _SHORT = 1.0, 0.4
 
 
 def ejection_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory) -> Ejection:
-    """The servers whose queues are too long, and how many of all what comes now cannot do without."""
+    """Return the servers whose queues are too long, and how many of all what comes now cannot do without."""
     queues = sorted((each for each in signals.queues if each.waiting), key=lambda each: (-each.waiting, each.server))
     if not queues or memory.demand is None:
         return NOBODY

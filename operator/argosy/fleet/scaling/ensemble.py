@@ -66,7 +66,7 @@ def decide_ensemble(
     queries: Mapping[str, float] = NO_QUERIES,
     held: int = 0,
 ) -> tuple[EnsembleDecision, EnsembleMemory]:
-    """What the ensemble and each of its models are to become, and what the next decision has to know.
+    """Return what the ensemble and each of its models are to become, and what the next decision has to know.
 
     Its own `signals` say whether it is in use and how its targets are held, those of its models why. Where a model's
     are missing, or not of now, nothing is taken away.

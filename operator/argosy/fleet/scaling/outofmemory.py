@@ -24,7 +24,7 @@ class Lowered(Struct, frozen=True):
     why: str = ""
 
     def beside(self, because: str) -> str:
-        """What was lowered, where anything was, before what else is decided by."""
+        """Return what was lowered, where anything was, before what else is decided by."""
         return f"{self.why}; {because}" if self.why else because
 
 

@@ -260,5 +260,5 @@ def _unseen(policy: Policy, memory: Memory, now: datetime) -> float:
 
 
 def clock(now: datetime, seconds: float) -> str:
-    """The time of day in so many seconds."""
+    """Return the time of day in so many seconds."""
     return f"{now + timedelta(seconds=seconds):%H:%M:%S}"

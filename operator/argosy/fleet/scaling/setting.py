@@ -11,7 +11,7 @@ from argosy.fleet.signals.signals import Signals
 def in_place(
     allocation: Allocation, replicas: int, signals: Signals, wanted: Wanted, memory: Memory, *, down: bool
 ) -> Allocation:
-    """The allocation with `replicas` that are to be, of which only those of `allocation` that were measured take
+    """Return the allocation with `replicas` that are to be, of which only those of `allocation` that were measured take
     requests now. `down`: whether less is allowed now, which it is once no replica is to go.
     """
     serving = min(signals.servers or allocation.replicas, allocation.replicas)

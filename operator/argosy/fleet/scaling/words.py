@@ -26,7 +26,7 @@ def change(before: Allocation, after: Allocation) -> str:
 
 
 def sentence(before: Allocation, after: Allocation, because: str, limit: str) -> str:
-    """What becomes of it, by what numbers, and what keeps it from what is desired."""
+    """Return what becomes of it, by what numbers, and what keeps it from what is desired."""
     changed = change(before, after)
     what = f"Goes {changed}" if changed else f"Stays at {_allocation(after)}"
     return joined(f"{what}: {because}", limit)
@@ -34,7 +34,7 @@ def sentence(before: Allocation, after: Allocation, because: str, limit: str) ->
 
 @lru_cache(maxsize=20_000)
 def learnt_times(service: Service, *, of_engine: bool) -> str:
-    """What an execution takes, as it was learnt, or a step of an engine that batches token by token."""
+    """Return what an execution takes, as it was learnt, or a step of an engine that batches token by token."""
     times = f"takes {seconds(service.fixed)} and {seconds(service.per_row)} for each"
     if of_engine:
         return f"a step {times} sequence, without prompts"
@@ -43,7 +43,7 @@ def learnt_times(service: Service, *, of_engine: bool) -> str:
 
 
 def sent_nothing(servers: Collection[str]) -> str:
-    """Which servers are left out for their queues; nothing where none is."""
+    """Return which servers are left out for their queues; nothing where none is."""
     if not servers:
         return ""
     first, *others = sorted(servers)
@@ -52,7 +52,7 @@ def sent_nothing(servers: Collection[str]) -> str:
 
 
 def joined(*clauses: str) -> str:
-    """Those that say something as one sentence; it ends in one full stop, whether or not they do."""
+    """Return those that say something as one sentence; it ends in one full stop, whether or not they do."""
     return "; ".join(clause.removesuffix(".") for clause in clauses if clause) + "."
 
 

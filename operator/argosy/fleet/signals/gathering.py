@@ -15,7 +15,7 @@ STALE_S = 60.0
 def pool_signals(
     pool: PoolTargets, windows: Mapping[str, ServerWindow], clock: float, now: datetime, source: str = ""
 ) -> PoolSignals:
-    """What is known of a pool: `clock` is the present time of the windows' clock, and `now` the same for people.
+    """Return what is known of a pool: `clock` is the present time of the windows' clock, and `now` the same for people.
 
     `windows` are by server. A member of which no server has been measured twice is not in it.
     """
@@ -51,7 +51,7 @@ def pool_signals(
 
 
 def is_fresh(window: ServerWindow, clock: float) -> bool:
-    """Whether its newest reading can stand for the present."""
+    """Return whether its newest reading can stand for the present."""
     spacing = window.steps[-1].until - window.steps[-1].since if window.steps else 0.0
     return abs(clock - window.latest.at) <= max(STALE_S, 3 * spacing)
 

@@ -11,7 +11,7 @@ _PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
 def is_sound(histogram: Histogram) -> bool:
-    """Whether it can be so: bounds and counts rise, the last bound is infinite, nothing is NaN or negative."""
+    """Return whether it can be so: bounds and counts rise, the last bound is infinite, nothing is NaN or negative."""
     bounds, counts = histogram.bounds, histogram.counts
     if not bounds or len(bounds) != len(counts) or bounds[-1] != inf:
         return False
@@ -20,7 +20,7 @@ def is_sound(histogram: Histogram) -> bool:
 
 
 def increase(before: Histogram, after: Histogram) -> Histogram:
-    """What came between the two; all of `after` where it began anew, or has other bounds."""
+    """Return what came between the two; all of `after` where it began anew, or has other bounds."""
     if before.bounds != after.bounds or _shrank(before, after):
         return after
     counts = tuple(late - early for early, late in zip(before.counts, after.counts, strict=True))
@@ -32,7 +32,7 @@ def _shrank(before: Histogram, after: Histogram) -> bool:
 
 
 def together(histograms: Iterable[Histogram]) -> Histogram | None:
-    """All of them as one, exactly: of servers with different bounds those that all have. None of none."""
+    """Return all of them as one, exactly: of servers with different bounds those that all have. None of none."""
     each = list(histograms)
     if not each:
         return None
@@ -51,7 +51,7 @@ def _at(histogram: Histogram, bounds: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def quantile(histogram: Histogram, share: float) -> float | None:
-    """The duration, in seconds, that this share (0 to 1) of them did not exceed; None of none.
+    """Return the duration, in seconds, that this share (0 to 1) of them did not exceed; None of none.
 
     Within a bucket they are taken to lie evenly, as Prometheus's `histogram_quantile` does; of what lies beyond the
     last finite bound only that bound is known.

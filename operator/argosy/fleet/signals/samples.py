@@ -75,7 +75,7 @@ _BUCKETS, _TOTALS = (
 
 
 def exposed(samples: Iterable[Sample | Buckets], at: float) -> Exposed:
-    """All of one server's samples. Those of other metrics, or without a model's labels, are passed over."""
+    """Return all of one server's samples. Those of other metrics, or without a model's labels, are passed over."""
     models: dict[ModelKey, _Sums] = {}
     gpus: dict[str, dict[str, float]] = {}
     for sample in samples:

@@ -55,7 +55,7 @@ class Part:
 
 
 def signals_of(parts: Sequence[Part], now: datetime, unmeasured: Collection[str] = ()) -> Signals:
-    """What the parts, of which there is one or more, tell together; `unmeasured`: servers that tell nothing."""
+    """Return what the parts, of which there is one or more, tell together; `unmeasured`: servers that tell nothing."""
     instances, busy_s = _gauge(parts, Gauged.INSTANCES), _rate(parts, Counted.BUSY_S)
     max_batch = _highest(parts, Gauged.MAX_BATCH)
     compute = _ratio(parts, _COMPUTE, Counted.ANSWERED)

@@ -40,7 +40,7 @@ class PoolTargets:
 
 
 def measured_pool(key: PoolKey, members: Iterable[InferenceModel | Ensemble], targets: Iterable[Target]) -> PoolTargets:
-    """A pool with these servers, and the queries that its members name."""
+    """Return a pool with these servers, and the queries that its members name."""
     queries: list[Query] = []
     names: dict[str, str] = {}
     for member in members:

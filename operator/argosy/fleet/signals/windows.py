@@ -61,11 +61,11 @@ class ServerWindow:
         return ServerWindow(exposed, _within(steps, exposed.at - window_s))
 
     def newest(self) -> "ServerWindow":
-        """The last step alone."""
+        """Return the last step alone."""
         return ServerWindow(self.latest, self.steps[-1:])
 
     def increase(self, key: ModelKey) -> Increase:
-        """All that a model, which it has now, did in the window."""
+        """Return all that a model, which it has now, did in the window."""
         found = [step.increases[key] for step in self.steps if key in step.increases]
         now = self.latest.models[key]
         return Increase(
@@ -118,5 +118,5 @@ def _grown(then: ModelSeries, now: ModelSeries) -> Increase:
 
 
 def backlog(series: ModelSeries) -> float:
-    """The requests that wait or run; NaN where nobody says how many wait."""
+    """Return the requests that wait or run; NaN where nobody says how many wait."""
     return series.gauged.get(Gauged.PENDING, nan) + series.gauged.get(Gauged.RUNNING, 0.0)

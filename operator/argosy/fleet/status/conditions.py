@@ -30,7 +30,7 @@ class Finding:
 def conditions(
     before: Sequence[Condition], findings: Iterable[Finding], generation: int, now: datetime
 ) -> tuple[Condition, ...]:
-    """The findings as conditions, each with the time of `before` where its status is the same."""
+    """Return the findings as conditions, each with the time of `before` where its status is the same."""
     known = {condition.type: condition for condition in before}
     return tuple(
         Condition(
@@ -46,7 +46,7 @@ def conditions(
 
 
 def bounded(message: str, most: int = _LONGEST) -> str:
-    """The message, cut where it has more characters than a status has room for."""
+    """Return the message, cut where it has more characters than a status has room for."""
     return message if len(message) <= most else f"{message[: most - len(_CUT)]}{_CUT}"
 
 

@@ -18,7 +18,7 @@ from argosy.fleet.status.progress import PoolProgress
 def ensemble_status(
     ensemble: Ensemble, progress: PoolProgress, before: Sequence[Condition], scaled: ScaledMember, now: datetime
 ) -> EnsembleStatus:
-    """The status of a valid ensemble of a pool."""
+    """Return the status of a valid ensemble of a pool."""
     servers = progress.servers_with(ensemble.name)
     models = progress.members.runs[ensemble.name]
     places = [

@@ -52,7 +52,7 @@ def invalid_status(
 
 
 def deleting(status: Status, before: Sequence[Condition], generation: int, now: datetime) -> Status:
-    """The status of a resource whose deletion was asked for, and that is still there."""
+    """Return the status of a resource whose deletion was asked for, and that is still there."""
     message = "its deletion was asked for: it takes no part any more, and goes when its finalizers are done"
     findings = [
         Finding(ConditionType.READY, False, Reason.DELETING, message),

@@ -29,7 +29,7 @@ UNMEASURED = (
 def model_status(
     model: InferenceModel, progress: PoolProgress, before: Sequence[Condition], scaled: ScaledMember, now: datetime
 ) -> InferenceModelStatus:
-    """The status of a valid model of a pool."""
+    """Return the status of a valid model of a pool."""
     servers = progress.servers_with(model.name)
     placements = [placement_on(server, model.name) for server in servers]
     places = [

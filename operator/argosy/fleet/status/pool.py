@@ -29,7 +29,7 @@ def pool_status(
     disruption: Disruption | None = None,
     cordons: Sequence[CordonedGpu] = (),
 ) -> ServingPoolStatus:
-    """The status of a valid pool. What sits on which GPU it leaves to what each server's ConfigMap notes.
+    """Return the status of a valid pool. What sits on which GPU it leaves to what each server's ConfigMap notes.
 
     `disruption` is what the round was not let do, if anything; `cordons` are the GPUs that it has cordoned.
     """

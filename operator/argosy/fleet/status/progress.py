@@ -69,18 +69,18 @@ class PoolProgress:
         )
 
     def servers_with(self, name: str) -> tuple[ServerPlan, ...]:
-        """The planned servers of a model or an ensemble."""
+        """Return the planned servers of a model or an ensemble."""
         return tuple(self.servers[server] for server in self.places.servers.get(name, ()))
 
     def without_place(self, name: str) -> tuple[Unplaced, ...]:
-        """The replicas of a model, or of what an ensemble runs, that found no place."""
+        """Return the replicas of a model, or of what an ensemble runs, that found no place."""
         if name not in self.members.runs:
             return self.unplaced.get(name, ())
         found = (each for model in self.members.runs[name] for each in self.unplaced.get(model, ()))
         return tuple({id(each): each for each in found}.values())
 
     def loading(self, name: str, versions: Iterable[int], servers: tuple[ServerPlan, ...]) -> Loading:
-        """What servers say of versions that these are to have."""
+        """Return what servers say of versions that these are to have."""
         names = [server.name for server in servers]
         held_up = {(server, name): note for server in names if (note := self._waits(server, name)) is not None}
         served_name = self.members.served_names.get(name, name)

@@ -33,7 +33,7 @@ def overruled(
 def refused(
     status: Status, refusals: Sequence[Refusal], before: Sequence[Condition], generation: int, now: datetime
 ) -> Status:
-    """The status of a resource of which not every object could be applied."""
+    """Return the status of a resource of which not every object could be applied."""
     message = "; ".join(f"{each.object}: {each.message}" for each in refusals)
     findings = stalled(Reason.NOT_APPLIED, message, "nothing can be done until the object can be applied")
     return overruled(status, findings, before, generation, now)

@@ -68,7 +68,7 @@ class Situation:
 
 
 def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
-    """The status of every resource, by its identity. `now` must have a time zone."""
+    """Return the status of every resource, by its identity. `now` must have a time zone."""
     return _Writer(situation, now).all()
 
 

@@ -12,7 +12,7 @@ def too_large(d: Deployment) -> bool:
 
 
 def says_too_large(d: Deployment) -> str:
-    """The sum, and what there is."""
+    """Return the sum, and what there is."""
     if (found := d.budget) is None:
         return ""
     return (
@@ -23,7 +23,7 @@ def says_too_large(d: Deployment) -> str:
 
 
 def make_it_fit(d: Deployment) -> str:
-    """A split that fits, or a precision, or what else there is to lower."""
+    """Return a split that fits, or a precision, or what else there is to lower."""
     most = _joined(d)
     if tensor := d.smallest_fit(most):
         return f"take parallelism.tensor {tensor}"
@@ -38,7 +38,7 @@ def across_nvlink(d: Deployment) -> bool:
 
 
 def says_across_nvlink(d: Deployment) -> str:
-    """How many there are and how many it takes, and what would go over PCIe."""
+    """Return how many there are and how many it takes, and what would go over PCIe."""
     size = d.shape.hidden_size * 2 / 1024
     return (
         f"parallelism.tensor {d.split.tensor} takes {d.split.tensor} GPUs that NVLink joins, and the most that are "
@@ -48,7 +48,7 @@ def says_across_nvlink(d: Deployment) -> str:
 
 
 def stay_within_nvlink(d: Deployment) -> str:
-    """The split that fits there, or other nodes."""
+    """Return the split that fits there, or other nodes."""
     if fits := d.smallest_fit(_joined(d)):
         return f"take tensor {fits}, which fits there"
     return f"add a node whose NVLink joins {d.split.tensor}, or lower engine.precision"
@@ -80,7 +80,7 @@ def few_sequences(d: Deployment) -> bool:
 
 
 def says_few_sequences(d: Deployment) -> str:
-    """How many fit, in what, at which size of a token."""
+    """Return how many fit, in what, at which size of a token."""
     tokens, left = d.traffic.tokens if d.traffic else 0, d.budget.left if d.budget else 0
     return (
         f"{_mean_requests(d)} of {d.split.sequences} requests of {tokens} tokens, the mean, fit in the {gib(left)} "
@@ -90,7 +90,7 @@ def says_few_sequences(d: Deployment) -> str:
 
 
 def make_room(d: Deployment) -> str:
-    """What to lower."""
+    """Return what to lower."""
     halved = " a KV cache of 8 bits," if d.split.cache_bits > 8 else ""
     return f"lower max_batch_size to {_mean_requests(d)}, or take{halved} more GPUs or a lower precision"
 

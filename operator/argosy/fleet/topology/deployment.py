@@ -53,7 +53,7 @@ class Deployment:
 
     @classmethod
     def of(cls, model: InferenceModel, shape: ModelShape, machine: Machine | None = None) -> "Deployment":
-        """What is declared of a model, with the defaults of trtllm-build where an option is not set."""
+        """Return what is declared of a model, with the defaults of trtllm-build where an option is not set."""
         engine = model.spec.engine
         options = engine.options if engine else {}
         precision = engine.precision if engine else None
@@ -74,7 +74,7 @@ class Deployment:
         return self.at(self.split)
 
     def at(self, split: Split) -> Budget | None:
-        """The same, split otherwise."""
+        """Return the same, split otherwise."""
         if self.machine is None or not is_counted(self.shape):
             return None
         return budget(self.shape, split, self.machine.usable)
@@ -87,7 +87,7 @@ class Deployment:
         return tuple(t for t in every if heads % t == 0 and (shared % t == 0 or t % shared == 0))
 
     def smallest_fit(self, most: int, bits: int | None = None) -> int | None:
-        """The least tensor parallelism up to `most` at which one sequence fits, with weights of so many bits."""
+        """Return the least tensor parallelism up to `most` at which one sequence fits, with weights of so many bits."""
         for tensor in (each for each in self.tensors if each <= most):
             found = self.at(replace(self.split, tensor=tensor, weight_bits=bits or self.split.weight_bits))
             if found is not None and found.sequences:

@@ -17,7 +17,7 @@ def heads_not_divided(d: Deployment) -> bool:
 
 
 def says_heads(d: Deployment) -> str:
-    """Both numbers."""
+    """Return both numbers."""
     return (
         f"parallelism.tensor {d.split.tensor} does not divide the model's {d.shape.attention_heads} attention heads, "
         "of which each GPU has as many"
@@ -31,7 +31,7 @@ def key_value_heads_not_divided(d: Deployment) -> bool:
 
 
 def says_key_value_heads(d: Deployment) -> str:
-    """Both numbers."""
+    """Return both numbers."""
     return (
         f"parallelism.tensor {d.split.tensor} neither divides the model's {d.shape.key_value_heads} KV heads nor is a "
         "multiple of them"
@@ -39,7 +39,7 @@ def says_key_value_heads(d: Deployment) -> str:
 
 
 def take_a_tensor(d: Deployment) -> str:
-    """The tensor parallelisms that come out even, of those that one node may have."""
+    """Return the tensor parallelisms that come out even, of those that one node may have."""
     most = max(d.machine.joined if d.machine else 0, 8)
     return f"take a parallelism.tensor of {_or(each for each in d.tensors if each <= most)}"
 
@@ -50,7 +50,7 @@ def too_few_layers(d: Deployment) -> bool:
 
 
 def says_too_few_layers(d: Deployment) -> str:
-    """Both numbers."""
+    """Return both numbers."""
     return f"parallelism.pipeline {d.split.pipeline} is more than the model's {d.shape.layers} layers"
 
 
@@ -66,7 +66,7 @@ def experts_not_divided(d: Deployment) -> bool:
 
 
 def says_experts(d: Deployment) -> str:
-    """All four numbers."""
+    """Return all four numbers."""
     shared, dealt = _expert_split(d) or (1, 1)
     return (
         f"engine.options moe_tp_size {shared} x moe_ep_size {dealt} must be parallelism.tensor {d.split.tensor}, and "
@@ -75,7 +75,7 @@ def says_experts(d: Deployment) -> str:
 
 
 def change_experts(d: Deployment) -> str:
-    """What always comes out even."""
+    """Return what always comes out even."""
     return f"take moe_tp_size {d.split.tensor // _dealt(d)} with moe_ep_size {_dealt(d)}, or leave both out"
 
 
@@ -104,7 +104,7 @@ def key_value_heads_repeated(d: Deployment) -> bool:
 
 
 def says_repeated(d: Deployment) -> str:
-    """How often, and what it costs."""
+    """Return how often, and what it costs."""
     heads = d.shape.key_value_heads
     return (
         f"parallelism.tensor {d.split.tensor} over {counted(heads, 'KV head')} keeps each on "
@@ -114,7 +114,7 @@ def says_repeated(d: Deployment) -> str:
 
 
 def take_as_many_as_heads(d: Deployment) -> str:
-    """What that would take of a GPU instead."""
+    """Return what that would take of a GPU instead."""
     heads = d.shape.key_value_heads
     there = gib(weights(d.shape, replace(d.split, tensor=heads)))
     return f"take tensor {heads}, unless its {there} of weights a GPU are too many"

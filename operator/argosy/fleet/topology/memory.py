@@ -67,18 +67,18 @@ class Budget:
 
 
 def is_counted(shape: ModelShape) -> bool:
-    """Whether what the weights take can be said."""
+    """Return whether what the weights take can be said."""
     return bool(shape.parameters or shape.weight_bytes)
 
 
 def budget(shape: ModelShape, split: Split, usable: int) -> Budget:
-    """What a model takes of each GPU, of which it may have `usable` bytes."""
+    """Return what a model takes of each GPU, of which it may have `usable` bytes."""
     sequence = cache_per_token(shape, split) * split.length
     return Budget(usable, weights(shape, split), workspace(shape, split), sequence)
 
 
 def weights(shape: ModelShape, split: Split) -> int:
-    """Bytes of weights. Of a built engine its own, else those counted; KV heads that GPUs share are on each."""
+    """Return bytes of weights. Of a built engine its own, else those counted; KV heads that GPUs share are on each."""
     if shape.weight_bytes:
         return _up(shape.weight_bytes, split.gpus)
     bits = split.weight_bits + (SCALE_BITS if split.weight_bits < 8 else 0)
@@ -90,7 +90,7 @@ def weights(shape: ModelShape, split: Split) -> int:
 
 
 def cache_per_token(shape: ModelShape, split: Split) -> int:
-    """Bytes of keys and values of one token."""
+    """Return bytes of keys and values of one token."""
     pair = 2 * kv_heads(shape, split.tensor) * shape.head_size
     return _up(shape.layers, split.pipeline) * pair * split.cache_bits // 8
 
@@ -101,7 +101,7 @@ def kv_heads(shape: ModelShape, tensor: int) -> int:
 
 
 def workspace(shape: ModelShape, split: Split) -> int:
-    """Bytes of what is neither weights nor cache: an estimate, for the compiler decides what it reuses."""
+    """Return bytes of what is neither weights nor cache: an estimate, for the compiler decides what it reuses."""
     heads = shape.attention_heads + 2 * shape.key_value_heads
     width = heads * shape.head_size + 2 * shape.intermediate_size * max(1, shape.experts_per_token)
     activations = split.step_tokens * (2 * shape.hidden_size + width // split.tensor) * PLAIN_BITS // 8

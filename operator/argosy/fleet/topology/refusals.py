@@ -11,7 +11,7 @@ from argosy_agent.contract.builds import ModelShape
 def refusals(
     resources: Iterable[Resource], shapes: Mapping[str, ModelShape], sources: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """A problem for each refusal. `shapes` and `sources`, the resources' files, are by identity."""
+    """Yield a problem for each refusal. `shapes` and `sources`, the resources' files, are by identity."""
     for model in resources:
         if isinstance(model, InferenceModel) and (shape := shapes.get(model.identity)) is not None:
             for each in advice(Deployment.of(model, shape)):

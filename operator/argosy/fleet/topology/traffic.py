@@ -19,7 +19,7 @@ ONE_NODE = 8
 
 
 def is_decode_heavy(d: Deployment) -> bool:
-    """Whether answers are as long as prompts, or longer."""
+    """Return whether answers are as long as prompts, or longer."""
     return d.traffic is not None and d.traffic.output_tokens >= d.traffic.prompt_tokens
 
 
@@ -29,7 +29,7 @@ def decodes_on_too_many(d: Deployment) -> bool:
 
 
 def says_decode(d: Deployment) -> str:
-    """The share of tokens that are decoded, and how often each waits."""
+    """Return the share of tokens that are decoded, and how often each waits."""
     tokens, output = (d.traffic.tokens, d.traffic.output_tokens) if d.traffic else (1, 0)
     return (
         f"decode-heavy traffic at parallelism.tensor {d.split.tensor}: {output} of a request's {tokens} tokens "
@@ -39,7 +39,7 @@ def says_decode(d: Deployment) -> str:
 
 
 def decode_on_fewer(d: Deployment) -> str:
-    """The split that fits, and what it leaves for the cache."""
+    """Return the split that fits, and what it leaves for the cache."""
     tensor, bits = _fewer(d) or (DECODE_TENSOR, d.split.weight_bits)
     there = d.at(replace(d.split, tensor=tensor, weight_bits=bits))
     precision = "" if bits == d.split.weight_bits else " with weights of 8 bits"
@@ -56,7 +56,7 @@ def prefills_on_one(d: Deployment) -> bool:
 
 
 def says_prefill(d: Deployment) -> str:
-    """The share of tokens that are prompt, and what they cost."""
+    """Return the share of tokens that are prompt, and what they cost."""
     tokens, prompt = (d.traffic.tokens, d.traffic.prompt_tokens) if d.traffic else (1, 0)
     return (
         f"prefill-heavy traffic at parallelism.tensor 1: {prompt} of a request's {tokens} tokens "

@@ -54,7 +54,7 @@ def accept(
 
 
 def hold_back(accepted: Accepted, names: Iterable[str], last: Mapping[str, Resource], check: Check) -> Accepted:
-    """What is accepted, with the last forms of these names (identities) where there are others.
+    """Return what is accepted, with the last forms of these names (identities) where there are others.
 
     What does not fit to these forms gives way to its own last one, as if it were wrong; a last form that fits no longer
     is not gone back to.
@@ -86,7 +86,7 @@ def _wrong(resources: Sequence[Resource], check: Check) -> dict[str, list[Proble
 
 
 def former_of(resource: Resource, last: Mapping[str, Resource]) -> Resource | None:
-    """The last form, with the newest metadata, if it is another one."""
+    """Return the last form, with the newest metadata, if it is another one."""
     former = last.get(resource.identity)
     if former is None or former.spec == resource.spec or former.metadata.uid != resource.metadata.uid:
         return None

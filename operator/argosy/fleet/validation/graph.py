@@ -33,7 +33,7 @@ class End:
 def check_graph(
     ensemble: Ensemble, models: Mapping[str, Served], unread: Iterable[str] = (), has_pool: bool = True
 ) -> list[Fault]:
-    """All that is wrong between an ensemble and its steps' models, with paths from the resource's root.
+    """Return all that is wrong between an ensemble and its steps' models, with paths from the resource's root.
 
     `models` are the models and ensembles of its namespace by name. Steps whose model is in `unread` (it exists,
     but has errors of its own) are checked only for their place in the graph. Without `has_pool` the ensemble's pool
@@ -58,7 +58,7 @@ class Graph:
 
     @classmethod
     def of(cls, ensemble: Ensemble, models: Mapping[str, Served]) -> "Graph":
-        """The graph of an ensemble; what is not in `models` has ends of unknown type."""
+        """Return the graph of an ensemble; what is not in `models` has ends of unknown type."""
         writers: dict[str, list[End]] = {}
         readers: dict[str, list[End]] = {}
         batch = ensemble.spec.max_batch_size

@@ -15,7 +15,7 @@ from argosy.fleet.validation.runtimes import check_runtimes
 def check_set(
     resources: Iterable[Resource], sources: Mapping[str, str] | None = None, invalid: Collection[Identity] = ()
 ) -> list[Problem]:
-    """All problems between resources.
+    """Return all problems between resources.
 
     `sources` gives a resource's file by its identity (`Kind namespace/name`). `invalid` are identities of those
     that exist but could not be read: to refer to one is no further problem.
@@ -57,7 +57,7 @@ def _repeated(resources: list[Resource]) -> Found:
 
 
 def check_names(resources: Iterable[Resource]) -> list[Problem]:
-    """The models and ensembles of a namespace that share a name, whatever their pools."""
+    """Return the models and ensembles of a namespace that share a name, whatever their pools."""
     return [
         Problem("", resource.identity, field_path(fault.path), fault.message)
         for resource, fault in _shared_names(list(resources))

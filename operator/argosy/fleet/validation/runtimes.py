@@ -54,7 +54,7 @@ class Choice:
 
 
 def check_runtimes(pool: ServingPool, models: Iterable[InferenceModel]) -> Iterator[tuple[InferenceModel, Fault]]:
-    """The models of a pool that its runtime cannot run, in the variant of its image that the others need."""
+    """Yield the models of a pool that its runtime cannot run, in the variant of its image that the others need."""
     runtime, runnable = pool.spec.runtime, []
     for model in models:
         if model.spec.engine is not None and model.spec.engine.options.get("backend") == "pytorch":

@@ -74,7 +74,7 @@ class LocalBuild:
         )
 
     def may_start(self, now: float) -> bool:
-        """Whether it is to run, and does not."""
+        """Return whether it is to run, and does not."""
         return self.planned.start and not self.is_over and not self.is_running and now >= self._start_at
 
     def start(self, devices: tuple[str, ...], now: float) -> None:

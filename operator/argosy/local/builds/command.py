@@ -29,7 +29,7 @@ class BuilderCommand:
     program: tuple[str, ...] = PROGRAM
 
     def arguments(self) -> list[str]:
-        """The command line. Claims and Secrets of a cluster are nowhere here: credentials are this shell's."""
+        """Return the command line. Claims and Secrets of a cluster are nowhere here: credentials are this shell's."""
         return [
             *self.program,
             f"--request={self.folder / 'request.json'}",
@@ -43,9 +43,9 @@ class BuilderCommand:
         ]
 
     def variables(self) -> Mapping[str, str]:
-        """What is set in its environment beyond this process's own."""
+        """Return what is set in its environment beyond this process's own."""
         return {"CUDA_VISIBLE_DEVICES": ",".join(self.devices)}
 
     def record(self) -> Mapping[str, Any]:
-        """What stands in process.json."""
+        """Return what stands in process.json."""
         return {"arguments": self.arguments()}

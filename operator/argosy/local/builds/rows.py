@@ -9,7 +9,7 @@ from .build import LocalBuild
 
 
 def row_of(build: LocalBuild) -> BuildRow:
-    """One build. A line of the tool's gives way to what keeps it from running."""
+    """Return one build. A line of the tool's gives way to what keeps it from running."""
     report, observed = build.report, build.observed
     return BuildRow(
         name=build.planned.name,
@@ -28,5 +28,5 @@ def engine_of(request: BuildRequest) -> str:
 
 
 def models_of(owners: Iterable[str]) -> str:
-    """The bare names of models, given by their identities."""
+    """Return the bare names of models, given by their identities."""
     return ", ".join(owner.rpartition("/")[2] for owner in owners)

@@ -38,7 +38,7 @@ class LocalBuilds:
         )
 
     def observe(self, now: float) -> dict[PoolKey, dict[str, ObservedBuild]]:
-        """What is known of each pool's builds, by name."""
+        """Return what is known of each pool's builds, by name."""
         for name, build in self._builds.items():
             build.look(now)
             if build.has_changed_inputs and name not in self._ending:
@@ -64,16 +64,16 @@ class LocalBuilds:
         self._start_next(now)
 
     def rows(self) -> list[BuildRow]:
-        """Every build that is not over, for people."""
+        """Return every build that is not over, for people."""
         return [row_of(build) for build in self._builds.values() if not build.is_over]
 
     def doing(self) -> dict[str, str]:
-        """What is being built, by the identity of the model that asks for it."""
+        """Return what is being built, by the identity of the model that asks for it."""
         running = [build for build in self._builds.values() if build.is_running]
         return {owner: row_of(build).doing for build in running for owner in build.planned.owners}
 
     def all(self) -> list[LocalBuild]:
-        """Every build, those that are over too."""
+        """Return every build, those that are over too."""
         return list(self._builds.values())
 
     async def stop(self) -> None:

@@ -50,7 +50,7 @@ class Asked:
 
 
 def asked(resources: Iterable[Resource], node: Node, known: Mapping[PoolKey, Mapping[str, ObservedBuild]]) -> Asked:
-    """The builds of the pools' models, each with what is `known` of it. No server takes GPUs here."""
+    """Return the builds of the pools' models, each with what is `known` of it. No server takes GPUs here."""
     every = list(resources)
     engines: dict[PoolKey, PoolEngines] = {}
     impossible: dict[str, str] = {}

@@ -12,7 +12,7 @@ from argosy_agent.contract.builds import ModelShape
 
 
 def checked(manifests: Manifests, shapes: Mapping[str, ModelShape], engines: Path | None = None) -> Manifests:
-    """The manifests with these problems too, each with its file. `shapes` are of the models' files, by identity.
+    """Return the manifests with these problems too, each with its file. `shapes` are of the models' files, by identity.
 
     Pools that say nowhere to keep engines keep them in the folder `engines`, where there is one. To refer to a resource
     that is wrong by itself is no further problem; where a document says no name, nothing is known of what is there.

@@ -33,7 +33,7 @@ class Manifests:
 
 
 def read_manifests(path: Path) -> Manifests:
-    """The resources in a file, or in every .yaml and .yml below a folder; hidden folders are passed over.
+    """Return the resources in a file, or in every .yaml and .yml below a folder; hidden folders are passed over.
 
     Other kinds of Kubernetes objects are passed over too. A relative `file:` URI becomes absolute: it is
     relative to the manifest that has it. A pool may read every folder: its files are those of the person who runs this.
@@ -64,7 +64,7 @@ def _twins(identity: str, files: Sequence[str]) -> Problem:
 
 
 def for_this_machine(resources: Iterable[Resource], gpus: int, engines: Path | None = None) -> tuple[Resource, ...]:
-    """The same resources as one machine can serve them.
+    """Return the same resources as one machine can serve them.
 
     It is every pool's node, with a replica per GPU at most, and the bundled server is every pool's runtime. A pool that
     keeps its engines nowhere keeps them in the folder `engines`.
@@ -74,13 +74,13 @@ def for_this_machine(resources: Iterable[Resource], gpus: int, engines: Path | N
 
 
 def with_engine_store(resources: Iterable[Resource], engines: Path) -> tuple[Resource, ...]:
-    """The same, where pools that keep their engines nowhere keep them in the folder `engines`."""
+    """Return the same, where pools that keep their engines nowhere keep them in the folder `engines`."""
     cache = EngineCache(storage_uri=engines.absolute().as_uri())
     return tuple(with_cache(each, cache) if _lacks_cache(each) else each for each in resources)
 
 
 def with_cache(resource: Resource, cache: EngineCache) -> Resource:
-    """A pool that keeps its engines there; anything else as it is."""
+    """Return a pool that keeps its engines there; anything else as it is."""
     if not isinstance(resource, ServingPool):
         return resource
     storage = resource.spec.storage.model_copy(update={"engine_cache": cache})
@@ -102,7 +102,7 @@ def _settings(pool: ServingPool) -> ServerSettings:
 
 
 def without_effect(resources: Iterable[Resource]) -> list[str]:
-    """What resources ask for that a single machine does not do, a line each."""
+    """Return what resources ask for that a single machine does not do, a line each."""
     return [f"{each.identity}: {field}: {reason}" for each in resources for field, reason in _without_effect(each)]
 
 

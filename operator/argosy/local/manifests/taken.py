@@ -22,7 +22,7 @@ class Taken:
 
 
 def take(manifests: Manifests, before: Taken) -> Taken:
-    """What is acted upon after an edit, with what was before.
+    """Return what is acted upon after an edit, with what was before.
 
     A file that cannot be read whole takes nothing away: what it declared before, and does not now, stays.
     """

@@ -63,7 +63,7 @@ class LocalFleet:
         return any(server.trouble or server.agent.ledger.failures for server in self._servers.values())
 
     def remembered(self) -> dict[PoolKey, tuple[CurrentServer, ...]]:
-        """The servers of the last plan, by pool: they may still run, and keep their places."""
+        """Return the servers of the last plan, by pool: they may still run, and keep their places."""
         record = read_json(self._state.root / "plan.json") or {}
         return {PoolKey(pool): tuple(map(_current, servers)) for pool, servers in record.items()}
 
@@ -100,7 +100,7 @@ class LocalFleet:
             server.converge()
 
     def loaded(self) -> dict[PoolKey, list[RenderedRepository]]:
-        """What each server last loaded, by pool."""
+        """Return what each server last loaded, by pool."""
         found: dict[PoolKey, list[RenderedRepository]] = {}
         for (pool, name), server in self._servers.items():
             models = tuple(target.model for target in server.agent.ledger.applied.values())
@@ -108,16 +108,16 @@ class LocalFleet:
         return found
 
     def doing(self) -> dict[str, str]:
-        """What is under way, by model."""
+        """Return what is under way, by model."""
         return {model: said for server in self._servers.values() for model, said in server.agent.ledger.doing.items()}
 
     async def tallies(self) -> dict[str, tuple[Tally, ...]]:
-        """What every server's models have done."""
+        """Return what every server's models have done."""
         said = await asyncio.gather(*(server.tallies() for server in self._servers.values()))
         return {f"{pool}/{name}": tallies for (pool, name), tallies in zip(self._servers, said, strict=True)}
 
     def metrics_urls(self) -> dict[PoolKey, dict[str, str]]:
-        """Where each server tells what it measures, by pool and name."""
+        """Return where each server tells what it measures, by pool and name."""
         found: dict[PoolKey, dict[str, str]] = {}
         for (pool, name), server in self._servers.items():
             found.setdefault(pool, {})[name] = self._metrics_url(server)
@@ -127,7 +127,7 @@ class LocalFleet:
         return f"http://{self._listening.host}:{server.command.ports.metrics}/metrics"
 
     def rows(self) -> list[ServerRow]:
-        """Every server, for people."""
+        """Return every server, for people."""
         host = self._listening.host
         return [
             ServerRow(

@@ -106,7 +106,7 @@ class ManagedServer:
             self.agent.converge()
 
     async def tallies(self) -> tuple[Tally, ...]:
-        """What its models have done; nothing while it does not answer."""
+        """Return what its models have done; nothing while it does not answer."""
         if not self.live or self._look is not None:
             return ()
         try:

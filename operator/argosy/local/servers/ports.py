@@ -21,12 +21,12 @@ class Ports:
     metrics: int
 
     def flags(self) -> dict[str, int]:
-        """Each port under the flag of `argosy up` that sets it."""
+        """Return each port under the flag of `argosy up` that sets it."""
         return {"--http-port": self.http, "--grpc-port": self.grpc, "--metrics-port": self.metrics}
 
 
 def free(host: str, port: int) -> bool:
-    """Whether a server could listen there now."""
+    """Return whether a server could listen there now."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -45,7 +45,7 @@ def check_free(host: str, ports: Ports) -> None:
 
 
 def next_free(host: str, first: Ports, taken: Collection[int]) -> Ports:
-    """The nearest free ports above `first`, none of them in `taken`.
+    """Return the nearest free ports above `first`, none of them in `taken`.
 
     For a second server and those after it.
     """

@@ -40,7 +40,7 @@ class Command:
         return self.repository.with_name("control-token")
 
     def arguments(self) -> list[str]:
-        """The command line, with tritonserver's flags."""
+        """Return the command line, with tritonserver's flags."""
         return [
             *self.program,
             f"--model-repository={self.repository}",
@@ -57,16 +57,16 @@ class Command:
         ]
 
     def variables(self) -> dict[str, str]:
-        """What is set in its environment beyond this process's own."""
+        """Return what is set in its environment beyond this process's own."""
         return {**self.settings.environment, "CUDA_VISIBLE_DEVICES": ",".join(self.devices)}
 
     def record(self) -> dict[str, object]:
-        """What must be the same for a running server to be taken over."""
+        """Return what must be the same for a running server to be taken over."""
         return {"arguments": self.arguments(), "variables": self.variables(), "ports": asdict(self.ports)}
 
 
 def left_ports(folder: Path) -> Ports | None:
-    """The ports that the last server of a folder had."""
+    """Return the ports that the last server of a folder had."""
     record = read_json(folder / "process.json") or {}
     ports = record.get("ports", {})
     return Ports(**ports) if ports else None

@@ -38,7 +38,7 @@ _STEP = re.compile(r"ensemble_scheduling\.step\[(\d+)\](?:\.(input_map|output_ma
 def check_together(
     resources: Sequence[Resource], sources: Mapping[str, str] | None = None, invalid: Collection[Identity] = ()
 ) -> list[Problem]:
-    """What is wrong between resources, and what a server would not load of those that are right so far.
+    """Return what is wrong between resources, and what a server would not load of those that are right so far.
 
     `sources` gives a resource's file by its identity. To refer to one of `invalid` is no problem.
     """

@@ -25,12 +25,12 @@ class Devices:
 
 
 def local_devices(placement: Placement, server: ServerPlan) -> Devices:
-    """The placement's GPUs as the server counts them: CUDA_VISIBLE_DEVICES leaves it its own, from 0."""
+    """Return the placement's GPUs as the server counts them: CUDA_VISIBLE_DEVICES leaves it its own, from 0."""
     return Devices(tuple(server.gpus.index(gpu) for gpu in placement.gpus), placement.instances)
 
 
 def model_config(model: InferenceModel, devices: Devices, versions: Collection[int]) -> pb.ModelConfig:
-    """The whole config of one model that serves `versions`.
+    """Return the whole config of one model that serves `versions`.
 
     `spec.config` has the last word, field by field, but on what an engine's files are called.
     """
@@ -57,7 +57,7 @@ def model_config(model: InferenceModel, devices: Devices, versions: Collection[i
 
 
 def specific(versions: Collection[int]) -> pb.ModelVersionPolicy:
-    """The policy that serves exactly these versions."""
+    """Return the policy that serves exactly these versions."""
     return pb.ModelVersionPolicy(specific=pb.ModelVersionPolicy.Specific(versions=sorted(versions)))
 
 

@@ -9,7 +9,7 @@ ZERO_ONE = (0, 1)
 
 
 def sequence_batching(sequence: Sequence) -> pb.ModelSequenceBatching:
-    """The scheduler that keeps related requests on one instance."""
+    """Return the scheduler that keeps related requests on one instance."""
     rendered = pb.ModelSequenceBatching(
         max_sequence_idle_microseconds=sequence.max_idle_microseconds,
         control_input=[_control(control) for control in sequence.controls],

@@ -6,7 +6,7 @@ from argosy.api.values.tensors import InputTensor, OutputTensor
 
 
 def tensor_input(tensor: InputTensor) -> pb.ModelInput:
-    """A tensor that a request brings."""
+    """Return a tensor that a request brings."""
     rendered = pb.ModelInput(
         name=tensor.name,
         data_type=pb.DataType.Value(tensor.data_type),
@@ -22,7 +22,7 @@ def tensor_input(tensor: InputTensor) -> pb.ModelInput:
 
 
 def tensor_output(tensor: OutputTensor) -> pb.ModelOutput:
-    """A tensor that a response brings."""
+    """Return a tensor that a response brings."""
     rendered = pb.ModelOutput(
         name=tensor.name,
         data_type=pb.DataType.Value(tensor.data_type),

@@ -12,17 +12,17 @@ WINDOW = "5m"
 
 
 def summed(metric: str) -> str:
-    """The rate of a counter of models."""
+    """Return the rate of a counter of models."""
     return f"sum by ({MODEL}) (rate({metric}[{WINDOW}]))"
 
 
 def quantile(share: float, histogram: str) -> str:
-    """A percentile over all servers of a model."""
+    """Return a percentile over all servers of a model."""
     return f"histogram_quantile({share:g}, sum by ({MODEL}, le) (rate({histogram}_bucket[{WINDOW}])))"
 
 
 def ratio(part: str, whole: str) -> str:
-    """A share; nothing where there is no whole."""
+    """Return a share; nothing where there is no whole."""
     return f"({part}) / ({whole} > 0)"
 
 

@@ -65,5 +65,5 @@ class Group:
 
 
 def rule_file(groups: Iterable[Group]) -> dict[str, Any]:
-    """A rule file, which is also a PrometheusRule's spec."""
+    """Return a rule file, which is also a PrometheusRule's spec."""
     return {"groups": [group.body() for group in groups]}

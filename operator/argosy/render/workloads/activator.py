@@ -37,7 +37,7 @@ _TAKEN = {AGENT: OF_CONTAINERS}
 def activator_objects(
     pool: ServingPool, activation: Activation, images: Images, cluster: Cluster
 ) -> tuple[KubernetesObject, ...]:
-    """All that stands for it, in the order in which it is of use."""
+    """Return all that stands for it, in the order in which it is of use."""
     return (
         {**_owned(pool, "v1", "ServiceAccount"), "automountServiceAccountToken": False},
         _role(pool),

@@ -31,7 +31,7 @@ DRAIN_ANNOTATION = "argosy.dev/drain-since"
 
 
 def desired_configmap(pool: ServingPool, server: RenderedServer, node: Node | None = None) -> dict[str, Any]:
-    """The repository that the agent is to bring about, where the server was placed, what serves and what drains.
+    """Return the repository that the agent is to bring about, where the server was placed, what serves and what drains.
 
     `node` is the server's; None where nothing is known of it.
     """
@@ -48,18 +48,18 @@ def desired_configmap(pool: ServingPool, server: RenderedServer, node: Node | No
 
 
 def state_configmap(pool: ServingPool, server: str) -> dict[str, Any]:
-    """An object for the agent to write into: without data here, so that applying it takes nothing away."""
+    """Return an object for the agent to write into: without data here, so that applying it takes nothing away."""
     return owned("v1", "ConfigMap", state_name(server), pool, server_labels(pool, server))
 
 
 def placement_text(plan: ServerPlan) -> str:
-    """The server's node, its GPUs, and the GPUs of each model, as JSON."""
+    """Return the server's node, its GPUs, and the GPUs of each model, as JSON."""
     placed = {each.model: list(each.gpus) for each in plan.placements}
     return json.dumps({"node": plan.node, "gpus": list(plan.gpus), "placed": placed}, sort_keys=True)
 
 
 def parse_placement(server: str, text: str) -> CurrentServer:
-    """The server in a text of `placement_text`. ValueError where it is none, since people edit ConfigMaps."""
+    """Return the server in a text of `placement_text`. ValueError where it is none, since people edit ConfigMaps."""
     try:
         read: dict[str, Any] = json.loads(text)
         placed = {str(model): _indexes(gpus) for model, gpus in read["placed"].items()}
@@ -82,7 +82,7 @@ def _indexes(value: Any) -> tuple[int, ...]:
 
 
 def served_text(served: Mapping[str, tuple[int, ...]]) -> str:
-    """The note, as JSON."""
+    """Return the note, as JSON."""
     return json.dumps({name: sorted(served[name]) for name in sorted(served)})
 
 
@@ -106,12 +106,12 @@ def parse_served(text: str, asked: RenderedRepository) -> RenderedRepository:
 
 
 def drain_text(since: Mapping[str, datetime]) -> str:
-    """The note, as JSON with RFC 3339 times."""
+    """Return the note, as JSON with RFC 3339 times."""
     return json.dumps({name: since[name].isoformat() for name in sorted(since)})
 
 
 def parse_drain(text: str) -> dict[str, datetime]:
-    """The times in a text of `drain_text`; of one that is none, since people edit ConfigMaps, nothing."""
+    """Return the times in a text of `drain_text`; of one that is none, since people edit ConfigMaps, nothing."""
     try:
         read = json.loads(text)
         found = {str(name): datetime.fromisoformat(at) for name, at in read.items()}

@@ -33,17 +33,17 @@ _YES = "true"
 
 
 def pool_labels(pool: ServingPool) -> dict[str, str]:
-    """The labels of everything that belongs to a pool."""
+    """Return the labels of everything that belongs to a pool."""
     return {**_MANAGED, POOL_LABEL: label(pool.name)}
 
 
 def server_labels(pool: ServingPool, server: str) -> dict[str, str]:
-    """The labels of what belongs to one server, its Pod among it."""
+    """Return the labels of what belongs to one server, its Pod among it."""
     return {**pool_labels(pool), SERVER_LABEL: label(server)}
 
 
 def member_labels(pool: ServingPool, member: InferenceModel | Ensemble) -> dict[str, str]:
-    """The labels of what belongs to a model or ensemble."""
+    """Return the labels of what belongs to a model or ensemble."""
     return {**pool_labels(pool), MODEL_LABEL: label(member.name)}
 
 
@@ -53,42 +53,42 @@ def build_labels(pool: ServingPool, request: str) -> dict[str, str]:
 
 
 def build_pod_labels(pool: ServingPool, request: str) -> dict[str, str]:
-    """The labels of a build's Pods."""
+    """Return the labels of a build's Pods."""
     return {**_MANAGED, **pods_that_build(pool), BUILD_LABEL: request}
 
 
 def pods_that_build(pool: ServingPool) -> dict[str, str]:
-    """What selects the Pods of all builds of a pool."""
+    """Return what selects the Pods of all builds of a pool."""
     return {BUILDS_OF_LABEL: label(pool.name)}
 
 
 def activator_labels(pool: ServingPool) -> dict[str, str]:
-    """The labels of what belongs to a pool's activator; of its Pods see `activator_pod_labels`."""
+    """Return the labels of what belongs to a pool's activator; of its Pods see `activator_pod_labels`."""
     return {**pool_labels(pool), **pods_that_activate(pool)}
 
 
 def activator_pod_labels(pool: ServingPool) -> dict[str, str]:
-    """The labels of an activator's Pods."""
+    """Return the labels of an activator's Pods."""
     return {**_MANAGED, **pods_that_activate(pool)}
 
 
 def pods_that_activate(pool: ServingPool) -> dict[str, str]:
-    """What selects the Pods of a pool's activator."""
+    """Return what selects the Pods of a pool's activator."""
     return {ACTIVATOR_LABEL: label(pool.name)}
 
 
 def revision_labels(pool: ServingPool, resource: Owner) -> dict[str, str]:
-    """The labels of a ControllerRevision of the pool, or of a model or ensemble that the pool serves."""
+    """Return the labels of a ControllerRevision of the pool, or of a model or ensemble that the pool serves."""
     return pool_labels(pool) if isinstance(resource, ServingPool) else member_labels(pool, resource)
 
 
 def pods_of_pool(pool: ServingPool) -> dict[str, str]:
-    """What selects the Pods of all servers of a pool."""
+    """Return what selects the Pods of all servers of a pool."""
     return {POOL_LABEL: label(pool.name)}
 
 
 def pods_of_server(pool: ServingPool, server: str) -> dict[str, str]:
-    """What selects a server's Pod. A Deployment's selector can never be changed, so it says no more."""
+    """Return what selects a server's Pod. A Deployment's selector can never be changed, so it says no more."""
     return {**pods_of_pool(pool), SERVER_LABEL: label(server)}
 
 
@@ -98,7 +98,7 @@ def pods_that_serve(member: InferenceModel | Ensemble) -> dict[str, str]:
 
 
 def route_labels(members: Iterable[str]) -> dict[str, str]:
-    """The labels of a Pod that may be asked for models and ensembles of these names.
+    """Return the labels of a Pod that may be asked for models and ensembles of these names.
 
     No template has them: a Pod gets each once what it names is loaded there, and loses it before that goes.
     """
@@ -106,7 +106,7 @@ def route_labels(members: Iterable[str]) -> dict[str, str]:
 
 
 def managed_selector() -> str:
-    """The selector, as a query has it, of all that this operator makes."""
+    """Return the selector, as a query has it, of all that this operator makes."""
     return _query(_MANAGED)
 
 
@@ -132,7 +132,7 @@ def owned(
     labels: Mapping[str, str],
     annotations: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """An object without content, in its owner's namespace, that goes when the owner goes."""
+    """Return an object without content, in its owner's namespace, that goes when the owner goes."""
     metadata: dict[str, Any] = {"name": name, "namespace": owner.namespace, "labels": dict(labels)}
     if annotations:
         metadata["annotations"] = dict(annotations)

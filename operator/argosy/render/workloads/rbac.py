@@ -11,12 +11,12 @@ ROLE_VERSION = f"{ROLE_GROUP}/v1"
 
 
 def account_name(pool: ServingPool, server: str) -> str:
-    """The service account of a server's Pod: the pool's setting, or one of its own."""
+    """Return the service account of a server's Pod: the pool's setting, or one of its own."""
     return pool.spec.storage.service_account_name or object_name(server)
 
 
 def service_account(pool: ServingPool, server: str) -> dict[str, Any] | None:
-    """The server's own account; None where the pool names one, which is somebody else's."""
+    """Return the server's own account; None where the pool names one, which is somebody else's."""
     if pool.spec.storage.service_account_name:
         return None
     account = owned("v1", "ServiceAccount", object_name(server), pool, server_labels(pool, server))
@@ -24,7 +24,7 @@ def service_account(pool: ServingPool, server: str) -> dict[str, Any] | None:
 
 
 def role(pool: ServingPool, server: str) -> dict[str, Any]:
-    """The rights of one server's agent, by the names of its two ConfigMaps."""
+    """Return the rights of one server's agent, by the names of its two ConfigMaps."""
     rendered = owned(ROLE_VERSION, "Role", object_name(server), pool, server_labels(pool, server))
     rules = [
         configmap_rule(object_name(server), ["get", "list", "watch"]),
@@ -45,5 +45,5 @@ def role_binding(pool: ServingPool, server: str) -> dict[str, Any]:
 
 
 def configmap_rule(name: str, verbs: list[str]) -> dict[str, Any]:
-    """The right to do this to the one ConfigMap of this name."""
+    """Return the right to do this to the one ConfigMap of this name."""
     return {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": verbs}

@@ -29,7 +29,7 @@ def form_name(resource: Resource) -> str:
 
 
 def controller_revision(pool: ServingPool, resource: Resource, revision: Revision) -> dict[str, Any]:
-    """The ControllerRevision that holds the spec; of all its content only `revision` may change later."""
+    """Return the ControllerRevision that holds the spec; of all its content only `revision` may change later."""
     labels = revision_labels(pool, resource)
     head = owned("apps/v1", REVISION, revision.name, resource, labels)
     return {**head, "data": {_SPEC: form_of(resource)}, "revision": revision.number}
@@ -51,7 +51,7 @@ class LatestForms:
                     self._latest[uid] = number, body
 
     def bodies(self) -> list[dict[str, Any]]:
-        """Each as a body without status."""
+        """Return each as a body without status."""
         return [body for _, body in self._latest.values()]
 
 
@@ -70,6 +70,6 @@ def _body(revision: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def form_of(resource: Resource) -> dict[str, Any]:
-    """What makes two specs the same form: the spec as it was declared, without what was left out."""
+    """Return what makes two specs the same form: the spec as it was declared, without what was left out."""
     written: dict[str, Any] = resource.spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return {field: value for field, value in written.items() if field not in _BESIDE}

@@ -15,34 +15,34 @@ _REQUESTS = ("http", "grpc")
 
 
 def pool_service(pool: ServingPool) -> dict[str, Any]:
-    """All ready servers of a pool, whatever they hold; also where their metrics are."""
+    """Return all ready servers of a pool, whatever they hold; also where their metrics are."""
     service = owned("v1", "Service", pool_service_name(pool.name), pool, pool_labels(pool))
     return {**service, "spec": _spec(pods_of_pool(pool), PORTS)}
 
 
 def member_service(pool: ServingPool, member: InferenceModel | Ensemble) -> dict[str, Any]:
-    """The ready servers where a model or ensemble is loaded."""
+    """Return the ready servers where a model or ensemble is loaded."""
     service = owned("v1", "Service", service_name(member.name), member, member_labels(pool, member))
     return {**service, "spec": _spec(pods_that_serve(member), _REQUESTS)}
 
 
 def pool_url(pool: ServingPool) -> str:
-    """Where a pool's servers are asked, inside the cluster."""
+    """Return where a pool's servers are asked, inside the cluster."""
     return _url(pool_service_name(pool.name), pool.namespace)
 
 
 def member_url(member: InferenceModel | Ensemble) -> str:
-    """Where a model or ensemble is asked, inside the cluster: `…/infer` and `…/generate` follow."""
+    """Return where a model or ensemble is asked, inside the cluster: `…/infer` and `…/generate` follow."""
     return f"{_url(service_name(member.name), member.namespace)}/v2/models/{member.served_name}"
 
 
 def pool_grpc_address(pool: ServingPool) -> str:
-    """Where gRPC clients reach a pool's servers inside the cluster, as host:port."""
+    """Return where gRPC clients reach a pool's servers inside the cluster, as host:port."""
     return _grpc(pool_service_name(pool.name), pool.namespace)
 
 
 def member_grpc_address(member: InferenceModel | Ensemble) -> str:
-    """Where gRPC clients reach a model or ensemble inside the cluster, as host:port."""
+    """Return where gRPC clients reach a model or ensemble inside the cluster, as host:port."""
     return _grpc(service_name(member.name), member.namespace)
 
 

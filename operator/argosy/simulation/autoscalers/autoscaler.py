@@ -45,7 +45,7 @@ class Autoscaler(Protocol):
     ejection: Ejection
 
     def decide(self, seen: Seen) -> Allocation:
-        """What is to be; `reason` says why afterwards."""
+        """Return what is to be; `reason` says why afterwards."""
 
 
 Autoscaling = Callable[[], Autoscaler]

@@ -50,7 +50,7 @@ class BatchingServer:
         self._largest = max(1, min(self._curve.max_batch, allocation.max_batch or self._curve.max_batch))
 
     def unfinished(self, until: float) -> float:
-        """Seconds of instances' time that executions begun by then take beyond it."""
+        """Return seconds of instances' time that executions begun by then take beyond it."""
         return sum(free - until for free in self._free if free > until and free > self._from)
 
     @property

@@ -42,7 +42,7 @@ class Server(Protocol):
         """Other instances, another window or another largest batch, from now on."""
 
     def unfinished(self, until: float) -> float:
-        """Seconds of instances' time that executions begun by then take beyond it."""
+        """Return seconds of instances' time that executions begun by then take beyond it."""
 
     @property
     def queued(self) -> int:

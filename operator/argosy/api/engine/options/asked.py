@@ -17,19 +17,19 @@ class Asked:
     calibrated: bool = False
 
     def has(self, *names: str) -> bool:
-        """Whether all of these are set."""
+        """Return whether all of these are set."""
         return all(name in self.options for name in names)
 
     def on(self, name: str) -> bool:
-        """Whether a flag is set to true."""
+        """Return whether a flag is set to true."""
         return self.options.get(name) is True
 
     def off(self, name: str) -> bool:
-        """Whether a flag is set to false."""
+        """Return whether a flag is set to false."""
         return self.options.get(name) is False
 
     def number(self, name: str, default: int = 0) -> int:
-        """A whole number, or what holds without it."""
+        """Return a whole number, or what holds without it."""
         return int(self.options.get(name, default))
 
 
@@ -43,5 +43,5 @@ class Split:
 
 
 def wrong(name: str, message: str) -> Fault:
-    """A fault of one option, relative to the engine."""
+    """Return a fault of one option, relative to the engine."""
     return Fault(message, ("options", name))

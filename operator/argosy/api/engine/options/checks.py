@@ -49,14 +49,14 @@ _RULES: Mapping[str, Callable[[Asked], Iterator[Fault]]] = {
 
 
 def table_of(builder: str, options: Mapping[str, Any]) -> str:
-    """The name of the table that holds for these options."""
+    """Return the name of the table that holds for these options."""
     return PATH if builder == "tensorrt_llm" and options.get("backend") == "pytorch" else builder
 
 
 def option_faults(
     builder: str, precision: Precision | None, options: Mapping[str, Any], calibrated: bool
 ) -> Iterator[Fault]:
-    """All that is wrong with an engine's options and precision, relative to the engine."""
+    """Yield all that is wrong with an engine's options and precision, relative to the engine."""
     name = table_of(builder, options)
     if precision is not None and precision not in PRECISIONS[name]:
         yield Fault(f"{_called(name)} makes {', '.join(PRECISIONS[name])}, and not {precision}", ("precision",))
@@ -70,7 +70,7 @@ def option_faults(
 
 
 def split_faults(builder: str, options: Mapping[str, Any], split: Split) -> Iterator[Fault]:
-    """What contradicts the model's `parallelism` and `maxBatchSize`, relative to the engine."""
+    """Yield what contradicts the model's `parallelism` and `maxBatchSize`, relative to the engine."""
     name = table_of(builder, options)
     if builder == "tensorrt_llm":
         bad = {fault.path[1] for fault in _by_themselves(name, options)}
@@ -79,7 +79,7 @@ def split_faults(builder: str, options: Mapping[str, Any], split: Split) -> Iter
 
 
 def building(builder: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that decide an engine's files: a build is asked for these alone, so that a change of how it is
+    """Return the options that decide an engine's files: a build is asked for these alone, so that a change of how it is
     served builds nothing.
     """
     table = TABLES[table_of(builder, options)]

@@ -50,13 +50,13 @@ class Option:
     forms: tuple[str, ...] = ()
 
     def faults(self, value: Any, path: tuple[str | int, ...]) -> Iterator[Fault]:
-        """All that is wrong with a value at `path`."""
+        """Yield all that is wrong with a value at `path`."""
         if value is None and self.nullable:
             return
         yield from _CHECKS[self.kind](self, value, path)
 
     def values(self) -> str:
-        """What a value may be, in words."""
+        """Return what a value may be, in words."""
         if self.choices:
             return ", ".join(_said(each) for each in self.choices)
         if self.kind is Kind.LIST and self.items is not None:
@@ -69,47 +69,47 @@ class Option:
 
 
 def whole(says: str, least: int = 1, most: int = MOST, **more: Any) -> Option:
-    """An option that is a whole number."""
+    """Return an option that is a whole number."""
     return Option(Kind.WHOLE, says, least=least, most=most, **more)
 
 
 def numbers(says: str, *choices: int, **more: Any) -> Option:
-    """An option that is one of some whole numbers."""
+    """Return an option that is one of some whole numbers."""
     return Option(Kind.WHOLE, says, choices=choices, **more)
 
 
 def number(says: str, least: float, most: float, **more: Any) -> Option:
-    """An option that is a number."""
+    """Return an option that is a number."""
     return Option(Kind.NUMBER, says, least=least, most=most, **more)
 
 
 def flag(says: str, **more: Any) -> Option:
-    """An option that is true or false."""
+    """Return an option that is true or false."""
     return Option(Kind.FLAG, says, **more)
 
 
 def choice(says: str, *choices: str, **more: Any) -> Option:
-    """An option that is one of some words."""
+    """Return an option that is one of some words."""
     return Option(Kind.CHOICE, says, choices=choices, **more)
 
 
 def names(says: str, *choices: str, **more: Any) -> Option:
-    """An option that is a list of texts, or of some words."""
+    """Return an option that is a list of texts, or of some words."""
     return Option(Kind.LIST, says, items=Option(Kind.CHOICE, "", choices=choices), **more)
 
 
 def quantity(says: str, **more: Any) -> Option:
-    """An option that is a size, such as 4Gi."""
+    """Return an option that is a size, such as 4Gi."""
     return Option(Kind.QUANTITY, says, **more)
 
 
 def fields(says: str, known: Mapping[str, Option], **more: Any) -> Option:
-    """An option that is a map of known keys."""
+    """Return an option that is a map of known keys."""
     return Option(Kind.MAP, says, fields=known, **more)
 
 
 def found(value: Any) -> str:
-    """A value, as an error shows it."""
+    """Return a value, as an error shows it."""
     text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 

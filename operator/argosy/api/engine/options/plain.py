@@ -11,7 +11,7 @@ from .onnxruntime import OF_QUANTIZATION, OF_STATIC
 
 
 def tensorrt(asked: Asked) -> Iterator[Fault]:
-    """All that cannot be so together, relative to the engine."""
+    """Yield all that cannot be so together, relative to the engine."""
     if asked.on("exclude_lean_runtime") and not asked.on("version_compatible"):
         yield wrong("exclude_lean_runtime", "needs version_compatible: true; a plain plan brings no runtime along")
     if asked.options.get("hardware_compatibility_level") == "AMPERE_PLUS" and asked.precision is Precision.FP8:
@@ -41,7 +41,7 @@ def _profile(shapes: dict[str, list[int]], path: tuple[str | int, ...]) -> Itera
 
 
 def onnxruntime(asked: Asked) -> Iterator[Fault]:
-    """All that cannot be so together, relative to the engine."""
+    """Yield all that cannot be so together, relative to the engine."""
     if asked.precision is not Precision.INT8:
         yield from _nothing_quantized(asked)
         return

@@ -23,7 +23,7 @@ WITHOUT_INTEGERS = (10.0, 12.0)
 
 
 def unsupported_here(builder: str, precision: Precision | None, architecture: str, backend: str = "") -> str:
-    """Why a builder cannot make this arithmetic for an architecture (`9.0`, or a CPU's name); empty: it can.
+    """Return why a builder cannot make this arithmetic for an architecture (`9.0`, or a CPU's name); empty: it can.
 
     `backend` is TensorRT-LLM's option.
     """

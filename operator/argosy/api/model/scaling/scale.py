@@ -10,7 +10,7 @@ from argosy.api.values.base import ApiModel, Fault, Int, Rule
 
 
 def replicas_in_order(least: str, most: str) -> Rule:
-    """A rule: attribute `most`, where it is set, is no less than attribute `least`."""
+    """Return a rule: attribute `most`, where it is set, is no less than attribute `least`."""
     low, high = to_camel(least), to_camel(most)
 
     def check(spec: ApiModel) -> Iterator[Fault]:

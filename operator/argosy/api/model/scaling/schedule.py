@@ -87,7 +87,7 @@ class Schedule(ApiModel):
     )
 
     def holds(self, now: datetime) -> bool:
-        """Whether it is within its hours. `now` has a time zone."""
+        """Return whether it is within its hours. `now` has a time zone."""
         local = now.astimezone(ZoneInfo(self.time_zone))
         yesterday = (local - timedelta(days=1)).date()
         return self._covers(local, local) or self._covers(local, datetime.combine(yesterday, time(), local.tzinfo))

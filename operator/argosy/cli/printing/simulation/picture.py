@@ -11,7 +11,7 @@ _INCHES = (9.0, 8.0)
 
 
 def wrong(path: Path) -> list[str]:
-    """Why nothing can be drawn there."""
+    """Return why nothing can be drawn there."""
     if path.suffix not in SUFFIXES:
         return [f"--plot {path}: must end with {' or '.join(SUFFIXES)}"]
     if not path.parent.is_dir():

@@ -16,7 +16,7 @@ _CELLS = 20
 
 
 def tables(outcomes: Mapping[str, Sequence[Outcome]], found: Sequence[Asked]) -> RenderableType:
-    """A summary of all, then for each model how the first of those who decided went about it."""
+    """Return a summary of all, then for each model how the first of those who decided went about it."""
     first = next(iter(outcomes.values()))
     return Group(_summary(outcomes, found), *(part for each in first for part in _course(each)))
 

@@ -39,7 +39,7 @@ def image_failure(status: Mapping[str, Any]) -> BuildFailure | None:
 
 
 def pod_end(status: Mapping[str, Any]) -> Ended | None:
-    """How a Pod with this status failed; None where it did not."""
+    """Return how a Pod with this status failed; None where it did not."""
     if status.get("phase") != "Failed":
         return None
     ends = [end for each in _containers(status) if (end := (each.get("state") or {}).get("terminated"))]

@@ -60,7 +60,7 @@ class BuildPod:
 
 
 def of_report(body: Mapping[str, Any]) -> Reported | None:
-    """What is kept of a ConfigMap of a build: None of the one that says what it is asked."""
+    """Return what is kept of a ConfigMap of a build: None of the one that says what it is asked."""
     metadata, data = body["metadata"], body.get("data") or {}
     build = (metadata.get("labels") or {}).get(BUILD_LABEL, "")
     text = data.get(REPORT_KEY, "")
@@ -73,7 +73,7 @@ def of_report(body: Mapping[str, Any]) -> Reported | None:
 
 
 def of_job(body: Mapping[str, Any]) -> BuildJob:
-    """What is kept of a Job."""
+    """Return what is kept of a Job."""
     metadata = body["metadata"]
     build = (metadata.get("labels") or {}).get(BUILD_LABEL, "")
     annotations = metadata.get("annotations") or {}
@@ -91,7 +91,7 @@ def of_job(body: Mapping[str, Any]) -> BuildJob:
 
 
 def of_build_pod(body: Mapping[str, Any]) -> BuildPod:
-    """What is kept of a build's Pod."""
+    """Return what is kept of a build's Pod."""
     metadata, status = body["metadata"], body.get("status") or {}
     stays = "deletionTimestamp" not in metadata
     return BuildPod(

@@ -56,7 +56,7 @@ class _Parts:
 
 
 def build_views(details: Iterable[object], pods: Iterable[BuildPod]) -> Mapping[str, BuildView]:
-    """The builds of a pool, by name, from what is kept of its objects and of its builds' Pods."""
+    """Return the builds of a pool, by name, from what is kept of its objects and of its builds' Pods."""
     found: dict[str, _Parts] = {}
     for detail in details:
         match detail:

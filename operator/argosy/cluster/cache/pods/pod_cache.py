@@ -58,7 +58,7 @@ class PodCache:
         self._of_pool: dict[PoolLabel, dict[Key, None]] = {}
 
     def of_pool(self, pool: PoolLabel) -> list[PodView]:
-        """A pool's Pods; `server` is the label's value."""
+        """Return a pool's Pods; `server` is the label's value."""
         return [self._pods[key].view for key in self._of_pool.get(pool, ())]
 
     def seen(self, body: Mapping[str, Any]) -> None:
@@ -129,7 +129,7 @@ class GpuHolders:
         self._held: dict[Key, tuple[str, int]] = {}
 
     def by_node(self) -> dict[str, dict[str, int]]:
-        """GPUs that are held, by node and Pod (`namespace/name`); nodes with none are not named."""
+        """Return GPUs that are held, by node and Pod (`namespace/name`); nodes with none are not named."""
         found: dict[str, dict[str, int]] = {}
         for (namespace, name), (node, count) in self._held.items():
             found.setdefault(node, {})[f"{namespace}/{name}"] = count
@@ -162,7 +162,7 @@ class GpuHolders:
 
 
 def pod_view(body: Mapping[str, Any]) -> PodView:
-    """What is kept of a Pod of ours."""
+    """Return what is kept of a Pod of ours."""
     metadata, status = body["metadata"], body.get("status") or {}
     containers = {each.get("name"): each for each in status.get("containerStatuses") or ()}
     terminating, routes = "deletionTimestamp" in metadata, routes_of(metadata)
@@ -184,7 +184,7 @@ def pod_view(body: Mapping[str, Any]) -> PodView:
 
 
 def gpus_of(spec: Mapping[str, Any]) -> int:
-    """The GPUs that a Pod with this spec holds: its containers' together, or an init container's if more."""
+    """Return the GPUs that a Pod with this spec holds: its containers' together, or an init container's if more."""
     together = sum(_gpus(container) for container in spec.get("containers") or ())
     before = (_gpus(container) for container in spec.get("initContainers") or ())
     return max(together, *before, 0)

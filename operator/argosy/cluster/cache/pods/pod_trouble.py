@@ -10,7 +10,7 @@ _SHOWN = 300
 
 
 def pod_trouble(status: Mapping[str, Any]) -> str:
-    """What keeps a Pod with this status from running; empty where nothing does, or nothing is known yet."""
+    """Return what keeps a Pod with this status from running; empty where nothing does, or nothing is known yet."""
     if status.get("phase") == "Failed":
         return _said("the Pod was ended", status.get("reason"), status.get("message"))
     unscheduled = _unscheduled(status)
@@ -33,7 +33,7 @@ def unscheduled_since(status: Mapping[str, Any]) -> datetime | None:
 
 
 def deployment_trouble(status: Mapping[str, Any]) -> str:
-    """Why a Deployment with this status makes no Pod that runs."""
+    """Return why a Deployment with this status makes no Pod that runs."""
     for condition in status.get("conditions") or ():
         kind, value = condition.get("type"), condition.get("status")
         if kind == "ReplicaFailure" and value == "True":

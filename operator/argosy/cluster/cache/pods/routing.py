@@ -29,7 +29,7 @@ class Routes:
 
 
 def routes_of(metadata: Mapping[str, Any]) -> Routes:
-    """What a Pod's labels name; a label that names none known is given as its whole key."""
+    """Return what a Pod's labels name; a label that names none known is given as its whole key."""
     found = {key: value for key, value in (metadata.get("labels") or {}).items() if key.startswith(SERVES_PREFIX)}
     long = _long_names((metadata.get("annotations") or {}).get(ROUTES_ANNOTATION, ""))
     ejected = frozenset(_name(key, long) for key, value in found.items() if value == EJECTED)
@@ -37,7 +37,7 @@ def routes_of(metadata: Mapping[str, Any]) -> Routes:
 
 
 def routes_patch(uid: str, now: Collection[str], wanted: Routes) -> dict[str, Any]:
-    """The merge patch that lets a Pod, of this uid, be asked for `wanted` instead of the names of `now`."""
+    """Return the merge patch that lets a Pod, of this uid, be asked for `wanted` instead of the names of `now`."""
     labels: dict[str, str | None] = {_key(name): None for name in now}
     labels |= route_labels(wanted.names)
     labels |= {_key(name): EJECTED for name in wanted.ejected}
@@ -47,12 +47,12 @@ def routes_patch(uid: str, now: Collection[str], wanted: Routes) -> dict[str, An
 
 
 def settled_patch(uid: str, at: str) -> dict[str, Any]:
-    """The strategic merge patch of a Pod's status that opens its readiness gate; `at` is RFC 3339."""
+    """Return the strategic merge patch of a Pod's status that opens its readiness gate; `at` is RFC 3339."""
     return {"metadata": {"uid": uid}, "status": {"conditions": [{**_SETTLED, "lastTransitionTime": at}]}}
 
 
 def is_settled(status: Mapping[str, Any]) -> bool:
-    """Whether a Pod's readiness gate is open."""
+    """Return whether a Pod's readiness gate is open."""
     conditions = status.get("conditions") or ()
     return any(each.get("type") == GATE and each.get("status") == "True" for each in conditions)
 

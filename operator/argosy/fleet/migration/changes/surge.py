@@ -37,7 +37,7 @@ class Surges:
 
 
 def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterable[Binding]) -> Surges:
-    """How every new form for which there is no memory beside the old one gets its place.
+    """Return how every new form for which there is no memory beside the old one gets its place.
 
     `begun` are bindings that drain already: what is recreated goes on before others begin.
     """
@@ -82,7 +82,7 @@ def _recreate(state: PoolState, budgets: Mapping[str, MemoryBudget], first: set[
 
 
 def with_users(model: str, observed: Observed, server: str) -> set[str]:
-    """The model, and the loaded ensembles that run it, be it through others."""
+    """Return the model, and the loaded ensembles that run it, be it through others."""
     found, held = {model}, observed.held(server)
     while more := {each.name for each in held.values() if found & set(each.steps)} - found:
         found |= more

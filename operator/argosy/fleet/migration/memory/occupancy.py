@@ -22,7 +22,7 @@ class Occupant:
 
     @classmethod
     def of(cls, name: str, versions: Iterable[VersionSource], gpus: tuple[int, ...], members: Members) -> "Occupant":
-        """These versions of a model on these GPUs of the node.
+        """Return these versions of a model on these GPUs of the node.
 
         One whose own size is not known counts as declared now, or as all there is where nobody declares it any more.
         """
@@ -32,27 +32,27 @@ class Occupant:
         return cls(name, gpus, sum(memory for memory, _ in sizes), any(whole for _, whole in sizes))
 
     def on(self, gpu: int, capacity: int) -> int:
-        """Bytes that it has of a GPU."""
+        """Return bytes that it has of a GPU."""
         return _bytes(self.memory, self.alone, capacity) if gpu in self.gpus else 0
 
 
 def node_gpus(form: Form, gpus: tuple[int, ...]) -> tuple[int, ...]:
-    """The node's GPUs that a form sits on, in a server that has these."""
+    """Return the node's GPUs that a form sits on, in a server that has these."""
     return tuple(gpus[index] for index in form.gpus if index < len(gpus))
 
 
 def memory_of(node: Node) -> dict[int, int]:
-    """Bytes of each real GPU, by index."""
+    """Return bytes of each real GPU, by index."""
     return {gpu.index: gpu.memory for gpu in node.gpus if not gpu.is_cpu}
 
 
 def planned(placement: Placement, gpu: int, capacity: int) -> int:
-    """Bytes that a placement takes of a GPU once all is settled."""
+    """Return bytes that a placement takes of a GPU once all is settled."""
     return _bytes(placement.memory, placement.whole, capacity) if gpu in placement.gpus else 0
 
 
 def taken(occupants: Iterable[Occupant], memory: Mapping[int, int]) -> dict[int, int]:
-    """Bytes that are of no use to others, by GPU."""
+    """Return bytes that are of no use to others, by GPU."""
     found = dict.fromkeys(memory, 0)
     for each in occupants:
         for gpu in each.gpus:

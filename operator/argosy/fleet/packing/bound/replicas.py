@@ -23,7 +23,7 @@ class BoundReplica:
         return len(self.gpus) == len(self.replica.group.demands)
 
     def holds(self, candidate: Candidate) -> bool:
-        """Whether `candidate` leaves every model that is there where it is."""
+        """Return whether `candidate` leaves every model that is there where it is."""
         if candidate.server != self.server.name:
             return False
         placed = zip(self.replica.group.demands, candidate.assignment, strict=True)
@@ -31,7 +31,7 @@ class BoundReplica:
 
 
 def bound_replicas(facts: PoolFacts) -> tuple[BoundReplica, ...]:
-    """The replicas that run now, the complete ones first, then the hardest to move."""
+    """Return the replicas that run now, the complete ones first, then the hardest to move."""
     hosts: dict[str, list[CurrentServer]] = {}
     for server in facts.current:
         for model in server.placed:

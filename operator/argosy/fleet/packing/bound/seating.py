@@ -42,7 +42,7 @@ class Seating:
         self._open(server.name, seats)
 
     def done(self) -> Layout:
-        """The layout with all of them."""
+        """Return the layout with all of them."""
         return self._layout.with_servers(
             (each.server, (*each.server.placed, *each.placed)) for each in self._seats.values() if each.placed
         )

@@ -39,7 +39,7 @@ class FitErrors:
         return cls(layout, _whole(layout, facts) if holders else layout, holders, Outranked(layout))
 
     def explain(self, replica: Replica) -> Diagnosis:
-        """Why `replica` has no place, and who has it. The first rule that applies answers.
+        """Return why `replica` has no place, and who has it. The first rule that applies answers.
 
         Equivalent replicas are explained once, under names that nothing has, in whose place each one's own are put.
         """
@@ -54,13 +54,13 @@ class FitErrors:
         return replace(self.found[key], message=message)
 
     def lack(self, replica: Replica) -> Diagnosis:
-        """What there is too little of."""
+        """Return what there is too little of."""
         rules: tuple[_Rule, ...] = (_no_nodes, _no_gpus, _no_engine, _too_large, _server_limit, _withheld, _apart)
         found = (rule(self, replica) for rule in rules)
         return next((diagnosis for diagnosis in found if diagnosis), None) or _occupied(self, replica)
 
     def for_engines(self, group: Group) -> "FitErrors":
-        """The same of those nodes alone that the group has engines for."""
+        """Return the same of those nodes alone that the group has engines for."""
         nodes = frozenset(name for name, node in self.layout.topology.nodes.items() if group.runs_on(node))
         if len(nodes) == len(self.layout.topology.nodes):
             return self

@@ -19,7 +19,7 @@ class Diagnosis:
 
 
 def limit_of(topology: Topology, demands: tuple[Demand, ...]) -> Diagnosis | None:
-    """The limit that one of the models is beyond on every node, the hardest model first; None if none is.
+    """Return the limit that one of the models is beyond on every node, the hardest model first; None if none is.
 
     `topology` has every GPU of the nodes, also those that others hold.
     """
@@ -32,7 +32,7 @@ def limit_of(topology: Topology, demands: tuple[Demand, ...]) -> Diagnosis | Non
 
 
 def need_text(demand: Demand) -> str:
-    """What a model needs, in words: `2 GPUs of 60 GiB`, `8 GiB and 20 % of a GPU`."""
+    """Return what a model needs, in words: `2 GPUs of 60 GiB`, `8 GiB and 20 % of a GPU`."""
     need = demand.footprint
     if need.whole:
         size = f" of {memory_text(demand)}" if need.memory else ""
@@ -48,7 +48,7 @@ def memory_text(demand: Demand) -> str:
 
 
 def hardest(demands: list[Demand]) -> Demand:
-    """The model that is hardest to place."""
+    """Return the model that is hardest to place."""
     return min(demands, key=lambda demand: (hardness(demand.footprint), demand.model))
 
 

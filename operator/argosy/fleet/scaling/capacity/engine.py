@@ -42,7 +42,7 @@ class Engine(Struct, frozen=True):
         return steps * self.service.seconds(1.0) / left if left > 0 else inf
 
     def wait(self, rate: float, share: float) -> float:
-        """Seconds that `share` of the requests wait at most for a slot."""
+        """Return seconds that `share` of the requests wait at most for a slot."""
         slots, running = max(1, round(self.slots)), self.running(rate)
         full = erlang_c(slots, running)
         if full <= 1 - share:

@@ -79,11 +79,11 @@ class Replica(Struct, frozen=True):
         return self.servers * self.max_batch / self.seconds(self.max_batch)
 
     def load(self, rate: float) -> float:
-        """The share of what it can do with full batches."""
+        """Return the share of what it can do with full batches."""
         return rate / self.most
 
     def latency(self, rate: float, share: float) -> float:
-        """Seconds that `share` of the requests take at most, waiting and being executed."""
+        """Return seconds that `share` of the requests take at most, waiting and being executed."""
         return Curve(self, share).at(rate)
 
     def seconds(self, rows: float) -> float:
@@ -108,14 +108,14 @@ class Curve:
         self._peak = -1.0
 
     def rows(self, rate: float) -> float:
-        """A batch's mean rows: what comes while instances are busy, or while the batch waits for more."""
+        """Return a batch's mean rows: what comes while instances are busy, or while the batch waits for more."""
         replica, service = self._replica, self._replica.service
         left = self._servers - rate * service.per_row * self._slow
         natural = rate * service.fixed * self._slow / left if left > 0 else inf
         return min(float(replica.max_batch), max(1.0, natural, 1 + rate * replica.window_s))
 
     def at(self, rate: float) -> float:
-        """Seconds at a rate; infinite if the replica cannot keep up."""
+        """Return seconds at a rate; infinite if the replica cannot keep up."""
         load = rate * self._full_s / (self._servers * self._replica.max_batch)
         if load >= 1:
             return inf

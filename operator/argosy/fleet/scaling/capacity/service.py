@@ -45,7 +45,7 @@ class Service(Struct, frozen=True):
         return (self.fixed + self.per_row * rows) * (1 + self.contention * max(0.0, busy - 1))
 
     def near(self, other: "Service", rows: float, busy: float, within: float) -> bool:
-        """Whether both tell nearly the same, for one row alone and for a full batch with all instances busy."""
+        """Return whether both tell nearly the same, for one row alone and for a full batch with all instances busy."""
         return all(
             abs(self.seconds(*point) - other.seconds(*point)) <= within * other.seconds(*point)
             for point in ((1.0, 1.0), (rows, busy))
@@ -118,13 +118,13 @@ class Experience(Struct, frozen=True):
         return Experience((*(each for each in self.batches if each is not before), before.mixed(new)))
 
     def as_foreseen(self, new: Batches, service: Service | None, prompt_s: float = 0.0) -> bool:
-        """Whether these take as long as was reckoned with, and are of a kind that was seen before."""
+        """Return whether these take as long as was reckoned with, and are of a kind that was seen before."""
         if service is None or all(each.kind != new.kind for each in self.batches):
             return False
         return abs(new.without(prompt_s).seconds / service.seconds(new.rows, new.busy) - 1) <= _AS_FORESEEN
 
     def service(self, prompt_s: float = 0.0) -> Service | None:
-        """What fits best, without prompts, each of which takes so long; None before anything was measured."""
+        """Return what fits best, without prompts, each of which takes so long; None before anything was measured."""
         if not self.batches:
             return None
         if prompt_s:

@@ -39,12 +39,12 @@ class Limits(Struct, frozen=True):
 
 
 def strictest(percentiles: Iterable[str]) -> str:
-    """The highest of these; none without one."""
+    """Return the highest of these; none without one."""
     return max(percentiles, key=lambda name: SHARES[name], default="")
 
 
 def planned(percentile: str) -> float:
-    """The share of requests that is to hold what the percentile is the target of."""
+    """Return the share of requests that is to hold what the percentile is the target of."""
     return 1 - _LATE_AS_PLANNED * (1 - SHARES[percentile])
 
 
@@ -60,7 +60,7 @@ class Setting(Struct, frozen=True):
 def settings(
     service: Service, limits: Limits, bounds: Bounds, most_instances: int, max_batch: int, variation: float
 ) -> tuple[Setting, ...]:
-    """Every setting that holds more than all before it, the cheapest first: few instances, a short window."""
+    """Return every setting that holds more than all before it, the cheapest first: few instances, a short window."""
     better: list[Setting] = []
     for instances, window_s in _tried(bounds, most_instances):
         replica = Replica(service, instances, bounds.devices, max_batch, window_s or 0.0, variation)
@@ -72,7 +72,7 @@ def settings(
 
 
 def held(replica: Replica, limits: Limits, least: float = 0.0) -> float:
-    """The most rows a second that a replica holds within all limits; 0 where that is less than `least`."""
+    """Return the most rows a second that a replica holds within all limits; 0 where that is less than `least`."""
     rate = limits.busy * replica.most
     for curve, longest in _curves(replica, limits):
         if rate <= least:

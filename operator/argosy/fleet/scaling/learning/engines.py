@@ -116,7 +116,7 @@ class EngineUse(Struct, frozen=True):
         return Batches(self.rows, 1.0, seconds, self.busy * elapsed_s / seconds * _WEIGHT, prompts)
 
     def engine(self, service: Service | None) -> Engine | None:
-        """What it holds follows from that; None as long as too little is known."""
+        """Return what it holds follows from that; None as long as too little is known."""
         if service is None or min(self.slots, self.answered, self.tokens) <= 0:
             return None
         tokens = self.tokens / self.answered

@@ -31,7 +31,7 @@ _ALL_BUSY = 0.95
 
 
 def learn(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, now: datetime) -> Memory:
-    """The memory after usable signals; those that it had already teach nothing."""
+    """Return the memory after usable signals; those that it had already teach nothing."""
     before = memory.measured_at
     if before is not None and signals.at - before < _NEWER:
         return structs.replace(memory, anew=False, seen_from=memory.seen_from or now)
@@ -63,7 +63,7 @@ def missed(memory: Memory, now: datetime) -> Memory:
 
 
 def settled(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
-    """Whether what is measured is of the present allocation, and no queue of before is left in it."""
+    """Return whether what is measured is of the present allocation, and no queue of before is left in it."""
     return has_stood(policy, memory, window_s, now) and _drained(memory, window_s, now)
 
 
@@ -73,7 +73,7 @@ def _drained(memory: Memory, window_s: float, now: datetime) -> bool:
 
 
 def has_stood(policy: Policy, memory: Memory, window_s: float, now: datetime) -> bool:
-    """Whether all that is measured is of the present allocation."""
+    """Return whether all that is measured is of the present allocation."""
     return memory.scaled is None or now - memory.scaled.at >= timedelta(seconds=policy.startup_s + window_s)
 
 
@@ -102,7 +102,7 @@ def _arrivals(before: Arrivals, signals: Signals, elapsed: float) -> Arrivals:
 
 
 def counted_s(signals: Signals) -> float:
-    """The seconds over which the newest arrivals were counted."""
+    """Return the seconds over which the newest arrivals were counted."""
     return max(1.0, signals.window_s if signals.recent is None else signals.recent_s)
 
 

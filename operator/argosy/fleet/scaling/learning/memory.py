@@ -75,7 +75,7 @@ class Steady(Struct, frozen=True):
     another_since: datetime | None = None
 
     def is_about(self, level: float, noise: float) -> bool:
-        """Whether this is the same load. `noise`: the standard deviation that is chance in it."""
+        """Return whether this is the same load. `noise`: the standard deviation that is chance in it."""
         return abs(level - self.level) <= _ABOUT * self.level + _CHANCE * noise
 
     def after(self, level: float, noise: float, last: datetime, now: datetime) -> "Steady":
@@ -157,7 +157,7 @@ class Memory(Struct, frozen=True):
         return self.lowering.most_instances if self.lowering is not None else None
 
     def steady_s(self, now: datetime) -> float:
-        """Seconds for which the load has been about the same."""
+        """Return seconds for which the load has been about the same."""
         return 0.0 if self.steady is None else (now - self.steady.since).total_seconds()
 
     def since(self, now: datetime) -> "Memory":

@@ -101,7 +101,7 @@ def _stood(memory: Memory, seconds: float, now: datetime) -> bool:
 
 
 def waiting(signals: Signals) -> float:
-    """Requests in queues, those inside of engines among them."""
+    """Return requests in queues, those inside of engines among them."""
     return (signals.pending or 0.0) + (signals.engine_waiting or 0.0)
 
 

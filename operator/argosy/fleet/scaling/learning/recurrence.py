@@ -36,7 +36,7 @@ class Recurrence(Struct, frozen=True):
         return Recurrence((*self.starts, now)[-_STARTS:], max(self.present, self.rate / 2), rate, now)
 
     def expected(self, now: datetime, ahead_s: float) -> float:
-        """Requests a second that come with the next start, where that is at most so far ahead; else 0."""
+        """Return requests a second that come with the next start, where that is at most so far ahead; else 0."""
         known = self._interval()
         if known is None:
             return 0.0
@@ -46,7 +46,7 @@ class Recurrence(Struct, frozen=True):
         return max(self.rate, self.present) if early <= now <= late else 0.0
 
     def is_over(self, now: datetime) -> bool:
-        """Whether nothing is to be expected before the next start."""
+        """Return whether nothing is to be expected before the next start."""
         quiet = self.active_at is not None and (now - self.active_at).total_seconds() >= _OVER_S
         return quiet and self._interval() is not None
 

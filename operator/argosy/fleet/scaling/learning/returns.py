@@ -24,7 +24,7 @@ _ALIKE = 0.8
 
 
 def hold_s(policy: Policy, memory: Memory, now: datetime) -> float:
-    """Seconds for which what was asked for is kept: the stabilisation window, or longer to bridge a gap."""
+    """Return seconds for which what was asked for is kept: the stabilisation window, or longer to bridge a gap."""
     longest = min(_LONGER * max(memory.returns, default=0.0), _worth_s(policy))
     whole = policy.pace.stabilization_s
     in_vain = len(memory.gaps) >= _VAIN and min(memory.gaps) > whole

@@ -36,11 +36,11 @@ class Devices:
         return cls(replicas_of(plan), {model: tuple(every) for model, every in found.items()})
 
     def smallest(self, model: str) -> int:
-        """Bytes of the smallest GPU that it sits on; 0 on none."""
+        """Return bytes of the smallest GPU that it sits on; 0 on none."""
         return min((gpu.memory for gpu, _ in self.gpus.get(model, ())), default=0)
 
     def instances(self, demand: Demand) -> int | None:
-        """How many instances more each device that it sits on has room for; None where that is not known."""
+        """Return how many instances more each device that it sits on has room for; None where that is not known."""
         need = demand.footprint
         if need.whole or (not need.memory and not need.compute):
             return None

@@ -48,7 +48,7 @@ def _staged(ensembles: Iterable[Ensemble]) -> set[tuple[PoolKey, str]]:
 def allocations(
     policies: Mapping[str, Policy], decisions: Mapping[str, Decision], recalled: Mapping[str, ScalingStatus]
 ) -> dict[str, Allocation]:
-    """What each member that scales is to have, by identity: what was decided, or else what its status told."""
+    """Return what each member that scales is to have, by identity: what was decided, or else what its status told."""
     return {
         name: bounded(decisions[name].allocation, policy.bounds)
         if name in decisions
@@ -60,7 +60,7 @@ def allocations(
 def scaled_forms(
     resources: Iterable[Resource], policies: Mapping[str, Policy], allocations: Mapping[str, Allocation]
 ) -> Iterator[Resource]:
-    """The resources as they are acted upon; both mappings are by identity."""
+    """Yield the resources as they are acted upon; both mappings are by identity."""
     for each in resources:
         if isinstance(each, ServingPool):
             yield each

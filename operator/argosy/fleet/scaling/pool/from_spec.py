@@ -29,7 +29,7 @@ def scales(member: Member) -> bool:
 
 
 def may_be_zero(member: Member) -> bool:
-    """Whether it may have no replica at some time, so that somebody has to hold its requests."""
+    """Return whether it may have no replica at some time, so that somebody has to hold its requests."""
     scaling = member.spec.scaling
     schedules = scaling.schedules if scaling is not None else ()
     return not member.spec.min_replicas or any(not each.min_replicas for each in schedules)

@@ -73,7 +73,7 @@ class _Round:
     now: datetime
 
     def decided(self) -> tuple[dict[str, Memory], dict[str, EnsembleMemory], dict[str, Decision]]:
-        """What is remembered of models and of ensembles, and the decisions."""
+        """Return what is remembered of models and of ensembles, and the decisions."""
         models: dict[str, Memory] = {}
         ensembles: dict[str, EnsembleMemory] = {}
         decisions: dict[str, Decision] = {}
@@ -187,7 +187,7 @@ class _Round:
         return may_be_zero and decision.allocation.replicas == 1 and bool(self.scene.unheld)
 
     def diagnosed(self, decisions: Mapping[str, Decision]) -> dict[str, diagnosis.Memory]:
-        """What is known of what holds each member up."""
+        """Return what is known of what holds each member up."""
         scene = self.scene
         served = [scaled_form(each, self._decided(each, decisions), 0) for each in scene.members]
         levers = {each.name: _levers(scene.policies.get(each.identity)) for each in scene.members}

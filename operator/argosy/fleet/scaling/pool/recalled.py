@@ -14,7 +14,7 @@ _US = 1e6
 
 
 def allocation_of(status: ScalingStatus | None, bounds: Bounds) -> Allocation:
-    """What there was last, whoever decided it, within today's bounds; their minimum for what is new."""
+    """Return what there was last, whoever decided it, within today's bounds; their minimum for what is new."""
     if status is None:
         return Allocation(bounds.min_replicas, bounds.min_instances)
     delay = status.max_queue_delay_microseconds
@@ -25,7 +25,7 @@ def allocation_of(status: ScalingStatus | None, bounds: Bounds) -> Allocation:
 
 
 def bounded(allocation: Allocation, bounds: Bounds) -> Allocation:
-    """The allocation, brought within the bounds: they may have been edited since."""
+    """Return the allocation, brought within the bounds: they may have been edited since."""
     window, longest = allocation.window_s, bounds.max_window_s
     batch = allocation.max_batch
     return structs.replace(
@@ -38,7 +38,7 @@ def bounded(allocation: Allocation, bounds: Bounds) -> Allocation:
 
 
 def remembered(status: ScalingStatus | None) -> Memory:
-    """What decisions need to know of earlier ones."""
+    """Return what decisions need to know of earlier ones."""
     return Memory.rebuilt(_last_change(status), _lowering(status.out_of_memory if status is not None else None))
 
 

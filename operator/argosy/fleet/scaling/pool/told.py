@@ -28,7 +28,7 @@ class Told:
 
 
 def told(before: Told | None, decision: Decision, now: datetime) -> Told:
-    """The decision as it was told, where it is the same but for its numbers of the moment."""
+    """Return the decision as it was told, where it is the same but for its numbers of the moment."""
     if before is None or _key(before.decision) != _key(decision):
         return Told(decision, now)
     again = now - before.at >= TOLD_AGAIN_AFTER and _differs(before.decision, decision)
@@ -36,7 +36,7 @@ def told(before: Told | None, decision: Decision, now: datetime) -> Told:
 
 
 def beside(decision: Decision, troubles: Iterable[str]) -> Decision:
-    """The decision, whose sentence also tells these."""
+    """Return the decision, whose sentence also tells these."""
     message = joined(decision.message, *troubles)
     return decision if message == decision.message else structs.replace(decision, message=message)
 

@@ -21,7 +21,7 @@ _LONG_S = 600.0
 def is_held(
     policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, load: Load, now: datetime
 ) -> bool:
-    """Whether the load has been the same for long, and the present replicas hold every target, as measured."""
+    """Return whether the load has been the same for long, and the present replicas hold every target, as measured."""
     steady = memory.steady
     if steady is None or memory.steady_s(now) < _LONG_S or load.waiting > 0 or signals.unmeasured:
         return False

@@ -54,7 +54,7 @@ def ladder_of(policy: Policy, allocation: Allocation, room: Room, memory: Memory
 
 
 def engine_of(memory: Memory) -> Engine | None:
-    """The engine that batches by itself, once enough is known of it."""
+    """Return the engine that batches by itself, once enough is known of it."""
     return memory.engine.engine(memory.service) if memory.engine is not None else None
 
 
@@ -96,7 +96,7 @@ def _most_instances(policy: Policy, allocation: Allocation, room: Room, memory: 
 
 
 def limited(policy: Policy, signals: Signals, memory: Memory) -> Limited:
-    """The first token's of an engine once enough is known of it, else that of whole requests."""
+    """Return the first token's of an engine once enough is known of it, else that of whole requests."""
     engine = engine_of(memory)
     if engine is not None:
         return Limited("first token", policy.targets.first_token, signals.first_token, engine.prompt_s)

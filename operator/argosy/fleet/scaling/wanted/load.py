@@ -54,7 +54,7 @@ NO_LOAD = Load()
 
 
 def load_of(policy: Policy, allocation: Allocation, signals: Signals, memory: Memory, held: int, now: datetime) -> Load:
-    """What the ladder is held against. A few that wait may be chance, and ask for nothing."""
+    """Return what the ladder is held against. A few that wait may be chance, and ask for nothing."""
     rows = memory.rows
     if memory.demand is None:
         return Load(waiting=held / _DRAIN_S * rows, rows=rows)
@@ -92,7 +92,7 @@ def _lasting(policy: Policy, allocation: Allocation, memory: Memory, expected: f
 
 
 def may_wait(policy: Policy, allocation: Allocation, memory: Memory) -> float:
-    """Seconds that a request may wait and yet be in time, for a place in a batch or in an engine."""
+    """Return seconds that a request may wait and yet be in time, for a place in a batch or in an engine."""
     if memory.service is None:
         return 0.0
     if memory.engine is not None:

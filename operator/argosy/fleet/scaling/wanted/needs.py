@@ -41,7 +41,7 @@ def per_replica(metric: str, total: float, target: float, because: str) -> Need:
 
 
 def whole(replicas: float) -> int:
-    """The fewest replicas that are as many."""
+    """Return the fewest replicas that are as many."""
     return ceil(replicas - _FEW)
 
 

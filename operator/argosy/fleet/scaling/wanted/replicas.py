@@ -75,7 +75,7 @@ def wanted(
 
 
 def foreseen(policy: Policy, allocation: Allocation, room: Room, memory: Memory, now: datetime) -> int:
-    """Replicas for a load that comes at equal intervals, where it is about to."""
+    """Return replicas for a load that comes at equal intervals, where it is about to."""
     rate = memory.recurrence.expected(now, policy.startup_s)
     ladder = ladder_of(policy, allocation, room, memory) if rate > 0 else ()
     return whole(rate * memory.rows / ladder[-1].rate) if ladder and ladder[-1].rate > 0 else 0

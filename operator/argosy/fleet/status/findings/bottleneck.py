@@ -10,7 +10,7 @@ _TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def bottleneck_status(told: Told | None) -> BottleneckStatus | None:
-    """What is told; None where nothing is."""
+    """Return what is told; None where nothing is."""
     if told is None:
         return None
     found = told.bottleneck

@@ -21,7 +21,7 @@ _STATES = {BuildState.PENDING: VersionState.PENDING, BuildState.FAILED: VersionS
 
 
 def engine_findings(model: InferenceModel, progress: PoolProgress) -> list[Finding]:
-    """Whether the engines that the declared form asks for are there, and as accurate as it asks."""
+    """Return whether the engines that the declared form asks for are there, and as accurate as it asks."""
     engines = _of(model, progress)
     if engines is None and model.spec.engine is not None:
         return [
@@ -34,7 +34,7 @@ def engine_findings(model: InferenceModel, progress: PoolProgress) -> list[Findi
 
 
 def engine_statuses(model: InferenceModel, progress: PoolProgress) -> tuple[EngineStatus, ...]:
-    """Every engine of a model: those that serve, and those that are asked for in their place."""
+    """Return every engine of a model: those that serve, and those that are asked for in their place."""
     engines = _of(model, progress)
     if engines is None:
         return ()
@@ -50,14 +50,14 @@ def engine_statuses(model: InferenceModel, progress: PoolProgress) -> tuple[Engi
 
 
 def first_engines(engines: Sequence[EngineStatus]) -> dict[str, Any]:
-    """A status's fields for its engines: as many as it has room for, and how many more there are."""
+    """Return a status's fields for its engines: as many as it has room for, and how many more there are."""
     return {"engines": tuple(engines[:_ENGINES]), "remaining_engines": max(0, len(engines) - _ENGINES)}
 
 
 def with_engines(
     versions: Iterable[VersionStatus], model: InferenceModel, progress: PoolProgress
 ) -> tuple[VersionStatus, ...]:
-    """The versions, those among them that have no engine yet: they are being built, or cannot be."""
+    """Return the versions, those among them that have no engine yet: they are being built, or cannot be."""
     engines, found = _of(model, progress), {each.version: each for each in versions}
     for version in engines.declared.model.spec.declared_versions if engines is not None else ():
         asked = [each for each in engines.declared.asked if each.version == version] if engines is not None else []

@@ -42,7 +42,7 @@ class Loading:
         notes: Mapping[Binding, Note] | None = None,
         served_name: str = "",
     ) -> "Loading":
-        """What servers report; one that is not ready reports nothing. `notes` are by server and model."""
+        """Return what servers report; one that is not ready reports nothing. `notes` are by server and model."""
         said = observed.on(model)
         mine = {name: notes[name, model] for name in servers if (name, model) in notes} if notes else {}
         outdated = frozenset(name for name in servers if (name, model) in observed.outdated)
@@ -108,12 +108,12 @@ class Loading:
         return f"version {', '.join(map(str, leftovers))} is still being unloaded" if leftovers else ""
 
     def serving(self) -> str:
-        """The message of Ready where everything is."""
+        """Return the message of Ready where everything is."""
         verb = "serve" if len(self.declared) > 1 else "serves"
         return f"{self._named} {verb} on {counted(len(self.servers), 'server')}"
 
     def finding(self) -> Finding:
-        """The condition Loaded."""
+        """Return the condition Loaded."""
         kind, done, wanted = ConditionType.LOADED, len(self.loaded), len(self.servers)
         if not wanted:
             still = f"; it is still served by {listed(self.former, separator=', ')}" if self.former else ""
@@ -134,7 +134,7 @@ class Loading:
         return Finding(kind, False, reason, f"{so_far}; {waiting}{self._meanwhile()}")
 
     def versions(self) -> tuple[VersionStatus, ...]:
-        """Every version that is wanted or still there, with its share of the servers that it answers on."""
+        """Return every version that is wanted or still there, with its share of the servers that it answers on."""
         shares = self._traffic()
         return tuple(self._version(number, shares) for number in sorted(self._present() | self.declared, reverse=True))
 

@@ -16,23 +16,23 @@ _PLACES = 100
 
 
 def placement_on(server: ServerPlan, model: str) -> Placement:
-    """The model's placement on a server that has it."""
+    """Return the model's placement on a server that has it."""
     return next(placement for placement in server.placements if placement.model == model)
 
 
 def place(server: ServerPlan, version: int, gpus: Sequence[int], instances: int) -> PlacementStatus:
-    """A replica's place."""
+    """Return a replica's place."""
     return PlacementStatus(server=server.name, node=server.node, version=version, gpus=tuple(gpus), instances=instances)
 
 
 def first_places(places: Sequence[PlacementStatus]) -> dict[str, Any]:
-    """A status's fields for where replicas sit: as many as it has room for, and how many more there are."""
+    """Return a status's fields for where replicas sit: as many as it has room for, and how many more there are."""
     shown = tuple(places[:_PLACES])
     return {"placement": shown, "remaining_placements": len(places) - len(shown)}
 
 
 def placed_finding(progress: PoolProgress, member: Member, places: Sequence[PlacementStatus]) -> Finding:
-    """Whether every replica of a model or an ensemble, as it is declared, has a place, and if not why."""
+    """Return whether every replica of a model or an ensemble, as it is declared, has a place, and if not why."""
     kind, key, name = ConditionType.PLACED, progress.plan.pool, member.name
     if progress.pool.spec.suspend:
         return Finding(kind, False, Reason.SUSPENDED, f"pool {key} is suspended; set spec.suspend to false")

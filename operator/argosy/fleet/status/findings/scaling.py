@@ -53,7 +53,7 @@ def scaling(scaled: ScaledMember) -> Finding:
 
 
 def scaling_status(scaled: ScaledMember, desired: int, now: datetime) -> ScalingStatus:
-    """What there is to be, and why. `desired` replicas are asked for where nothing is measured."""
+    """Return what there is to be, and why. `desired` replicas are asked for where nothing is measured."""
     before, decision = scaled.before or ScalingStatus(), scaled.decision
     if scaled.allocation is None:
         return ScalingStatus(
@@ -145,7 +145,7 @@ def _unmeasured(scaled: ScaledMember) -> str:
 
 
 def decided_by(member: InferenceModel | Ensemble) -> str:
-    """The field that decides how many replicas there are, in words."""
+    """Return the field that decides how many replicas there are, in words."""
     spec = member.spec
     others = "its models ask for" if isinstance(member, Ensemble) else "an ensemble asks for"
     if spec.replicas is None:
@@ -157,7 +157,7 @@ def decided_by(member: InferenceModel | Ensemble) -> str:
 
 
 def pool_scaling(pool: ServingPool) -> Finding:
-    """The condition Scaling of a pool."""
+    """Return the condition Scaling of a pool."""
     spec, kind = pool.spec, ConditionType.SCALING
     if spec.replicas is not None:
         message = (

@@ -7,7 +7,7 @@ from argosy.fleet.topology.rules import advice
 
 
 def topology_advice(model: InferenceModel, progress: PoolProgress) -> str:
-    """Each piece of advice under its rule's name; empty where there is none, or the shape is not known."""
+    """Return each piece of advice under its rule's name; empty where there is none, or the shape is not known."""
     shape = progress.members.shapes.get(model.name)
     if shape is None:
         return ""
@@ -16,7 +16,7 @@ def topology_advice(model: InferenceModel, progress: PoolProgress) -> str:
 
 
 def unused_traffic(model: InferenceModel, progress: PoolProgress) -> str:
-    """Why `spec.traffic` changes nothing; empty where it does, or is not set."""
+    """Return why `spec.traffic` changes nothing; empty where it does, or is not set."""
     if model.spec.traffic is None or model.name in progress.members.shapes:
         return ""
     return "spec.traffic: nothing tells the model's shape, which a config.json on this machine or a built engine would"

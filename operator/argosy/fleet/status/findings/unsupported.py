@@ -61,17 +61,17 @@ def _unused(resource: Resource, pools: Mapping[PoolKey, ServingPool]) -> str:
 
 
 def unused_model_settings(model: InferenceModel, pool: ServingPool) -> str:
-    """What of the spec has no effect on this pool's servers, in words; empty if all has."""
+    """Return what of the spec has no effect on this pool's servers, in words; empty if all has."""
     return "; ".join(f"{field}: {says}" for field, (given, says) in _MODEL.items() if given(model, pool))
 
 
 def unused_ensemble_settings(ensemble: Ensemble, pool: ServingPool) -> str:
-    """What of the spec has no effect on this pool's servers, in words; empty if all has."""
+    """Return what of the spec has no effect on this pool's servers, in words; empty if all has."""
     return "; ".join(f"{field}: {says}" for field, (given, says) in _ENSEMBLE.items() if given(ensemble, pool))
 
 
 def unused_pool_settings(pool: ServingPool) -> str:
-    """What of the pool's spec has no effect, in words; empty if all has."""
+    """Return what of the pool's spec has no effect, in words; empty if all has."""
     return "; ".join(f"{field}: {says}" for field, (given, says) in _POOL.items() if given(pool))
 
 

@@ -75,5 +75,5 @@ class Dashboard:
     rows: tuple[Row, ...]
 
     def expressions(self) -> Iterator[str]:
-        """All its queries."""
+        """Return all its queries."""
         return (query.expr for row in self.rows for panel in row.panels for query in panel.queries)

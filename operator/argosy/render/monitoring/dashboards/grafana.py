@@ -13,7 +13,7 @@ _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 def grafana(dashboard: Dashboard) -> dict[str, Any]:
-    """The dashboard's JSON."""
+    """Return the dashboard's JSON."""
     return {
         "uid": dashboard.uid,
         "title": dashboard.title,

@@ -25,7 +25,7 @@ RETRIES = 4
 
 
 def build_job(pool: ServingPool, build: PlannedBuild, images: Images, cluster: Cluster) -> dict[str, Any]:
-    """The Job of a build."""
+    """Return the Job of a build."""
     template = build_pod(pool, build, images, cluster)
     annotations = {TEMPLATE_ANNOTATION: template_hash(template), PLACEMENT_ANNOTATION: build_place_text(build)}
     spec: dict[str, Any] = {
@@ -42,7 +42,7 @@ def build_job(pool: ServingPool, build: PlannedBuild, images: Images, cluster: C
 
 
 def build_place_text(build: PlannedBuild) -> str:
-    """The build's node and GPUs as JSON: until its Pod is there, nothing else says that they are taken."""
+    """Return the build's node and GPUs as JSON: until its Pod is there, nothing else says that they are taken."""
     return json.dumps({"node": build.node, "gpus": list(build.gpus)}, sort_keys=True)
 
 
@@ -56,12 +56,12 @@ def parse_build_place(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def deadline_s(build: PlannedBuild) -> int:
-    """How long all tries of a build may take together, in seconds."""
+    """Return how long all tries of a build may take together, in seconds."""
     return max(1, build.timeout // 1000)
 
 
 def job_hash(pool: ServingPool, build: PlannedBuild, images: Images, cluster: Cluster) -> str:
-    """What a Job made from this build would carry in its annotation."""
+    """Return what a Job made from this build would carry in its annotation."""
     return template_hash(build_pod(pool, build, images, cluster))
 
 

@@ -12,7 +12,7 @@ from argosy_agent.contract.builddocuments import REQUEST_KEY, request_text
 
 
 def build_configmaps(pool: ServingPool, build: PlannedBuild) -> tuple[KubernetesObject, ...]:
-    """What the build is asked, and an object for its Pod to report into.
+    """Return what the build is asked, and an object for its Pod to report into.
 
     The latter is without data here, so that applying it takes nothing away.
     """
@@ -25,7 +25,7 @@ def build_configmaps(pool: ServingPool, build: PlannedBuild) -> tuple[Kubernetes
 
 
 def build_account_name(pool: ServingPool, build: PlannedBuild) -> str:
-    """The service account of a build's Pods: the pool's setting, or one of its own."""
+    """Return the service account of a build's Pods: the pool's setting, or one of its own."""
     return _named_account(pool) or build_name(pool.name, build.name)
 
 
@@ -34,7 +34,7 @@ def _named_account(pool: ServingPool) -> str | None:
 
 
 def build_rights(pool: ServingPool, build: PlannedBuild) -> tuple[KubernetesObject, ...]:
-    """The build's account, unless the pool names one, and the right to write its own report and nothing else."""
+    """Return the build's account, unless the pool names one, and the right to write its own report and nothing else."""
     name, labels = build_name(pool.name, build.name), build_labels(pool, build.name)
     role = owned(ROLE_VERSION, "Role", name, pool, labels)
     binding = owned(ROLE_VERSION, "RoleBinding", name, pool, labels)

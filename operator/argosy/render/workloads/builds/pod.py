@@ -34,7 +34,7 @@ _OWN = frozenset(("priorityClassName", "priority", "preemptionPolicy"))
 
 
 def build_pod(pool: ServingPool, build: PlannedBuild, images: Images, cluster: Cluster) -> dict[str, Any]:
-    """The template of a build's Pods."""
+    """Return the template of a build's Pods."""
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
         "serviceAccountName": build_account_name(pool, build),

@@ -33,7 +33,7 @@ NO_GPUS = (
 
 
 def server_container(pool: ServingPool, plan: ServerPlan, images: Images) -> dict[str, Any]:
-    """The container for one server of the plan."""
+    """Return the container for one server of the plan."""
     runtime = pool.spec.runtime
     release = images.triton if runtime.name is RuntimeName.TRITON else images.argosy
     container: dict[str, Any] = {
@@ -93,7 +93,7 @@ def _probe(path: str, *, period: int, timeout: int, failures: int) -> dict[str, 
 def agent_container(
     pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, images: Images
 ) -> dict[str, Any]:
-    """The container for one server of the plan."""
+    """Return the container for one server of the plan."""
     return {
         "name": AGENT,
         "image": images.agent,
@@ -154,7 +154,7 @@ def _agent_environment() -> list[dict[str, Any]]:
 
 
 def container_security() -> dict[str, Any]:
-    """The security context of each container."""
+    """Return the security context of each container."""
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},

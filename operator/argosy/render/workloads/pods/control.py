@@ -20,17 +20,17 @@ _RESTRICTED = "model-repository,logging,trace,shared-memory"
 
 
 def token_volume() -> dict[str, Any]:
-    """The volume with the token; in memory, so that no disk has it."""
+    """Return the volume with the token; in memory, so that no disk has it."""
     return {"name": CONTROL_TOKEN, "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
 
 
 def token_mount() -> dict[str, Any]:
-    """Where the server and the agent read the token."""
+    """Return where the server and the agent read the token."""
     return {"name": CONTROL_TOKEN, "mountPath": FOLDER, "readOnly": True}
 
 
 def token_container(images: Images, security: dict[str, Any]) -> dict[str, Any]:
-    """The container that makes the token, and ends before the others start."""
+    """Return the container that makes the token, and ends before the others start."""
     return {
         "name": CONTROL_TOKEN,
         "image": images.agent,
@@ -43,7 +43,7 @@ def token_container(images: Images, security: dict[str, Any]) -> dict[str, Any]:
 
 
 def server_command(runtime: RuntimeName) -> list[str]:
-    """What a server is started by; its arguments follow."""
+    """Return what a server is started by; its arguments follow."""
     if runtime is RuntimeName.ARGOSY:
         return ["python", "-m", "argosy_runtime.server"]
     # NVIDIA's server takes a restriction on its command line alone, so processes of its own container can see it.
@@ -51,7 +51,7 @@ def server_command(runtime: RuntimeName) -> list[str]:
 
 
 def server_flags(runtime: RuntimeName) -> list[str]:
-    """The flags by which a server learns of its token; NVIDIA's has them from its command."""
+    """Return the flags by which a server learns of its token; NVIDIA's has them from its command."""
     return [TOKEN_FLAG] if runtime is RuntimeName.ARGOSY else []
 
 

@@ -36,7 +36,7 @@ def pod_template(
     images: Images,
     account: Account = NO_ACCOUNT,
 ) -> dict[str, Any]:
-    """The template of a server's Pod, the pool's own over it.
+    """Return the template of a server's Pod, the pool's own over it.
 
     Of the repository only the PersistentVolumeClaims matter that its files come from, so models come and go without
     a new Pod.
@@ -81,7 +81,7 @@ def _spec(pool: ServingPool, plan: ServerPlan, repository: RenderedRepository, i
 
 
 def pod_security() -> dict[str, Any]:
-    """The security context of a whole Pod. Volumes belong to its group, so that every container may use them."""
+    """Return the security context of a whole Pod. Volumes belong to its group, so that every container may use them."""
     return {
         "runAsNonRoot": True,
         "runAsUser": _USER,
@@ -93,14 +93,14 @@ def pod_security() -> dict[str, Any]:
 
 
 def on_node(node: str) -> dict[str, Any]:
-    """The node by its name. The scheduler still counts GPUs and memory there, as it would not for `nodeName`."""
+    """Return the node by its name. The scheduler still counts GPUs and memory there, as it would not for `nodeName`."""
     fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
     terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def tolerations(pool: ServingPool) -> list[dict[str, Any]]:
-    """The taints that a pool's Pods put up with."""
+    """Return the taints that a pool's Pods put up with."""
     return [_toleration(each) for each in pool.spec.tolerations]
 
 
@@ -112,7 +112,7 @@ def _toleration(toleration: Toleration) -> dict[str, Any]:
 def deployment(
     pool: ServingPool, server: RenderedServer, images: Images, account: Account = NO_ACCOUNT
 ) -> dict[str, Any]:
-    """The Deployment of one server.
+    """Return the Deployment of one server.
 
     A new Pod waits for the old one to end: with no spare GPU it would wait for ever beside it, and a server has one
     state, which two agents cannot write. Models with replicas go on on other servers meanwhile.

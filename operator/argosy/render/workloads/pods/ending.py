@@ -42,7 +42,7 @@ done
 
 
 def ending_flags(runtime: RuntimeName) -> list[str]:
-    """What a server is started with so that it ends like this."""
+    """Return what a server is started with so that it ends like this."""
     flags = [f"--exit-timeout-secs={EXIT_TIMEOUT_S}"]
     if runtime is RuntimeName.ARGOSY:
         flags += DRAIN_FLAGS
@@ -50,7 +50,7 @@ def ending_flags(runtime: RuntimeName) -> list[str]:
 
 
 def lifecycle(runtime: RuntimeName) -> dict[str, Any]:
-    """The container's `lifecycle`, where it needs one."""
+    """Return the container's `lifecycle`, where it needs one."""
     if runtime is RuntimeName.ARGOSY:
         return {}
     command = until_quiet(METRICS_PORT, DRAIN_QUIET_S, DRAIN_TIMEOUT_S)

@@ -27,7 +27,7 @@ class Images:
     triton_trtllm: str = ""
 
     def serving(self, pool: ServingPool, models: Iterable[InferenceModel]) -> "Images":
-        """The same, with that variant for `triton` which these models of a pool need."""
+        """Return the same, with that variant for `triton` which these models of a pool need."""
         variant = choose_variant(pool, (model for model in models if model.pool_key == pool.key)).variant
         variants = {Variant.VLLM: self.triton_vllm, Variant.TENSORRT_LLM: self.triton_trtllm}
         return replace(self, triton=variants.get(variant, "") or self.triton)
@@ -62,7 +62,7 @@ class Account:
     remade: str = ""
 
     def seen(self, uid: str) -> "Account":
-        """The same, where the account now has this UID; empty where there is none, or it is not known."""
+        """Return the same, where the account now has this UID; empty where there is none, or it is not known."""
         if uid in ("", self.uid):
             return self
         return Account(uid, uid if self.uid else self.remade)

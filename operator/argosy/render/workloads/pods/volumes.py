@@ -39,33 +39,33 @@ Mount = dict[str, Any]
 
 
 def claims(repository: RenderedRepository) -> tuple[str, ...]:
-    """The PersistentVolumeClaims that the repository's files come from, by name."""
+    """Return the PersistentVolumeClaims that the repository's files come from, by name."""
     return claims_of(source.uri for model in repository.models for source in model.versions.values())
 
 
 def claims_of(uris: Iterable[str]) -> tuple[str, ...]:
-    """The PersistentVolumeClaims that these URIs name, each once."""
+    """Return the PersistentVolumeClaims that these URIs name, each once."""
     return tuple(sorted({uri.removeprefix(_PVC).partition("/")[0] for uri in uris if uri.startswith(_PVC)}))
 
 
 def claim_path(claim: str) -> str:
-    """Where the agent finds a PersistentVolumeClaim's files."""
+    """Return where the agent finds a PersistentVolumeClaim's files."""
     return f"{CLAIMS}/{claim}"
 
 
 def secret_path(secret: str) -> str:
-    """Where the agent finds the Secret of a model."""
+    """Return where the agent finds the Secret of a model."""
     return f"{NAMED_SECRETS}/{secret}"
 
 
 def secrets(repository: RenderedRepository) -> tuple[str, ...]:
-    """The Secrets with which the repository's files are read, beside the pool's, by name."""
+    """Return the Secrets with which the repository's files are read, beside the pool's, by name."""
     named = {source.secret for model in repository.models for source in model.versions.values()}
     return tuple(sorted(named - {""}))
 
 
 def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
-    """All volumes of a server's Pod."""
+    """Return all volumes of a server's Pod."""
     storage = pool.spec.storage
     found = [_models(pool), {"name": _SERVER_TMP, "emptyDir": {}}, {"name": _AGENT_TMP, "emptyDir": {}}, token_volume()]
     found.append(control.token_volume())
@@ -77,7 +77,7 @@ def volumes(pool: ServingPool, repository: RenderedRepository) -> list[Volume]:
 
 
 def server_mounts() -> list[Mount]:
-    """What the server sees: of the models only the repository, which it cannot change.
+    """Return what the server sees: of the models only the repository, which it cannot change.
 
     Its files are those of the cache, under other names. As a sub-path the folder is there before either container
     starts.
@@ -87,7 +87,7 @@ def server_mounts() -> list[Mount]:
 
 
 def agent_mounts(pool: ServingPool, repository: RenderedRepository) -> list[Mount]:
-    """What the agent sees: repository, cache, claims, credentials."""
+    """Return what the agent sees: repository, cache, claims, credentials."""
     mounts = [
         mount(_MODELS, MODELS),
         mount(_AGENT_TMP, TEMPORARY),
@@ -111,39 +111,39 @@ def _models(pool: ServingPool) -> Volume:
 
 
 def storage_secret_volumes(name: str | None) -> list[Volume]:
-    """The Secret of the storage, where one is named: the servers', or the builds'."""
+    """Return the Secret of the storage, where one is named: the servers', or the builds'."""
     return [{"name": _SECRET, "secret": {"secretName": name}}] if name else []
 
 
 def storage_secret_mounts(name: str | None) -> list[Mount]:
-    """Where that Secret's files are."""
+    """Return where that Secret's files are."""
     return [mount(_SECRET, STORAGE_SECRET, read_only=True)] if name else []
 
 
 def claim_volume(name: str, claim: str, *, read_only: bool = False) -> Volume:
-    """A PersistentVolumeClaim."""
+    """Return a PersistentVolumeClaim."""
     source: Mapping[str, Any] = {"claimName": claim, "readOnly": True} if read_only else {"claimName": claim}
     return {"name": name, "persistentVolumeClaim": dict(source)}
 
 
 def secret_volume(name: str, secret: str) -> Volume:
-    """A model's Secret. A missing one is told of its model alone, and does not keep the Pod from starting."""
+    """Return a model's Secret. A missing one is told of its model alone, and does not keep the Pod from starting."""
     return {"name": name, "secret": {"secretName": secret, "optional": True}}
 
 
 def mount(name: str, path: str, *, read_only: bool = False) -> Mount:
-    """Where a container sees a volume."""
+    """Return where a container sees a volume."""
     writable: Mount = {"name": name, "mountPath": path}
     return {**writable, "readOnly": True} if read_only else writable
 
 
 def token_mount() -> Mount:
-    """Where clients of the API look for the token."""
+    """Return where clients of the API look for the token."""
     return mount(_TOKEN, TOKEN, read_only=True)
 
 
 def token_volume() -> Volume:
-    """What the kubelet would mount into every container, for the one that asks the API server."""
+    """Return what the kubelet would mount into every container, for the one that asks the API server."""
     sources = [
         {"serviceAccountToken": {"expirationSeconds": _TOKEN_S, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
@@ -159,7 +159,7 @@ def token_volume() -> Volume:
 
 
 def amount(size: int) -> str:
-    """Bytes as the API server gives them back, so that an object compares as it was applied: `16Gi`, `500M`."""
+    """Return bytes as the API server gives them back, so that an object compares as it was applied: `16Gi`, `500M`."""
     text = format_bytes(size)
     if not text.isdecimal():
         return text

@@ -13,13 +13,13 @@ BATCHES = 2048
 
 
 def contradictions(asked: Asked) -> Iterator[Fault]:
-    """All that cannot be so together, relative to the engine."""
+    """Yield all that cannot be so together, relative to the engine."""
     for check in (_lengths, _formats, _calibration, _cache, _attention, _plugins, _guesses, _serving):
         yield from check(asked)
 
 
 def parallel_contradictions(asked: Asked, split: Split) -> Iterator[Fault]:
-    """What contradicts `parallelism` and `maxBatchSize`, relative to the engine."""
+    """Yield what contradicts `parallelism` and `maxBatchSize`, relative to the engine."""
     if asked.has("max_batch_size") and asked.number("max_batch_size") < split.batch_size:
         yield wrong(
             "max_batch_size",

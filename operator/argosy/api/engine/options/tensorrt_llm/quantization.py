@@ -45,7 +45,7 @@ OF_CALIBRATION = ("calib_batch_size", "calib_max_seq_length", "tokenizer_max_seq
 
 
 def qformat_of(precision: Precision | None, options: Mapping[str, Any]) -> str:
-    """The format that is meant; empty where neither says one."""
+    """Return the format that is meant; empty where neither says one."""
     said = options.get("qformat")
     if isinstance(said, str):
         return said
@@ -53,7 +53,7 @@ def qformat_of(precision: Precision | None, options: Mapping[str, Any]) -> str:
 
 
 def asks_for_calibration(precision: Precision | None, options: Mapping[str, Any]) -> str:
-    """The option or format that finds its ranges in data, or nothing."""
+    """Return the option or format that finds its ranges in data, or nothing."""
     qformat = qformat_of(precision, options)
     if qformat and qformat not in WITHOUT_DATA:
         return qformat
