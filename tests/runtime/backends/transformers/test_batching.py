@@ -1,7 +1,7 @@
 """The transformers backend: a tiny model with random weights, batched by the library for real."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,9 @@ import transformers
 from tests.runtime.backends.language_model import (
     POSITIONS,
     VOCABULARY,
-    configuration,
     output,
     pbtxt,
     request,
-    save_model,
-    save_tokenizer,
     text_request,
 )
 
@@ -25,76 +22,7 @@ from argosy_runtime.backends import transformers as backend
 from argosy_runtime.errors import ErrorKind, ServingError
 from argosy_runtime.messages import InferRequest, Tensor
 
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("weights")
-    save_model(folder)
-    return folder
-
-
 Loader = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def shared(
-    tmp_path_factory: pytest.TempPathFactory, folder_in: Callable[[Path, str], Any], quiet_host: Any, saved: Path
-) -> Iterator[Loader]:
-    """Loads a model once per configuration, for tests that leave it as it was."""
-    known: dict[tuple[str, bool], Any] = {}
-
-    def load(config: str = pbtxt(), tokenizer: bool = False) -> Any:
-        if (config, tokenizer) not in known:
-            folder = folder_in(tmp_path_factory.mktemp("shared"), config)
-            link(saved, folder.version_dir, tokenizer)
-            known[config, tokenizer] = backend.load(folder.spec(), quiet_host)
-        return known[config, tokenizer]
-
-    yield load
-    for instance in known.values():
-        instance.close()
-
-
-@pytest.fixture
-def tied(model_folder: Callable[[str], Any], host: Any) -> Iterator[Any]:
-    """A model to which every token is equally likely."""
-    folder = model_folder(pbtxt(random_seed="1"))
-    model = transformers.LlamaForCausalLM(configuration())
-    torch.nn.init.zeros_(model.lm_head.weight)
-    model.save_pretrained(folder.version_dir)
-    instance = backend.load(folder.spec(), host)
-    yield instance
-    instance.close()
-
-
-@pytest.fixture
-def own(model_folder: Callable[[str], Any], host: Any, saved: Path) -> Any:
-    """A model of the test's own, which closes it."""
-    folder = model_folder(pbtxt())
-    link(saved, folder.version_dir)
-    return backend.load(folder.spec(), host)
-
-
-def link(saved: Path, folder: Path, tokenizer: bool = False) -> None:
-    for file in saved.iterdir():
-        (folder / file.name).symlink_to(file)
-    if tokenizer:
-        save_tokenizer(folder)
-
-
-@pytest.fixture(scope="module")
-def reference(saved: Path) -> Callable[..., list[int]]:
-    """What the model's own greedy generation gives."""
-    model = transformers.LlamaForCausalLM.from_pretrained(saved)
-
-    def generate(*input_ids: int, new: int = 4) -> list[int]:
-        made = model.generate(
-            torch.tensor([input_ids]), attention_mask=torch.ones(1, len(input_ids)), max_new_tokens=new, do_sample=False
-        )
-        tokens: list[int] = made[0, len(input_ids) :].tolist()
-        return tokens
-
-    return generate
 
 
 def test_requests_of_a_batch_get_what_each_alone_would(
@@ -352,62 +280,3 @@ def test_unloading_fails_what_still_runs(own: Any, responder: Any) -> None:
     responder.wait_for_final(0)
     error = responder.only().error
     assert error is None or "is being unloaded" in error.message
-
-
-def test_greedy_decoding_refuses_to_sample(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
-    shared(pbtxt(decoding="greedy")).execute([request(1, 2), request(1, 2, temperature=1)], responder)
-    responder.wait_for_final(0, 1)
-    assert output(responder.only(0)) == reference(1, 2)
-    assert "decoding 'greedy' and does not sample" in responder.only(1).error.message
-
-
-def test_text_goes_in_and_comes_out(shared: Loader, responder: Any, reference: Callable[..., list[int]]) -> None:
-    instance = shared(pbtxt(), tokenizer=True)
-    sampling = {"max_tokens": 3, "temperature": "0"}
-    requests = [
-        text_request("w1 w2", sampling),
-        text_request("w1 w2", sampling, exclude_input_in_output=True),
-        text_request("w1 w2", sampling, stream=True),
-        request(1, 2, new=3),
-    ]
-    instance.execute(requests, responder)
-    responder.wait_for_final(0, 1, 2, 3)
-    words = " ".join(f"w{token}" for token in reference(1, 2, new=3))
-    assert output(responder.only(0), "text_output") == [("w1 w2" + words).encode()]
-    assert output(responder.only(1), "text_output") == [words.encode()]
-    streamed = responder.of(2)
-    assert len(streamed) == 3
-    assert b"".join(output(response, "text_output")[0] for response in streamed) == words.encode()
-    assert output(responder.only(3)) == reference(1, 2, new=3)
-
-
-def test_sampling_parameters_may_be_the_requests_own(shared: Loader, responder: Any) -> None:
-    given = text_request("w1", exclude_input_in_output=True)
-    given.parameters = {"max_tokens": 2, "unrelated": "x"}
-    shared(pbtxt(), tokenizer=True).execute([given], responder)
-    responder.wait_for_final(0)
-    assert len(output(responder.only(), "text_output")[0].split()) == 2
-
-
-@pytest.mark.parametrize(
-    ("sampling", "expected"),
-    [
-        ("{", "'sampling_parameters' is not JSON"),
-        ([], "must be a JSON object"),
-        ({"beam": 1}, "'beam' is not supported"),
-        ({"n": 2}, "'n' must be 1"),
-        ({"top_k": "many"}, "'top_k' is 'many', expected a number"),
-        ('{"top_k": Infinity}', "'top_k' is inf, expected a number in range"),
-        ({"temperature": 1e39}, "temperature is 1e+39, expected 0 or more, and finite in float32"),
-        ({"max_tokens": -1}, "'max_tokens' is -1"),
-        ({"stop_token_ids": 3}, "must be a list of token ids"),
-    ],
-)
-def test_wrong_sampling_parameters_are_named(shared: Loader, responder: Any, sampling: object, expected: str) -> None:
-    shared(pbtxt(), tokenizer=True).execute([text_request("w1", sampling)], responder)
-    assert expected in responder.only().error.message
-
-
-def test_decoding_must_be_known(shared: Loader) -> None:
-    with pytest.raises(ServingError, match="parameter 'decoding' is 'beam', expected sampling or greedy"):
-        shared(pbtxt(decoding="beam"))

@@ -1,0 +1,19 @@
+"""A loader of the PyTorch backend."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy_runtime.backends import pytorch as backend
+
+
+@pytest.fixture
+def loaded(model_folder: Callable[[str], Any], host: Any) -> Any:
+    def load(pbtxt: str, save: Callable[[Path], None]) -> Any:
+        folder = model_folder(pbtxt)
+        save(folder.version_dir)
+        return backend.load(folder.spec(), host)
+
+    return load
