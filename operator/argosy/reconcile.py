@@ -45,6 +45,7 @@ from argosy.fleet.validation.accept import Accepted, accept
 from argosy.render.config.configrules import check_together
 from argosy.render.forms import OF_ARGOSY, OF_TRITON, RenderedKeys, forms_by_server
 from argosy.render.repositories import RenderedServer, rendered_servers
+from argosy.render.sizes import document_sizes
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 
 
@@ -244,7 +245,7 @@ def _members(
 ) -> dict[PoolKey, Members]:
     """What each valid pool is to serve, with what was decided of it."""
     broken = (*accepted.out, *snapshot.faulty)
-    return {
+    found = {
         key: Members.of(
             key,
             scaled_forms(each.effective(accepted.valid), follows, allocated),
@@ -255,6 +256,7 @@ def _members(
         )
         for key, each in engines.items()
     }
+    return {key: replace(members, sizes=document_sizes(members)) for key, members in found.items()}
 
 
 def _recalled(snapshot: FleetSnapshot, accepted: Accepted) -> dict[str, ScalingStatus]:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract.documents import AgentState, state_text
+from argosy_agent.contract.fitting import fitting_text
 from argosy_agent.exchange.ports import DesiredSource, StateSink
 from argosy_agent.exchange.publisher import Publisher, in_kind
 from argosy_agent.folder.repository import RepositoryFolder
@@ -44,7 +45,8 @@ async def run(flags: Flags) -> None:
     )
     wake, stop = asyncio.Event(), asyncio.Event()
     agent = Agent(RepositoryFolder(flags.folder, ""), storage, control, time.monotonic, wake.set, flags.quiet)
-    publisher = Publisher(sink, time.monotonic, _text, in_kind)
+    text = state_text if isinstance(flags.exchange, Files) else fitting_text
+    publisher = Publisher(sink, time.monotonic, lambda state: text(_dated(state)), in_kind)
     sidecar = Sidecar(agent, storage, publisher, flags.folder, flags.pod, wake)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,8 +59,8 @@ async def run(flags: Flags) -> None:
         await control.close()
 
 
-def _text(state: AgentState) -> str:
-    return state_text(replace(state, written_at=int(time.time())))
+def _dated(state: AgentState) -> AgentState:
+    return replace(state, written_at=int(time.time()))
 
 
 def exchange(flags: Flags) -> tuple[DesiredSource, StateSink]:

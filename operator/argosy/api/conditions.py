@@ -76,6 +76,8 @@ class Reason(StrEnum):
     REPLICAS_APART = "ReplicasApart"
     NO_FREE_GPUS = "NoFreeGpus"
     NO_ROOM = "NoRoom"
+    CONFIG_TOO_LARGE = "ConfigTooLarge"
+    NO_ROOM_FOR_CONFIG = "NoRoomForConfig"
     NO_ENGINE_FOR_ARCHITECTURE = "NoEngineForArchitecture"
     # EngineReady; what waits for its engine, or has none, has the reason under Placed, too
     ENGINE_NOT_NEEDED = "EngineNotNeeded"
@@ -104,6 +106,7 @@ class Reason(StrEnum):
     AVAILABLE = "Available"
     NOT_REACHABLE = "NotReachable"
     REPORT_EXPIRED = "ReportExpired"
+    REPORT_INCOMPLETE = "ReportIncomplete"
     # Scaling
     STEADY = "Steady"
     SCALED_UP = "ScaledUp"

@@ -15,6 +15,11 @@ def gib(size: int) -> str:
     return f"{round(size / _GIB, 1):g} GiB"
 
 
+def kilobytes(size: int) -> str:
+    """`1.3 KB`, `950 KB`: thousands of bytes, as an object's limits are counted."""
+    return f"{size / 1000:.4g} KB"
+
+
 def percent(thousandths: int) -> str:
     """`12.5 %` of a GPU for 125."""
     return f"{thousandths / 10:g} %"

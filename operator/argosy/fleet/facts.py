@@ -11,6 +11,7 @@ from datetime import datetime
 from argosy.api.servingpool import RuntimeName
 from argosy.api.values.identity import PoolKey
 from argosy_agent.contract import LoadedModel
+from argosy_agent.contract.sizes import PLACED_BYTES, STAYING_BYTES
 
 _CPU_LABEL = "kubernetes.io/arch"
 Device = tuple[str, int]
@@ -120,7 +121,7 @@ class Group:
     """Demands that must share a server: an ensemble's models, or one model alone. `replicas` copies, apart.
 
     `minimum`: how many of them it has to have; those beyond it give way to what has none, or is of higher `priority`.
-    None: all of them.
+    None: all of them. `size`: the most that one takes of the documents of its server, in bytes.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Group:
     replicas: int = 1
     minimum: int | None = None
     priority: int = 0
+    size: int = 0
 
     @property
     def needed(self) -> int:
@@ -156,7 +158,8 @@ class PoolFacts:
     `headroom` is thousandths of memory kept free. `taken` are names that no new server gets, beside those of `current`.
     `loaded`: the models that each server of `current` has loaded now, be it that they leave it. `waiting` are models of
     which no group has anything. `runtime` is the server that it runs. `max_disruption`: the
-    thousandths of the servers that are given up where their Nodes are gone.
+    thousandths of the servers that are given up where their Nodes are gone. `placed_bytes`: the most that the models of
+    a server may take of its documents with one that comes there, `staying_bytes` with those that are there.
     """
 
     pool: PoolKey
@@ -173,6 +176,8 @@ class PoolFacts:
     waiting: tuple[Waiting, ...] = ()
     runtime: RuntimeName = RuntimeName.ARGOSY
     max_disruption: int = 250
+    placed_bytes: int = PLACED_BYTES
+    staying_bytes: int = STAYING_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +207,8 @@ class ServerReport:
     `settled`: since it was started, every model that it should have was ready or failed once. `routes`: what its Pod is
     labelled for; requests for it come once the Pod is Ready (`takes_requests`), and those that run go on if it is not.
     `written_at`: when its agent wrote this, by the agent's clock, 0 where it does not say; `expired`: nothing newer has
-    come for so long that what it says may be so no more. `unscheduled_since`: since when no node takes its Pod.
+    come for so long that what it says may be so no more. `unsaid`: the models of which it had no room to say anything;
+    what stands here of them is what was last known. `unscheduled_since`: since when no node takes its Pod.
     """
 
     name: str
@@ -216,6 +222,7 @@ class ServerReport:
     grpc_address: str = ""
     written_at: int = 0
     expired: bool = False
+    unsaid: frozenset[str] = frozenset()
     unscheduled_since: datetime | None = None
 
 

@@ -15,6 +15,7 @@ from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, local_devices, model_config
 from argosy_agent.contract import RenderedModel, RenderedRepository
+from argosy_agent.contract.sizes import config_bytes
 from argosy_runtime.modelconfig.inplace import IN_PLACE
 
 OF_ARGOSY = frozenset(IN_PLACE) - {"max_batch_size"}
@@ -66,6 +67,7 @@ def _form(model: RenderedModel, declared: Mapping[str, str]) -> Form:
         steps,
         model.config_key,
         model.instances,
+        config_bytes(model.config_text),
     )
 
 

@@ -4,8 +4,11 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
-from argosy_agent.contract.activation import MEMBERS_KEY, held_key
+from argosy_agent.contract.activation import MEMBERS_KEY, held_key, part_name
+from argosy_agent.contract.documents import ConfigMapName
 from argosy_agent.exchange.ports import DesiredSource, StateSink
 from argosy_agent.flags import LOG_FORMAT, Files
 from argosy_agent.sources.kubernetes_api import ApiServer, ApiServerError
@@ -25,16 +28,18 @@ async def run(flags: Flags) -> None:
     await activator.run(stop)
 
 
-def _exchange(flags: Flags) -> tuple[DesiredSource, StateSink]:
+def _exchange(flags: Flags) -> tuple[Callable[[int], DesiredSource], StateSink]:
+    """What follows each part of where models are ready, by its number; and what is told who waits."""
     if isinstance(flags.exchange, Files):
         from argosy_agent.sources.files import FileSink, FileSource
 
-        return FileSource(flags.exchange.desired), FileSink(flags.exchange.state)
+        file: Path = flags.exchange.desired
+        return lambda part: FileSource(file.with_name(part_name(file.name, part))), FileSink(flags.exchange.state)
     from argosy_agent.sources.configmaps import ConfigMapSink, ConfigMapSource
 
-    api = ApiServer.of_pod(flags.exchange.credentials)
+    api, first = ApiServer.of_pod(flags.exchange.credentials), flags.exchange.desired
     return (
-        ConfigMapSource(api, flags.exchange.desired, MEMBERS_KEY),
+        lambda part: ConfigMapSource(api, ConfigMapName(first.namespace, part_name(first.name, part)), MEMBERS_KEY),
         ConfigMapSink(api, flags.exchange.state, held_key(flags.pod)),
     )
 

@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from argosy_agent.contract.activation import HeldRequests, held_text, parse_activation
+from argosy_agent.contract.activation import Activation, HeldRequests, held_text, parse_part
 from argosy_agent.contract.fields import DocumentError
 from argosy_agent.exchange.ports import DesiredSource, PublishError, StateSink
 from argosy_agent.exchange.publisher import Publisher
@@ -20,22 +20,26 @@ from .holding import Holder
 from .http.connection import Connection
 from .http.listener import Listener, exposing
 from .metrics import Metrics
+from .parts import Parts
 
 LOG = logging.getLogger(__name__)
 QUIET_POLL_S = 0.2
 
 
 class Activator:
-    """One process of it. `source` says where models are ready, `sink` is told who waits."""
+    """One process of it. `source` makes what follows a part, by its number, of where models are ready; `sink` is told
+    who waits.
+    """
 
-    def __init__(self, flags: Flags, source: DesiredSource, sink: StateSink) -> None:
+    def __init__(self, flags: Flags, source: Callable[[int], DesiredSource], sink: StateSink) -> None:
         self._flags, self._source, self._sink = flags, source, sink
+        self._parts, self._following = Parts(), dict[int, asyncio.Task[None]]()
         self._metrics, self._channels = Metrics(), Channels()
         loop = asyncio.get_running_loop()
         self._publisher = Publisher(sink, loop.time, held_text, lambda told: sorted(told.held))
         self._holder = Holder(flags.limits, self)
         self._known = self._ending = False
-        self._problem = ""
+        self._problems: dict[int, str] = {}
         self._http = Listener(self._serve)
         self._exposed = Listener(exposing(self._metrics.text))
         calls = Calls(self._holder, self._metrics, self._is_ready, self._channels)
@@ -56,7 +60,7 @@ class Activator:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set and nobody waits any more, or has waited as long as may be after it."""
-        helpers = [asyncio.create_task(self._follow()), asyncio.create_task(self._publisher.run())]
+        helpers = [asyncio.create_task(self._follow(0)), asyncio.create_task(self._publisher.run())]
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait((*helpers, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -65,9 +69,10 @@ class Activator:
                     helper.result()
             await self._end()
         finally:
-            for task in (*helpers, stopping):
+            tasks = (*helpers, stopping, *self._following.values())
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*helpers, stopping, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             await self._channels.close()
             await self._leave()
 
@@ -86,20 +91,36 @@ class Activator:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await Connection(self._holder, self._metrics, self._is_ready, reader, writer).serve()
 
-    async def _follow(self) -> None:
-        async for text in self._source.texts():
-            self._take(text)
+    async def _follow(self, number: int) -> None:
+        async for text in self._source(number).texts():
+            self._take(number, text)
 
-    def _take(self, text: str) -> None:
-        """Go by this text from now on, if it can be read."""
+    def _take(self, number: int, text: str) -> None:
+        """Go by this text of a part from now on, if it can be read and all parts are there."""
         try:
-            activation = parse_activation(text)
+            part = parse_part(text)
         except DocumentError as error:
-            if str(error) != self._problem:
-                LOG.warning("%s; what was said before stands", error)
-            self._problem = str(error)
+            if str(error) != self._problems.get(number):
+                LOG.warning("part %d: %s; what was said before stands", number, error)
+            self._problems[number] = str(error)
             return
-        self._problem, self._known = "", True
+        self._problems.pop(number, None)
+        activation = self._parts.take(number, part)
+        if number == 0:
+            self._follow_parts(self._parts.count)
+        if activation is not None:
+            self._go_by(activation)
+
+    def _follow_parts(self, count: int) -> None:
+        """Follow so many parts, the first of which is followed always."""
+        for number in [each for each in self._following if each >= count]:
+            self._following.pop(number).cancel()
+        for number in range(1, count):
+            if number not in self._following:
+                self._following[number] = asyncio.create_task(self._follow(number))
+
+    def _go_by(self, activation: Activation) -> None:
+        self._known = True
         self._holder.update(activation)
         self._channels.keep({endpoint for member in activation.members for endpoint in member.endpoints})
 

@@ -2,21 +2,30 @@
 
 The activator is what requests for a model reach while no server has it: it holds them, says so, and passes them on to
 where the model is ready by then. Both texts are checked field by field when they are read: people edit ConfigMaps.
+
+Where there are many members they stand in parts, each of which a ConfigMap holds. A member stays in its part as long as
+there are as many of these, so that a change of one member writes one part.
 """
 
 import json
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .fields import DocumentError, Fields, document
+from .fields import DocumentError, Fields, document, each_once
 
 MEMBERS_KEY = "members.json"
-"""The key of the activator's ConfigMap under which its `activation_text` stands."""
+"""The key of an activator's ConfigMap under which the text of one part stands."""
+PART_BYTES = 900_000
+"""The most that one part may have of a ConfigMap's 1 MiB."""
+MOST_TOLD = 1000
+"""The most names that one Pod says it holds requests for: three Pods share a ConfigMap while one is replaced."""
 HELD_SUFFIX = ".held.json"
 """What follows a Pod's UID in the key of the state ConfigMap under which its `held_text` stands: Pods of two releases
 run side by side for a while, and each says whom it holds."""
 _MOST_PORT = 65535
+_MOST_PARTS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,15 @@ class Activation:
 
 
 @dataclass(frozen=True, slots=True)
+class ActivationPart:
+    """The members of one part, which is the `number`th, from 0, of so many."""
+
+    members: tuple[ActivatedMember, ...] = ()
+    number: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class HeldRequests:
     """What an activator's Pod, of this UID, says: by resource name the requests that it holds now, and those that found
     no room a moment ago.
@@ -60,20 +78,43 @@ class HeldRequests:
     held: Mapping[str, int] = field(default_factory=dict)
 
 
-def activation_text(activation: Activation) -> str:
-    """As JSON, indented for people; the same for equal values."""
-    return _text({"members": [_of_member(each) for each in activation.members]})
+def activation_texts(activation: Activation, most: int = PART_BYTES) -> tuple[str, ...]:
+    """Return all members as JSON, indented for people, in 1, 2, 4 … parts of at most `most` bytes; the
+    same for equal values.
+
+    A part with one member alone may be larger.
+    """
+    count, longest = 1, len(activation.members)
+    while True:
+        parts: list[list[ActivatedMember]] = [[] for _ in range(count)]
+        for member in activation.members:
+            parts[part_of(member.model, count)].append(member)
+        texts = tuple(_part_text(members, number, count) for number, members in enumerate(parts))
+        if count >= longest or all(len(text.encode()) <= most for text in texts):
+            return texts
+        count *= 2
 
 
-def parse_activation(text: str) -> Activation:
+def part_of(model: str, parts: int) -> int:
+    """Return which of so many parts has a model, by the name that clients use: two of one name are in the same."""
+    return zlib.crc32(model.encode()) % parts
+
+
+def part_name(first: str, number: int) -> str:
+    """Return what the ConfigMap, or the file, of a part is called, by that of the first one."""
+    return f"{first}-p{number}" if number else first
+
+
+def parse_part(text: str) -> ActivationPart:
     """The members in a text. Raises DocumentError, which names the field."""
     fields = document(text, MEMBERS_KEY)
     members = tuple(map(_member, fields.list("members")))
-    models = [each.model for each in members]
-    twice = sorted({model for model in models if models.count(model) > 1})
-    if twice:
-        raise DocumentError(f"{fields.at('members')}: {', '.join(twice)} stands there more than once")
-    return Activation(members)
+    each_once((each.model for each in members), fields.at("members"))
+    number, parts = fields.number("part", 0), fields.number("parts", 1)
+    if not number < parts <= _MOST_PARTS:
+        at_most = f"of at most {_MOST_PARTS}, counted from 0"
+        raise DocumentError(f"{fields.at('part')} must be one of parts, {at_most}, and is {number} of {parts}")
+    return ActivationPart(members, number, parts)
 
 
 def held_key(pod: str) -> str:
@@ -82,8 +123,12 @@ def held_key(pod: str) -> str:
 
 
 def held_text(held: HeldRequests) -> str:
-    """As JSON, indented for people; the same for equal values."""
-    return _text({"pod": held.pod, "held": {name: held.held[name] for name in sorted(held.held)}})
+    """As JSON, indented for people; the same for equal values. Of more names than a Pod may tell it has those for which
+    the most wait, and how many are left out: who waits for these is told once others have what they wait for.
+    """
+    told = sorted(held.held, key=lambda name: (-held.held[name], name))[:MOST_TOLD]
+    more = {"leftOut": left} if (left := len(held.held) - len(told)) else {}
+    return _text({"pod": held.pod, "held": {name: held.held[name] for name in sorted(told)}, **more})
 
 
 def parse_held(text: str) -> HeldRequests:
@@ -92,6 +137,11 @@ def parse_held(text: str) -> HeldRequests:
     held = fields.mapping("held")
     counts = {name: held.number(name) for name in held.values}
     return HeldRequests(fields.text("pod"), {name: count for name, count in counts.items() if count})
+
+
+def _part_text(members: Iterable[ActivatedMember], number: int, parts: int) -> str:
+    place = {"part": number, "parts": parts} if parts > 1 else {}
+    return _text({**place, "members": [_of_member(each) for each in members]})
 
 
 def _of_member(member: ActivatedMember) -> dict[str, Any]:

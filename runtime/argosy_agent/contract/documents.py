@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .fields import DocumentError, Fields, document, file_name, number, relative_path, unicode_text, uri
+from .fields import Fields, document, each_once, file_name, number, relative_path, unicode_text, uri
 from .models import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 DESIRED_KEY = "repository.json"
@@ -43,7 +43,8 @@ class AgentState:
     what the server last loaded. `desired`: the `fingerprint` of the repository text that is worked on, empty before
     there is one. `problem`: why a newer text is not, or another fault that concerns no one model. `written_at`: when
     this was written, in seconds of Unix time by the agent's clock, 0 where that is not said: each write says another
-    time, also where nothing else is new, so that a reader sees whether the agent lives.
+    time, also where nothing else is new, so that a reader sees whether the agent lives. `left_out`: of so many further
+    models nothing is said here, for the document is full; what is so of them is not known by it.
     """
 
     pod: str = ""
@@ -54,6 +55,7 @@ class AgentState:
     desired: str = ""
     problem: str = ""
     written_at: int = 0
+    left_out: int = 0
 
 
 def fingerprint(text: str) -> str:
@@ -82,6 +84,7 @@ def state_text(state: AgentState) -> str:
             "desired": state.desired,
             "problem": state.problem,
             **({"writtenAt": state.written_at} if state.written_at else {}),
+            **({"leftOut": state.left_out} if state.left_out else {}),
             "models": models,
             "applied": _of_repository(state.applied),
         }
@@ -100,7 +103,18 @@ def parse_state(text: str) -> AgentState:
         desired=fields.text("desired"),
         problem=fields.text("problem", ""),
         written_at=fields.number("writtenAt", 0),
+        left_out=fields.number("leftOut", 0),
     )
+
+
+def model_text_bytes(model: RenderedModel) -> int:
+    """Return the bytes of what is applied of one model, in the text of a state."""
+    return _part_bytes(of_model(model), indentation=3)
+
+
+def said_text_bytes(loaded: LoadedModel) -> int:
+    """Return the bytes of what is said of one version, in the text of a state."""
+    return _part_bytes(_of_loaded(loaded), indentation=2)
 
 
 def of_model(model: RenderedModel) -> dict[str, Any]:
@@ -144,10 +158,7 @@ def _of_repository(repository: RenderedRepository) -> dict[str, Any]:
 
 def _repository(fields: Fields) -> RenderedRepository:
     models = tuple(map(to_model, fields.list("models")))
-    names = [model.name for model in models]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DocumentError(f"{fields.at('models')}: {', '.join(twice)} stands there more than once")
+    each_once((model.name for model in models), fields.at("models"))
     return RenderedRepository(fields.text("server"), models)
 
 
@@ -204,6 +215,12 @@ def _loaded(fields: Fields) -> LoadedModel:
         digest=fields.text("digest", ""),
         attempts=fields.number("attempts", 0),
     )
+
+
+def _part_bytes(value: Mapping[str, Any], indentation: int) -> int:
+    """Bytes of an element of a list, so many levels deep, with the comma and the end of the line before it."""
+    text = _text(value)
+    return len(text.encode(errors="surrogatepass")) + indentation * text.count("\n") + 1
 
 
 def _text(value: Mapping[str, Any]) -> str:

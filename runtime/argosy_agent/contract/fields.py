@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -12,6 +13,8 @@ _REQUIRED: Any = object()
 NUMBER = re.compile(r"0|[1-9][0-9]{0,18}")
 LONGEST_NAME = 255
 """Bytes that a file's name may have."""
+_MOST_NAMED = 5
+"""How many names one error lists."""
 
 
 class DocumentError(ValueError):
@@ -110,6 +113,19 @@ def number(value: str | int, path: str) -> int:
     if not NUMBER.fullmatch(words):
         raise DocumentError(f"{path} must be a whole number that is not negative, not {words!r:.80}")
     return int(words)
+
+
+def each_once(names: Iterable[str], path: str) -> None:
+    """Check that no name comes twice. Raises DocumentError, which names those that do."""
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise DocumentError(f"{path}: {_listed(twice)} stands there more than once")
+
+
+def _listed(names: list[str]) -> str:
+    """Return the first names, and how many there are more."""
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def unicode_text(value: str, path: str) -> str:

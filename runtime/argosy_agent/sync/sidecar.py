@@ -11,6 +11,7 @@ from typing import Protocol
 from argosy_agent.contract import LoadedModel, RenderedRepository
 from argosy_agent.contract.documents import NOTHING, AgentState, fingerprint, parse_repository
 from argosy_agent.contract.fields import DocumentError
+from argosy_agent.contract.fitting import LONGEST_REASON, shortened
 from argosy_agent.exchange.ports import DesiredSource
 from argosy_agent.exchange.publisher import Publisher
 from argosy_agent.threads import in_thread
@@ -22,8 +23,6 @@ from .storage.keys import PATIENCE_S
 LOG = logging.getLogger(__name__)
 POLL_S = 2.0
 """How often the server is looked at when nothing happens: it may restart, or be told by others."""
-LONGEST_REASON = 2000
-"""Characters of one model's reason: a state has to fit into a ConfigMap."""
 
 
 class Keeps(Protocol):
@@ -146,6 +145,5 @@ class Sidecar:
 
 
 def _shortened(loaded: LoadedModel) -> LoadedModel:
-    if len(loaded.reason) <= LONGEST_REASON:
-        return loaded
-    return replace(loaded, reason=loaded.reason[: LONGEST_REASON - 1] + "…")
+    reason = shortened(loaded.reason, LONGEST_REASON)
+    return loaded if reason is loaded.reason else replace(loaded, reason=reason)

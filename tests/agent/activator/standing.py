@@ -1,7 +1,7 @@
 """An activator in the test's own loop, told by the test where models are, and telling it who waits."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from tests.peers.server import Server
 
 from argosy_agent.activator.flags import parse
 from argosy_agent.activator.running import Activator
-from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint, activation_text, parse_held
+from argosy_agent.contract.activation import ActivatedMember, Activation, Endpoint, activation_texts, parse_held
 
 FLAGS = ("--members=members.json", "--state-file=state.json", "--pod=uid", "--host=127.0.0.1")
 PORTS = ("--http-port=0", "--grpc-port=0", "--metrics-port=0")
@@ -19,14 +19,19 @@ PORTS = ("--http-port=0", "--grpc-port=0", "--metrics-port=0")
 class Told:
     """Both ends of what passes between operator and activator."""
 
-    news: "asyncio.Queue[str]" = field(default_factory=asyncio.Queue)
+    news: "dict[int, asyncio.Queue[str]]" = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     came: asyncio.Event = field(default_factory=asyncio.Event)
     left: bool = False
 
-    async def texts(self) -> AsyncIterator[str]:
-        while True:
-            yield await self.news.get()
+    def part(self, number: int) -> "asyncio.Queue[str]":
+        """What is written of a part."""
+        return self.news.setdefault(number, asyncio.Queue())
+
+    async def taken(self, parts: Iterable[int]) -> None:
+        """Until all that was written of these parts was read and acted upon."""
+        for number in parts:
+            await self.part(number).join()
 
     async def write(self, text: str) -> None:
         if not text:
@@ -44,6 +49,19 @@ class Told:
             while self.held != held:
                 self.came.clear()
                 await self.came.wait()
+
+
+@dataclass
+class PartSource:
+    """What follows one part."""
+
+    told: Told
+    number: int
+
+    async def texts(self) -> AsyncIterator[str]:
+        while True:
+            yield await self.told.part(self.number).get()
+            self.told.part(self.number).task_done()
 
 
 @dataclass
@@ -71,7 +89,12 @@ class Standing:
         """The operator says that these models are ready there."""
         settings = {"timeout_s": 600.0, **more}
         found = tuple(ActivatedMember(f"the-{name}", name, endpoints=endpoints, **settings) for name in models)  # type: ignore[arg-type]
-        self.told.news.put_nowait(activation_text(Activation(found)))
+        self.tells(activation_texts(Activation(found)))
+
+    def tells(self, texts: Iterable[str]) -> None:
+        """The operator writes these parts."""
+        for number, text in enumerate(texts):
+            self.told.part(number).put_nowait(text)
 
 
 def endpoint(server: Server) -> Endpoint:
@@ -83,7 +106,9 @@ def endpoint(server: Server) -> Endpoint:
 async def standing(*flags: str) -> AsyncIterator[Standing]:
     """An activator that knows nothing yet."""
     told, stop = Told(), asyncio.Event()
-    activator = Activator(parse([*FLAGS, *PORTS, "--exit-timeout-secs=0", *flags]), told, told)
+    activator = Activator(
+        parse([*FLAGS, *PORTS, "--exit-timeout-secs=0", *flags]), lambda part: PartSource(told, part), told
+    )
     await activator.start()
     running = asyncio.create_task(activator.run(stop))
     try:

@@ -221,7 +221,7 @@ async def test_told_to_end_it_goes_on_with_those_who_wait(server: Server) -> Non
 async def test_what_cannot_be_read_changes_nothing(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     async with standing() as at:
         at.says(endpoint(server))
-        at.told.news.put_nowait('{"members": [{}]}')
+        at.told.part(0).put_nowait('{"members": [{}]}')
         while "timeoutSeconds is missing" not in caplog.text:  # noqa: ASYNC110 - a log has no event
             await asyncio.sleep(0.01)
         assert (await post(at, "/v2/models/identity/infer", BODY)).status_code == 200

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from argosy_agent.contract.activation import (
     ActivatedMember,
     Activation,
+    ActivationPart,
     Endpoint,
     HeldRequests,
-    activation_text,
+    activation_texts,
     held_key,
     held_text,
-    parse_activation,
     parse_held,
+    parse_part,
 )
 from argosy_agent.contract.fields import DocumentError
 
@@ -35,7 +36,8 @@ ACTIVATIONS = st.lists(MEMBERS, max_size=4, unique_by=lambda each: each.model).m
 
 @given(ACTIVATIONS)
 def test_what_is_written_is_read_as_it_was(activation: Activation) -> None:
-    assert parse_activation(activation_text(activation)) == activation
+    (text,) = activation_texts(activation)
+    assert parse_part(text) == ActivationPart(activation.members)
 
 
 @given(st.builds(HeldRequests, WORDS, st.dictionaries(WORDS, st.integers(1, 10**9), max_size=4)))
@@ -75,7 +77,7 @@ def member(**fields: Any) -> str:
 )
 def test_what_is_wrong_is_named(text: str, words: str) -> None:
     with pytest.raises(DocumentError) as raised:
-        parse_activation(text)
+        parse_part(text)
     assert words in str(raised.value)
 
 

@@ -12,12 +12,14 @@ import pytest
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import LoadState, RenderedModel, RenderedRepository, VersionSource
 from argosy_agent.contract.documents import AgentState, fingerprint, repository_text
+from argosy_agent.contract.fitting import LONGEST_REASON
+from argosy_agent.contract.sizes import text_bytes
 from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.sync import sidecar as looping
 from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import UnreachableError
 from argosy_agent.sync.record import Record, read_record, write_record
-from argosy_agent.sync.sidecar import LONGEST_REASON, Sidecar
+from argosy_agent.sync.sidecar import Sidecar
 
 
 @dataclass
@@ -189,7 +191,8 @@ async def test_a_very_long_reason_is_cut(bench: Bench, monkeypatch: pytest.Monke
     monkeypatch.setattr(bench.fake, "load", load)
     bench.sidecar._take(bench.want(bench.model("m")))
     (told,) = (await bench.rounds()).models
-    assert len(told.reason) == LONGEST_REASON
+    assert text_bytes(told.reason) == LONGEST_REASON
+    assert told.reason.endswith("x…")
 
 
 class Texts:

@@ -18,7 +18,7 @@ from argosy.controller.rendering.activation import LONGEST_REASON, may_be_zero
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
 from argosy.render.names import activator_name
-from argosy_agent.contract.activation import MEMBERS_KEY, Activation, Endpoint, parse_activation
+from argosy_agent.contract.activation import MEMBERS_KEY, ActivationPart, Endpoint, parse_part
 
 NAME = activator_name("p")
 HOLDER = PodView("holder", "holder", "", True, False, False, frozenset(), False, "", NOW)
@@ -33,9 +33,9 @@ def declared(**spec: Any) -> Store:
     return resources
 
 
-def told(writes: FakeWriter) -> Activation:
+def told(writes: FakeWriter) -> ActivationPart:
     """What the activator is told."""
-    return parse_activation(writes.bodies[f"ConfigMap n/{NAME}"]["data"][MEMBERS_KEY])
+    return parse_part(writes.bodies[f"ConfigMap n/{NAME}"]["data"][MEMBERS_KEY])
 
 
 def at(view: PoolView, address: str = "10.0.0.1") -> PoolView:

@@ -243,3 +243,55 @@ def _fits(facts: PoolFacts, node: Node, needs: Sequence[Footprint], seats: Seque
             return False
     several = [seat for seat in seats if len(seat) > 1]
     return all(any(set(seat) <= joined for joined in node.nvlink) for seat in several)
+
+
+@st.composite
+def wordy_pools(draw: st.DrawFn) -> PoolFacts:
+    """Pools whose models have configurations that fill a server's documents."""
+    facts = draw(pools())
+    sized = tuple(replace(group, size=draw(st.sampled_from([0, 10, 30, 60, 95, 110]))) for group in facts.groups)
+    return replace(facts, groups=sized, placed_bytes=95, staying_bytes=100)
+
+
+def bytes_of(facts: PoolFacts, plan: PoolPlan) -> list[int]:
+    """What is on each server takes so much of its documents."""
+    sizes = {group.name: group.size for group in facts.groups}
+    return [sum(sizes[name] for name in {each.group for each in server.placements}) for server in plan.servers]
+
+
+@given(wordy_pools())
+@settings(max_examples=200)
+def test_no_server_has_more_than_its_documents_hold(facts: PoolFacts) -> None:
+    plan = pack(facts)
+    assert all(size <= facts.placed_bytes for size in bytes_of(facts, plan))
+    assert {each.reason for each in plan.unplaced if each.group in _too_wordy(facts)} <= {
+        "ConfigTooLarge",
+        "NoGpus",
+    }
+    assert {each.group for each in plan.unplaced} >= _too_wordy(facts)
+
+
+@given(wordy_pools(), st.integers(0, 5))
+@settings(max_examples=100)
+def test_what_runs_stays_while_its_configuration_grows_a_little_and_moves_where_it_grows_much(
+    facts: PoolFacts, more: int
+) -> None:
+    plan = pack(facts)
+    little = tuple(replace(group, size=group.size + more * (group.size == 95)) for group in facts.groups)
+    assert pack(again(replace(facts, groups=little), plan)).servers == plan.servers
+    much = replace(facts, groups=tuple(replace(group, size=group.size * 2) for group in facts.groups))
+    assert all(size <= facts.staying_bytes for size in bytes_of(much, pack(again(much, plan))))
+
+
+@given(wordy_pools())
+@settings(max_examples=100)
+def test_what_has_no_room_for_its_configuration_has_it_in_a_server_that_holds_more(facts: PoolFacts) -> None:
+    plan = pack(facts)
+    reasons = {each.reason for each in plan.unplaced}
+    roomy = replace(facts, groups=tuple(replace(group, size=0) for group in facts.groups))
+    if "NoRoomForConfig" in reasons:
+        assert len(pack(again(roomy, plan)).unplaced) < len(plan.unplaced)
+
+
+def _too_wordy(facts: PoolFacts) -> set[str]:
+    return {group.name for group in facts.groups if group.size > facts.placed_bytes}

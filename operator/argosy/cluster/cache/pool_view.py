@@ -9,6 +9,7 @@ from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.builds.build_objects import BuildPod
 from argosy.cluster.cache.builds.build_view import BuildView, build_views
 from argosy.cluster.cache.indexer import Owned, PoolLabel
+from argosy.cluster.cache.left_out import trouble, with_last_known
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.server_objects import AccountUid, Desired, Held, Running, State
 from argosy.fleet.facts import CurrentServer, ServerReport
@@ -88,7 +89,7 @@ def pool_view(
     return PoolView(
         current=tuple(each.current for _, each in desired if each.current is not None),
         reports=tuple(_report(name, server) for name, server in named if server.desired or server.running),
-        repositories=tuple(replace(state.applied, server=name) for name, (state, _) in states if state is not None),
+        repositories=tuple(replace(state.applied, server=name) for name, (state, _, _) in states if state is not None),
         served=tuple(each.served for _, each in desired if each.served is not None),
         pods=tuple(replace(pod, server=name) for name, server in named for pod in server.pods),
         drain_since={(name, model): at for name, each in desired for model, at in each.drain_since.items()},
@@ -154,15 +155,20 @@ def _held(details: Iterable[object], pods: Iterable[PodView]) -> dict[str, int]:
     return found
 
 
-def _present(server: _Server) -> tuple[AgentState | None, PodView | None]:
-    """What the agent of a Pod that is there says, and that Pod: what a former Pod's agent said is of no use."""
+def _present(server: _Server) -> tuple[AgentState | None, PodView | None, frozenset[str]]:
+    """What the agent of a Pod that is there says, and that Pod: what a former Pod's agent said is of no use. With it
+    what is last known of models that it leaves out, and their names.
+    """
     said = server.state.said if server.state else None
     pod = next((pod for pod in server.pods if said is not None and pod.uid == said.pod and not pod.terminating), None)
-    return (said, pod) if pod is not None else (None, None)
+    if said is None or pod is None:
+        return None, None, frozenset()
+    whole, unsaid = with_last_known(said, server.desired.served if server.desired else None)
+    return whole, pod, unsaid
 
 
 def _report(name: str, server: _Server) -> ServerReport:
-    said, pod = _present(server)
+    said, pod, unsaid = _present(server)
     if said is None or pod is None:
         since = _unscheduled_since(server)
         return ServerReport(name, ready=False, trouble=_trouble(server, None), unscheduled_since=since)
@@ -175,6 +181,7 @@ def _report(name: str, server: _Server) -> ServerReport:
         takes_requests=pod.ready,
         routes=pod.routes,
         written_at=server.state.written_at if server.state else 0,
+        unsaid=unsaid,
     )
 
 
@@ -191,6 +198,7 @@ def _trouble(server: _Server, said: AgentState | None) -> str:
         staying[-1].trouble if staying else "",
         server.running.trouble if server.running else "",
         said.problem if said else "",
+        trouble(said) if said else "",
         server.state.trouble if server.state else "",
         server.desired.trouble if server.desired else "",
     )

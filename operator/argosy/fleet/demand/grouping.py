@@ -4,10 +4,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from argosy.api import Ensemble, InferenceModel
+from argosy.fleet.demand.documents import NO_SIZE, DocumentSize
 from argosy.fleet.demand.engine_files import ServedEngines
 from argosy.fleet.demand.footprint import footprint_of, instances_of, versions_kept
 from argosy.fleet.facts import Demand, Group
 from argosy_agent.contract.builds import ModelShape
+from argosy_agent.contract.sizes import stepped
 
 Loaded = Mapping[str, Sequence[Collection[int]]]
 """The versions of each model that each server has loaded."""
@@ -20,13 +22,15 @@ def groups_of(
     has_gpus: bool = True,
     shapes: Mapping[str, ModelShape] | None = None,
     engines: ServedEngines | None = None,
+    sizes: Mapping[str, DocumentSize] | None = None,
 ) -> tuple[Group, ...]:
     """Return the groups of one pool, by name; models in the order of the steps that use them.
 
     A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
     after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
     `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the models' that are known, by name. Of
-    models that wait for their `engines` there is nothing.
+    models that wait for their `engines` there is nothing. `sizes`: what models and ensembles take of their server's
+    documents, by name.
     """
     built = engines or ServedEngines()
     by_name = {model.name: model for model in models if model.name not in built.waiting}
@@ -47,7 +51,8 @@ def groups_of(
         )
         for name, each in by_name.items()
     }
-    groups = [_group([demands[name] for name in names], users) for names in together.values()]
+    known_sizes = sizes or {}
+    groups = [_group([demands[name] for name in names], users, known_sizes) for names in together.values()]
     return tuple(sorted(groups, key=lambda group: group.name))
 
 
@@ -103,11 +108,13 @@ def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -
     return users
 
 
-def _group(demands: Sequence[Demand], users: dict[str, list[Ensemble]]) -> Group:
-    ensembles = (each.name for demand in demands for each in users.get(demand.model, ()))
+def _group(demands: Sequence[Demand], users: dict[str, list[Ensemble]], sizes: Mapping[str, DocumentSize]) -> Group:
+    ensembles = {each.name for demand in demands for each in users.get(demand.model, ())}
     name = min(ensembles, default=demands[0].model)
     minimum, priority = max(each.minimum for each in demands), max(each.priority for each in demands)
-    return Group(name, tuple(demands), max(demand.replicas for demand in demands), minimum, priority)
+    size = sum(sizes.get(each.model, NO_SIZE).with_versions(each.versions) for each in demands)
+    size += sum(sizes.get(each, NO_SIZE).declared for each in ensembles)
+    return Group(name, tuple(demands), max(demand.replicas for demand in demands), minimum, priority, stepped(size))
 
 
 def _demand(

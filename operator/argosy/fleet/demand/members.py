@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.fleet.demand.documents import DocumentSize
 from argosy.fleet.demand.engine_files import ServedEngines
 from argosy.fleet.demand.grouping import runs_of
 from argosy.fleet.demand.model_files import declared_sources
@@ -20,7 +21,8 @@ class Members:
     `broken`: names that are declared and have no valid form, so that what serves under them is left as it is.
     `runs`: the models of each ensemble. `elsewhere`: names that another pool is to serve by now, and whether requests
     reach them there. `served_names`: what clients call each member that they know by another name than its own.
-    `shapes`: those of the models of which one is known. `engines`: what serves in place of models' own files.
+    `shapes`: those of the models of which one is known. `engines`: what serves in place of models' own files. `sizes`:
+    what each takes of its server's documents; what is not among them counts for nothing.
     """
 
     models: Mapping[str, InferenceModel] = field(default_factory=dict)
@@ -31,6 +33,7 @@ class Members:
     served_names: Mapping[str, str] = field(default_factory=dict)
     shapes: Mapping[str, ModelShape] = field(default_factory=dict)
     engines: ServedEngines = field(default_factory=ServedEngines)
+    sizes: Mapping[str, DocumentSize] = field(default_factory=dict)
 
     @classmethod
     def of(

@@ -32,7 +32,7 @@ def pool_facts(
     return PoolFacts(
         pool=pool.key,
         nodes=here,
-        groups=groups_of(models, ensembles, _by_model(has), has_gpus, members.shapes, members.engines),
+        groups=groups_of(models, ensembles, _by_model(has), has_gpus, members.shapes, members.engines, members.sizes),
         headroom=spec.memory_headroom,
         max_gpus_per_server=spec.max_gpus_per_server,
         min_servers=spec.fewest_servers,

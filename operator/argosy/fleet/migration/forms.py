@@ -17,7 +17,7 @@ class Form:
     `gpus` are indexes among the server's own GPUs, from 0; none is its CPU. `instances`: how many run on each device, 0
     where that is not known. Two forms with one `config_key` have one configuration; of two on the same GPUs with one
     `reload_key` a server comes from one to the other in place, but for versions whose files differ. `steps` are an
-    ensemble's models, with their versions.
+    ensemble's models, with their versions. `config_bytes`: of what is loaded, the size of its text as JSON.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Form:
     steps: Mapping[str, int] = field(default_factory=dict)
     config_key: str = ""
     instances: int = 0
+    config_bytes: int = 0
 
     def serves(self, declared: "Form") -> bool:
         """Return whether a server that holds this serves what is declared, be it with other versions beside it.

@@ -7,6 +7,7 @@ from argosy.fleet.migration.blockers import Blockers, blockers_of
 from argosy.fleet.migration.changes.recreation import asks_to_recreate
 from argosy.fleet.migration.changes.surge import Surges, surges
 from argosy.fleet.migration.deadlock import break_deadlocks, note_early
+from argosy.fleet.migration.documents import awaiting_room
 from argosy.fleet.migration.drain import Drain, drain_of, schedule
 from argosy.fleet.migration.memory.budget import MemoryBudget
 from argosy.fleet.migration.memory.changes import ServerChanges
@@ -25,12 +26,17 @@ def migrate(
     """Return the next step. `before` is the last answer's `drain_since`."""
     surplus = occupants_of(state)
     budgets = budgets_of(state, surplus)
-    changes = surges(state, budgets, before)
+    changes, crowded = surges(state, budgets, before), awaiting_room(state)
+    for (server, name), awaited in crowded.items():
+        if name in state.observed.held(server) and (server, name) not in changes.recreated:
+            changes.deferred.setdefault((server, name), awaited)
     drains = {
         (server, each.name): drain_of(state, (server, each.name)) for server in surplus for each in surplus[server]
     }
     drains.update(dict.fromkeys(changes.recreated, Drain.AFTER_HANDOVER))
     blockers = blockers_of(state, surplus, budgets)
+    loaded = changes.deferred.keys() | changes.recreated
+    blockers.update({each: why for each, why in crowded.items() if each not in loaded | blockers.keys()})
     found = Migration(
         notes={binding: Note(why, stuck=True) for binding, why in changes.stuck.items()},
         declared_only={server: names for server, each in budgets.items() if (names := _declared_only(state, each))},

@@ -53,4 +53,4 @@ def _stranger(replica: Replica) -> Replica:
 
 
 def _needs(replica: Replica) -> Shape:
-    return tuple((demand.footprint, demand.architectures) for demand in replica.group.demands)
+    return replica.group.size, *((demand.footprint, demand.architectures) for demand in replica.group.demands)

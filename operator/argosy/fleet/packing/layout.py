@@ -40,7 +40,9 @@ class PlacedReplica:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One runtime process of a layout: the devices it holds, and the replicas on it. `free` is by device index."""
+    """One runtime process of a layout: the devices it holds, and the replicas on it. `free` is by device index. `size`
+    is what they take of its documents, `cpu_memory` what those of them take that found no GPU.
+    """
 
     name: str
     node: str
@@ -49,6 +51,8 @@ class Server:
     free: Mapping[int, FreeCapacity] = field(default_factory=dict)
     memory: int = 0  # bytes left on its GPUs together
     compute: int = 0  # thousandths left on its GPUs together
+    size: int = 0  # bytes
+    cpu_memory: int = 0  # bytes
 
     def hosts(self, group: str) -> bool:
         """Return whether a replica of the group is already here."""
@@ -136,7 +140,7 @@ class Layout:
 
     def cpu_free(self, node: str) -> int:
         """Return bytes left in the node's CPU slots, where they stand in for GPUs."""
-        taken = sum(cpu_bytes(t) for s in self.servers.values() if s.node == node for t in s.placed)
+        taken = sum(server.cpu_memory for server in self.servers.values() if server.node == node)
         return self.topology.cpu_memory[node] - taken
 
     def fresh_name(self) -> str:
@@ -148,15 +152,14 @@ class Layout:
     def with_replica(self, server: str, node: str, replica: PlacedReplica) -> "Layout":
         """This layout and one more replica; the server is opened on `node` if it is new."""
         before = self.servers.get(server) or Server(server, node)
-        after = self._settled(before, (*before.placed, replica))
-        return self._with_server(before, after)
+        return self._with_server(before, self._with(before, (replica,)))
 
     def with_servers(self, filled: Iterable[tuple[Server, tuple[PlacedReplica, ...]]]) -> "Layout":
         """This layout with servers, new ones or of its own, on which this is placed; they keep all that they had."""
         servers = dict(self.servers)
         left: dict[str, set[int]] = {}
         for before, placed in filled:
-            after = servers[before.name] = self._settled(before, placed)
+            after = servers[before.name] = self._with(Server(before.name, before.node), placed)
             left.setdefault(after.node, set(self.unallocated[after.node])).difference_update(after.gpus)
         free = {node: tuple(sorted(gpus)) for node, gpus in left.items()}
         return Layout(self.topology, servers, {**self.unallocated, **free})
@@ -164,11 +167,12 @@ class Layout:
     def without(self, replica: Replica, server: str) -> "Layout":
         """This layout less one replica of a server; GPUs and a server that nobody needs any more go with it."""
         before = self.servers[server]
-        after = self._settled(before, tuple(t for t in before.placed if t.replica.key != replica.key))
-        return self._with_server(before, after)
+        left = tuple(t for t in before.placed if t.replica.key != replica.key)
+        return self._with_server(before, self._with(Server(before.name, before.node), left))
 
-    def _settled(self, server: Server, placed: tuple[PlacedReplica, ...]) -> Server:
-        free: dict[int, FreeCapacity] = {}
+    def _with(self, server: Server, placed: tuple[PlacedReplica, ...]) -> Server:
+        """The server with these replicas beside its own."""
+        free = dict(server.free)
         for each in placed:
             for demand, gpus in zip(each.replica.group.demands, each.assignment, strict=True):
                 for gpu in gpus:
@@ -176,7 +180,17 @@ class Layout:
                     free[gpu] = left.less(demand.footprint)
         memory = sum(each.memory for each in free.values())
         compute = sum(each.compute for each in free.values())
-        return Server(server.name, server.node, tuple(sorted(free)), placed, free, memory, compute)
+        return Server(
+            server.name,
+            server.node,
+            tuple(sorted(free)),
+            (*server.placed, *placed),
+            free,
+            memory,
+            compute,
+            server.size + sum(each.replica.group.size for each in placed),
+            server.cpu_memory + sum(map(_cpu_bytes, placed)),
+        )
 
     def _with_server(self, before: Server, after: Server) -> "Layout":
         servers = dict(self.servers)
@@ -214,7 +228,7 @@ def _is_suspect(node: Node) -> bool:
     return any(gpu.cordoned for gpu in node.gpus)
 
 
-def cpu_bytes(replica: PlacedReplica) -> int:
-    """Return bytes the replica takes of a CPU slot: those of its models that found no GPU."""
+def _cpu_bytes(replica: PlacedReplica) -> int:
+    """Bytes the replica takes of a CPU slot: those of its models that found no GPU."""
     placed = zip(replica.replica.group.demands, replica.assignment, strict=True)
     return sum(demand.footprint.memory for demand, gpus in placed if not gpus)

@@ -68,9 +68,10 @@ def candidates_on(
     beside: bool = False,
 ) -> Iterator[Candidate]:
     """The replica on one server (`None`: a new one called `name`), at most `tries` ways; none where it lacks an engine
-    for the node.
+    for the node, or the server's documents would get too large.
     """
-    if not replica.group.runs_on(layout.topology.nodes[node]):
+    size = replica.group.size + (server.size if server else 0)
+    if size > layout.topology.facts.staying_bytes or not replica.group.runs_on(layout.topology.nodes[node]):
         return
     site = _site(layout, name, node, server)
     for assignment in islice(assignments(site, replica.group.demands, wanted), tries):
@@ -81,15 +82,16 @@ def _sites(layout: Layout, replica: Replica, on: str | None) -> Iterator[tuple[s
     nodes, several = layout.topology.nodes, replica.group.replicas > 1
     shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.whole]
     memory, compute = sum(need.memory for need in shared), sum(need.compute for need in shared)
+    most = layout.topology.facts.placed_bytes - replica.group.size
     for server in layout.servers.values():
-        if on is not None and server.node != on:
+        if (on is not None and server.node != on) or server.size > most:
             continue
         full = not layout.unallocated[server.node] and (memory > server.memory or compute > server.compute)
         if full and not layout.topology.cpu_only:
             continue
         if nodes[server.node].schedulable and not (several and server.hosts(replica.group.name)):
             yield server.name, server.node, server
-    if layout.full:
+    if layout.full or most < 0:
         return
     name = layout.fresh_name()
     busy = {server.node for server in layout.servers.values()}

@@ -36,6 +36,8 @@ _STUCK = frozenset(
         Reason.REPLICAS_APART,
         Reason.NO_FREE_GPUS,
         Reason.NO_ROOM,
+        Reason.CONFIG_TOO_LARGE,
+        Reason.NO_ROOM_FOR_CONFIG,
         Reason.NO_ENGINE_FOR_ARCHITECTURE,
         Reason.PARTIALLY_PLACED,
         Reason.LOAD_FAILED,

@@ -1,8 +1,8 @@
 """A pool's activator: what holds requests for models and ensembles that no server has, so that they may go to zero.
 
-It has its own two ConfigMaps, and rights to nothing else: what it is told, which only the operator writes, and what it
-says of those who wait. Its Pod has no label of the pool's servers; which models it may be asked for is said by the
-same labels as theirs, so that a Service leads to it while no server has its model.
+It has its own ConfigMaps, and rights to nothing else: what it is told, which only the operator writes, in as many parts
+as that takes, and what it says of those who wait. Its Pod has no label of the pool's servers; which models it may be
+asked for is said by the same labels as theirs, so that a Service leads to it while no server has its model.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from argosy.render.workloads.pods.pool_template import OF_CONTAINERS, under_pool
 from argosy.render.workloads.pods.volumes import TEMPORARY, mount, token_mount, token_volume
 from argosy.render.workloads.rbac import ROLE_GROUP, ROLE_VERSION, configmap_rule
 from argosy.render.workloads.services import PORTS
-from argosy_agent.contract.activation import MEMBERS_KEY, Activation, activation_text
+from argosy_agent.contract.activation import MEMBERS_KEY, Activation, activation_texts, part_name
 
 ACTIVATOR = "activator"
 """Its container."""
@@ -37,12 +37,19 @@ _TAKEN = {AGENT: OF_CONTAINERS}
 def activator_objects(
     pool: ServingPool, activation: Activation, images: Images, cluster: Cluster
 ) -> tuple[KubernetesObject, ...]:
-    """Return all that stands for it, in the order in which it is of use."""
+    """Return all that stands for it, in the order in which it is of use: the first part, which tells how many there
+    are, comes after the others.
+    """
+    texts = activation_texts(activation)
+    names = [part_name(activator_name(pool.name), number) for number in range(len(texts))]
     return (
         {**_owned(pool, "v1", "ServiceAccount"), "automountServiceAccountToken": False},
-        _role(pool),
+        _role(pool, names),
         _role_binding(pool),
-        {**_owned(pool, "v1", "ConfigMap"), "data": {MEMBERS_KEY: activation_text(activation)}},
+        *(
+            {**_owned(pool, "v1", "ConfigMap", name), "data": {MEMBERS_KEY: text}}
+            for name, text in reversed(list(zip(names, texts, strict=True)))
+        ),
         # without data here, so that applying it takes nothing away
         _owned(pool, "v1", "ConfigMap", state_name(activator_name(pool.name))),
         _network_policy(pool),
@@ -55,10 +62,10 @@ def _owned(pool: ServingPool, api_version: str, kind: str, name: str = "") -> di
     return owned(api_version, kind, name or activator_name(pool.name), pool, activator_labels(pool))
 
 
-def _role(pool: ServingPool) -> dict[str, Any]:
+def _role(pool: ServingPool, parts: list[str]) -> dict[str, Any]:
     name = activator_name(pool.name)
     rules = [
-        configmap_rule(name, ["get", "list", "watch"]),
+        configmap_rule(parts, ["get", "list", "watch"]),
         configmap_rule(state_name(name), ["get", "patch", "update"]),
     ]
     return {**_owned(pool, ROLE_VERSION, "Role"), "rules": rules}

@@ -44,6 +44,7 @@ def role_binding(pool: ServingPool, server: str) -> dict[str, Any]:
     }
 
 
-def configmap_rule(name: str, verbs: list[str]) -> dict[str, Any]:
-    """Return the right to do this to the one ConfigMap of this name."""
-    return {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": verbs}
+def configmap_rule(names: str | list[str], verbs: list[str]) -> dict[str, Any]:
+    """Return the right to do this to the one ConfigMap of this name, or to those of several."""
+    named = [names] if isinstance(names, str) else names
+    return {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": named, "verbs": verbs}

@@ -217,3 +217,12 @@ def test_what_an_old_report_says_is_not_known() -> None:
     moved = replace(silent, takes_requests=False)
     status = of_model(statuses(situation([pool(), model()], [moved]), NOON))
     assert said(status, "Ready")[0] == "False", "that a Pod is not Ready is known"
+
+
+def test_what_a_full_report_has_no_room_for_is_not_known() -> None:
+    full = replace(report("p-0", loaded("m"), loaded("e")), unsaid=frozenset({"m"}))
+    found = statuses(situation([pool(), model(), ensemble("e", {"model": "m"})], [full]), NOON)
+    assert said(of_model(found), "Available") == ("Unknown", "ReportIncomplete")
+    assert said(of_model(found), "Ready") == ("Unknown", "ReportIncomplete")
+    assert "p-0" in condition_of(of_model(found), "Ready").message
+    assert said(of_ensemble(found), "Available") == ("True", "Available")

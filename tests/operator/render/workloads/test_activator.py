@@ -86,3 +86,17 @@ def test_names_are_short_enough_and_nobody_elses(name: str) -> None:
     assert len(state_name(found)) <= LONGEST
     assert found != activator_name(name + "x")
     assert all(len(each.partition(" ")[2]) <= LONGEST for each in activators_objects(1, name=name))
+
+
+def test_many_members_are_told_in_several_configmaps_that_it_may_read() -> None:
+    found = activators_objects(*[60.0] * 20_000)
+    name = activator_name("gpus")
+    parts = [each for each in found if each.startswith(f"ConfigMap {name}") and not each.endswith("-state")]
+    assert parts == [f"ConfigMap {name}-p{number}" for number in (3, 2, 1)] + [f"ConfigMap {name}"]
+    read = found[f"Role {name}"]["rules"][0]
+    assert read["resourceNames"] == [name, *(f"{name}-p{number}" for number in (1, 2, 3))]
+    assert read["verbs"] == ["get", "list", "watch"]
+    assert all(len(found[each]["data"]["members.json"].encode()) < 2**20 for each in parts)
+    assert all(len(each) <= LONGEST + len("ConfigMap ") for each in parts)
+    (container,) = found[f"Deployment {name}"]["spec"]["template"]["spec"]["containers"]
+    assert container == template(60.0)["spec"]["containers"][0], "how many there are makes no other Pod"

@@ -10,12 +10,15 @@ from argosy.fleet.packing.layout import Assignment, Layout, PlacedReplica, Repli
 
 @dataclass(slots=True)
 class _Seats:
-    """One server: what its GPUs, and those of its node that it may have, have left; `gpus` are those that it uses."""
+    """One server: what its GPUs, and those of its node that it may have, have left; `gpus` are those that it uses,
+    `size` what is on it takes of its documents.
+    """
 
     server: Server
     free: dict[int, FreeCapacity]
     gpus: set[int] = field(default_factory=set)
     placed: list[PlacedReplica] = field(default_factory=list)
+    size: int = 0
 
 
 class Seating:
@@ -38,6 +41,7 @@ class Seating:
         seats.free.update(left)
         seats.gpus |= taken
         self._left[server.node] -= taken
+        seats.size += replica.group.size
         seats.placed.append(PlacedReplica(replica, assignment))
         self._open(server.name, seats)
 
@@ -57,7 +61,7 @@ class Seating:
         known = there or Server(server.name, server.node)
         topology, left = self._layout.topology, self._left[server.node]
         free = {gpu: topology.empty_gpu(server.node, gpu) for gpu in server.gpus if gpu in left}
-        return _Seats(known, {**known.free, **free}, set(known.gpus))
+        return _Seats(known, {**known.free, **free}, set(known.gpus), size=known.size)
 
     def _open(self, name: str, seats: _Seats) -> None:
         if name not in self._seats and name not in self._layout.servers and self._openings is not None:
@@ -69,6 +73,8 @@ class Seating:
     ) -> dict[int, FreeCapacity] | None:
         """What the GPUs that it takes have left then; None where it does not fit there."""
         topology, limit = self._layout.topology, self._layout.topology.facts.max_gpus_per_server
+        if seats.size + replica.group.size > topology.facts.staying_bytes:
+            return None
         new = taken - seats.gpus
         if not taken.issubset(server.gpus) or not new <= self._left[server.node]:
             return None

@@ -1,10 +1,11 @@
 """Why a replica fits nowhere: the first rule that stops it, the numbers, the nearest miss and the way out."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from argosy.api import Reason
-from argosy.fleet.amounts import counted, gib, listed, percent
+from argosy.fleet.amounts import counted, gib, kilobytes, listed, percent
 from argosy.fleet.facts import Demand, Group, Node, PoolFacts
 from argosy.fleet.nodes.reservations import withheld
 from argosy.fleet.packing.capacity import FreeCapacity, gpus_of
@@ -55,7 +56,17 @@ class FitErrors:
 
     def lack(self, replica: Replica) -> Diagnosis:
         """Return what there is too little of."""
-        rules: tuple[_Rule, ...] = (_no_nodes, _no_gpus, _no_engine, _too_large, _server_limit, _withheld, _apart)
+        rules: tuple[_Rule, ...] = (
+            _no_nodes,
+            _no_gpus,
+            _no_engine,
+            _config_too_large,
+            _too_large,
+            _no_room_for_config,
+            _server_limit,
+            _withheld,
+            _apart,
+        )
         found = (rule(self, replica) for rule in rules)
         return next((diagnosis for diagnosis in found if diagnosis), None) or _occupied(self, replica)
 
@@ -169,6 +180,34 @@ def _architectures(nodes: Iterable[Node], group: Group) -> str:
             node.name
         )
     return listed(f"{what} ({listed(names, _NAMED, ', ')})" for what, names in sorted(found.items()))
+
+
+def _config_too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
+    """What is rendered of it alone is more than one server's documents may have."""
+    group, most = replica.group, errors.layout.topology.facts.placed_bytes
+    if group.size <= most:
+        return None
+    models = listed((demand.model for demand in group.demands), _NAMED, ", ")
+    return Diagnosis(
+        Reason.CONFIG_TOO_LARGE,
+        f"the configuration of {models} takes up to {kilobytes(group.size)} of a server's ConfigMap, which may have "
+        f"{kilobytes(most)} for all that the server serves. Shorten spec.config, or what else is long in the manifest.",
+    )
+
+
+def _no_room_for_config(errors: FitErrors, replica: Replica) -> Diagnosis | None:
+    """It would fit, were it not for the size of its server's documents."""
+    layout, facts = errors.layout, errors.layout.topology.facts
+    endless = replace(facts, placed_bytes=sys.maxsize, staying_bytes=sys.maxsize)
+    if not _fits(replace(layout, topology=replace(layout.topology, facts=endless)), replica):
+        return None
+    return Diagnosis(
+        Reason.NO_ROOM_FOR_CONFIG,
+        f"the configuration of {replica.group.name} takes up to {kilobytes(replica.group.size)} of its server's "
+        f"ConfigMap, and no server that has room for it otherwise has so much left of {kilobytes(facts.placed_bytes)}. "
+        "Let there be another server: raise the pool's maxServers (or replicas, where that is set), or add a GPU; or "
+        "shorten spec.config of what is there.",
+    )
 
 
 def _too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:

@@ -9,7 +9,7 @@ from argosy.fleet.status.findings.loading import Loading
 
 def availability(loading: Loading) -> Finding:
     """Return whether requests reach a model or an ensemble on every planned server; unknown where the last report of
-    one is too old to say what it serves.
+    one is too old to say what it serves, or has no room to say it of this one.
     """
     kind, wanted = ConditionType.AVAILABLE, len(loading.servers)
     if not wanted or len(loading.loaded) < wanted:
@@ -23,6 +23,10 @@ def availability(loading: Loading) -> Finding:
     if silent:
         why = f"what {listed(silent, separator=', ')} serves is not known: its agent has reported nothing for a while"
         return Finding(kind, None, Reason.REPORT_EXPIRED, f"{why}; see the log of the container agent there")
+    full = [name for name in loading.servers if loading.model in loading.reports[name].unsaid]
+    if full:
+        why = f"what {listed(full, separator=', ')} has of it is not known: its agent's ConfigMap is full"
+        return Finding(kind, None, Reason.REPORT_INCOMPLETE, f"{why}; with fewer models on the server it is said again")
     return Finding(kind, True, Reason.AVAILABLE, f"requests reach it on {counted(wanted, 'server')}")
 
 

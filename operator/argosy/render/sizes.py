@@ -1,0 +1,123 @@
+"""How large what is rendered of a model gets, before it is placed: from its real text, for the longest place.
+
+Rendered once for each spec. What scaling decides (replicas, instances, windows) makes no other text: it is counted as
+long as it may get.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from argosy.api.ensemble import Ensemble
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.model.batching import Batching
+from argosy.fleet.demand.documents import DocumentSize, largest
+from argosy.fleet.demand.engine_files import EngineFiles
+from argosy.fleet.demand.members import Members
+from argosy.fleet.demand.model_files import declared_sources
+from argosy.render.config.configtext import config_text
+from argosy.render.config.ensemble_config import ensemble_config
+from argosy.render.config.model_config import Devices, model_config
+from argosy_agent.contract import VersionSource
+from argosy_agent.contract.sizes import config_bytes, entry_bytes
+
+Member = TypeVar("Member", InferenceModel, Ensemble)
+
+_FIRST_GPU = 100
+"""An index of three digits."""
+_MOST_INSTANCES = 256
+_VERSION = 10**18
+"""One with the most digits."""
+_LISTED_VERSION = 21
+"""A further version in a config's list of those that are served."""
+_BATCHING = 64
+"""What a window and a largest batch may add to a config that says less of them."""
+_DECIDED = frozenset({"replicas", "min_replicas", "instances", "batching"})
+_DECIDED_OF_BATCHING = frozenset({"max_queue_delay_microseconds", "preferred_batch_sizes"})
+
+
+def document_sizes(members: Members) -> dict[str, DocumentSize]:
+    """Return what each model and ensemble takes of its server's documents, by name."""
+    names, files = members.served_names, members.engines.files
+    found = {
+        name: _with_engines(model, files[name].values()) if name in files else _model_size(SizeKey.of(model))
+        for name, model in members.models.items()
+    }
+    for name, ensemble in members.ensembles.items():
+        steps = tuple(sorted({(step.model, names.get(step.model, step.model)) for step in ensemble.spec.steps}))
+        found[name] = _ensemble_size(SizeKey.of(ensemble), steps)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SizeKey(Generic[Member]):
+    """What tells sizes of resources apart: two are the same whose specs hold the same values but for what is decided.
+
+    A form that is filled in is another spec each time, with the values of the declared one.
+    """
+
+    resource: Member
+    parts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, resource: Member) -> "SizeKey[Member]":
+        """Return the key, which keeps the values that it is told by."""
+        parts = [id(value) for name, value in resource.spec.__dict__.items() if name not in _DECIDED]
+        batching: Batching | None = getattr(resource.spec, "batching", None)
+        if batching is not None:
+            parts += [id(value) for name, value in batching.__dict__.items() if name not in _DECIDED_OF_BATCHING]
+            parts.append(len(batching.preferred_batch_sizes))
+        return cls(resource, tuple(parts))
+
+    def __hash__(self) -> int:
+        return hash((self.resource.name, self.parts))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SizeKey) and self.parts == other.parts and self.resource.name == other.resource.name
+
+
+@lru_cache(maxsize=1 << 16)
+def _model_size(model: SizeKey[InferenceModel]) -> DocumentSize:
+    return _size(model.resource, declared_sources(model.resource))
+
+
+def _with_engines(model: InferenceModel, engines: Iterable[Mapping[int, EngineFiles]]) -> DocumentSize:
+    """Those of the architecture whose engines' names are the longest."""
+    return largest([_size(model, declared_sources(model, each)) for each in engines])
+
+
+def _size(model: InferenceModel, sources: dict[int, VersionSource]) -> DocumentSize:
+    gpus = max(1, model.spec.gpus or 0)
+    config, served = _longest_config(SizeKey.of(model), gpus), model.served_name
+    resource = model.name if served != model.name else ""
+    sizes = [
+        entry_bytes(served, resource, config, sources, gpus=gpus, more_versions=more) + _LISTED_VERSION * more
+        for more in (0, 1)
+    ]
+    return DocumentSize(sizes[0], len(sources), sizes[1] - sizes[0])
+
+
+@lru_cache(maxsize=1 << 16)
+def _longest_config(model: SizeKey[InferenceModel], gpus: int) -> int:
+    """Bytes of the config where the model sits on as many GPUs as it asks for, or on the CPU."""
+    resource, on = model.resource, tuple(range(_FIRST_GPU, _FIRST_GPU + gpus))
+    texts = (
+        config_text(model_config(resource, Devices(where, _MOST_INSTANCES), _versions(resource))) for where in (on, ())
+    )
+    return max(map(config_bytes, texts)) + (_BATCHING if resource.spec.batching is not None else 0)
+
+
+def _versions(model: InferenceModel) -> tuple[int, ...]:
+    """As many as are declared, one of them with the most digits: an engine's path has it, too."""
+    return (*model.spec.declared_versions[1:], _VERSION)
+
+
+@lru_cache(maxsize=1 << 16)
+def _ensemble_size(ensemble: SizeKey[Ensemble], served_names: tuple[tuple[str, str], ...]) -> DocumentSize:
+    resource, names = ensemble.resource, dict(served_names)
+    config = ensemble_config(resource, dict.fromkeys(names, _VERSION), names)
+    served, steps = resource.served_name, names.values()
+    declared = resource.name if served != resource.name else ""
+    versions = {resource.spec.version: VersionSource()}
+    return DocumentSize(entry_bytes(served, declared, config_bytes(config_text(config)), versions, steps))

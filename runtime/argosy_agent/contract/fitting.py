@@ -1,0 +1,72 @@
+"""A state as a text that fits into its ConfigMap, whatever is to be said. Pure.
+
+Where all of it fits, all is said. Where it does not, reasons are cut first, to one length that is as long as may be;
+then digests go of what has a reason. What a plan places fits then (`sizes`). Of more than that whole models are left
+out, and how many is said: nothing is known of them by the reader, which is not that they are not there.
+"""
+
+from dataclasses import replace
+
+from .documents import AgentState, model_text_bytes, said_text_bytes, state_text
+from .models import LoadedModel, RenderedRepository
+from .sizes import DOCUMENT_BYTES, REASON_BYTES, text_bytes
+
+LONGEST_REASON = 2000
+"""Bytes, as JSON, of one reason at most."""
+_LENGTHS = (LONGEST_REASON, 1000, 500, 250, 125, REASON_BYTES)
+
+
+def fitting_text(state: AgentState, most: int = DOCUMENT_BYTES) -> str:
+    """Return a state as JSON of at most `most` bytes."""
+    if _size(text := state_text(state)) <= most:
+        return text
+    told = replace(state, problem=shortened(state.problem, LONGEST_REASON))
+    for length in _LENGTHS:
+        told = replace(told, models=tuple(_cut(each, length) for each in state.models))
+        if _size(text := state_text(told)) <= most:
+            return text
+    told = replace(told, models=tuple(replace(each, digest=_digest(each)) for each in told.models))
+    return text if _size(text := state_text(told)) <= most else state_text(_left_out(told, most))
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most `most` bytes as JSON, cut where it has more; `…` says that it was."""
+    while (size := text_bytes(text)) > most:
+        kept = text.removesuffix("…")
+        text = kept[: min(len(kept) - 1, len(kept) * most // size)] + "…"
+    return text
+
+
+def _left_out(state: AgentState, most: int) -> AgentState:
+    """Return the state with as many models as fit, by name, and the number of the others."""
+    said: dict[str, int] = {}
+    for loaded in state.models:
+        said[loaded.model] = said.get(loaded.model, 0) + said_text_bytes(loaded)
+    for model in state.applied.models:
+        said[model.declared_name] = said.get(model.declared_name, 0) + model_text_bytes(model)
+    bare = replace(state, models=(), applied=RenderedRepository(state.applied.server), left_out=len(said))
+    left, told = most - _size(state_text(bare)), set[str]()
+    for name in sorted(said):
+        left -= said[name]
+        if left < 0:
+            break
+        told.add(name)
+    return replace(
+        state,
+        models=tuple(each for each in state.models if each.model in told),
+        applied=replace(state.applied, models=tuple(m for m in state.applied.models if m.declared_name in told)),
+        left_out=len(said) - len(told),
+    )
+
+
+def _cut(loaded: LoadedModel, most: int) -> LoadedModel:
+    reason = shortened(loaded.reason, most)
+    return loaded if reason is loaded.reason else replace(loaded, reason=reason)
+
+
+def _digest(loaded: LoadedModel) -> str:
+    return "" if loaded.reason else loaded.digest
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))

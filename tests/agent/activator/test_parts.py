@@ -1,0 +1,104 @@
+"""An activator of thousands of members: what it is told comes in parts, and counts once all are there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.agent.activator.standing import Standing, standing
+from tests.agent.contract.test_activation import ACTIVATIONS
+
+from argosy_agent.activator.holding import HoldingError
+from argosy_agent.activator.parts import Parts
+from argosy_agent.contract.activation import (
+    MOST_TOLD,
+    PART_BYTES,
+    ActivatedMember,
+    Activation,
+    Endpoint,
+    HeldRequests,
+    activation_texts,
+    held_text,
+    parse_held,
+    parse_part,
+)
+
+FULL = 1 << 20
+ENDPOINT = Endpoint("10.0.0.1", 8000, 8001)
+
+
+def many(count: int, **more: object) -> Activation:
+    """Members with a reason as long as it gets."""
+    settings = {"timeout_s": 600.0, "reason": "x" * 300, **more}
+    return Activation(tuple(ActivatedMember(f"the-model-{n}", f"model-{n}", **settings) for n in range(count)))  # type: ignore[arg-type]
+
+
+def by_name(activation: Activation) -> list[ActivatedMember]:
+    return sorted(activation.members, key=lambda member: member.model)
+
+
+@given(ACTIVATIONS, st.integers(200, 2000))
+def test_parts_together_are_what_was_written(activation: Activation, most: int) -> None:
+    texts, parts = activation_texts(activation, most), Parts()
+    found = [parts.take(number, parse_part(text)) for number, text in enumerate(texts)]
+    assert found[:-1] == [None] * (len(texts) - 1)
+    assert found[-1] is not None
+    assert by_name(found[-1]) == by_name(activation)
+
+
+def test_ten_thousand_members_fit_and_a_change_of_one_writes_one_part() -> None:
+    texts = activation_texts(many(10_000))
+    assert len(texts) == 8
+    assert all(len(text.encode()) <= PART_BYTES < FULL for text in texts)
+    changed = list(many(10_000).members)
+    changed[5000] = ActivatedMember("the-model-5000", "model-5000", 600.0, (ENDPOINT,))
+    after = activation_texts(Activation(tuple(changed)))
+    assert sum(one != other for one, other in zip(texts, after, strict=True)) == 1
+
+
+def test_a_lone_member_that_is_too_long_ends_no_loop() -> None:
+    assert len(activation_texts(many(1), 10)) == 1
+    assert len(activation_texts(many(3), 10)) == 4
+
+
+def test_what_was_known_stands_until_all_parts_of_another_number_are_there() -> None:
+    parts, one, two = Parts(), activation_texts(many(4)), activation_texts(many(5), 2000)
+    assert (len(one), len(two)) == (1, 2)
+    assert parts.take(0, parse_part(one[0])) == many(4)
+    assert parts.take(0, parse_part(two[0])) is None
+    grown = parts.take(1, parse_part(two[1]))
+    assert grown is not None
+    assert by_name(grown) == by_name(many(5))
+    assert parts.take(0, parse_part(one[0])) == many(4), "the other part may be gone, and says nothing any more"
+    assert parts.take(1, parse_part(two[1])) == many(4)
+
+
+def test_of_more_names_than_fit_those_are_told_for_which_the_most_wait() -> None:
+    held = {f"{'m' * 240}-{number}": number + 1 for number in range(5 * MOST_TOLD)}
+    text = held_text(HeldRequests("uid", held))
+    assert 3 * len(text.encode()) < FULL
+    told = parse_held(text).held
+    assert len(told) == MOST_TOLD
+    assert min(told.values()) == 4 * MOST_TOLD + 1
+    assert '"leftOut": 4000' in text
+
+
+def known(at: Standing, model: str) -> str:
+    """The resource of a model, as the activator knows it."""
+    return at.activator._holder.member(model).name
+
+
+async def test_an_activator_holds_for_each_of_ten_thousand_members() -> None:
+    async with standing() as at:
+        *most, last = activation_texts(many(10_000))
+        at.tells(most)
+        await at.told.taken(range(len(most)))
+        with pytest.raises(HoldingError, match="nothing is held"):
+            known(at, "model-0")
+        at.told.part(len(most)).put_nowait(last)
+        await at.told.taken([len(most)])
+        for number in (0, 1, 4999, 9999):
+            assert known(at, f"model-{number}") == f"the-model-{number}"
+        at.tells(activation_texts(many(3)))
+        await at.told.taken([0])
+        assert known(at, "model-2") == "the-model-2"
+        with pytest.raises(HoldingError, match="nothing is held"):
+            known(at, "model-9999")
