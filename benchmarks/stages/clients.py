@@ -91,7 +91,7 @@ class HttpClients:
         self._request = _http_request()
         self._connections = []
         for transport in self._transports:
-            connection = Connection(heads, set(), _MAX_BODY, False)
+            connection = Connection(heads, set(), _MAX_BODY, False, monotonic)
             connection.connection_made(transport)  # type: ignore[arg-type]  # a stand-in for a socket
             self._connections.append(connection)
 

@@ -174,8 +174,8 @@ def test_once_starts_nothing_where_a_manifest_is_wrong(workspace: Workspace, up:
     assert servers_of(workspace) == []
 
 
-def test_a_start_without_one_right_model_starts_nothing(workspace: Workspace, up: Starter) -> None:
-    workspace.write(TYPO)
+def test_a_start_without_one_right_resource_starts_nothing(workspace: Workspace, up: Starter) -> None:
+    (workspace.manifests / "all.yaml").write_text(TYPO)
     run = up()
     assert run.process.wait(60) == 1
     assert run.output.count("spec.maxBachSize: unknown field") == 1
