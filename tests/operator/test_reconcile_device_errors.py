@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from tests.operator.fleet.declared import gpu_node, model, pool
 from tests.operator.fleet.simulated_cluster import POOL, Cluster
 from tests.operator.watching import always_routed
@@ -129,10 +130,11 @@ def test_an_annotation_that_is_no_time_lifts_nothing() -> None:
         assert cordoned(cluster) == [("a", 0)]
 
 
-def test_a_model_that_fails_wherever_it_is_cordons_one_gpu_alone() -> None:
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+def test_a_model_that_fails_wherever_it_is_cordons_one_gpu_alone(replicas: int) -> None:
     every = frozenset({("a", 0), ("a", 1), ("b", 0), ("b", 1)})
     cluster = Cluster((gpu_node("a", 2), gpu_node("b", 2)), broken=every)
-    for_minutes(cluster, 20, [pool(), model("m")])
+    for_minutes(cluster, 20, [pool(), model("m", minReplicas=replicas)])
     assert len(cordoned(cluster)) == 1
 
 

@@ -15,6 +15,7 @@ from argosy.api.crd.crds import DEFINITIONS, Definition
 from argosy.cli.printing.terminal import refuse
 from argosy.local.printing import definition_of, kinds, table
 from argosy.local.state import DEFAULT_STATE, StateFolder
+from argosy.local.view import NOT_TAKEN_OVER
 
 
 class Output(StrEnum):
@@ -43,7 +44,7 @@ def get(
         typer.echo("argosy up does not run here; this is how things stood when it ended", err=True)
     if status.get("problems"):
         typer.echo(
-            "\n".join(["some manifests are not taken over until they are right:", *status["problems"]]),
+            "\n".join([f"{NOT_TAKEN_OVER}:", *status["problems"]]),
             err=True,
         )
     found = _chosen(status["resources"], _wanted(kind), name)

@@ -51,7 +51,7 @@ class RoundInputs:
 class Around:
     """What a decision depends on beyond the pool's resources and objects, as it stands when that is made.
 
-    `claimed`: GPUs that other pools ask for; `cordoned`: those that they have cordoned. `decided`: what scaling decided
+    `claimed`: GPUs that other pools ask for; `cordoned`: those that they have cordoned. `scaling`: what scaling decided
     and found.
     """
 
@@ -61,7 +61,7 @@ class Around:
     claimed: frozenset[Device]
     cordoned: frozenset[Device]
     conflicts: tuple[Problem, ...]
-    decided: Decided
+    scaling: Decided
 
 
 def round_snapshot(inputs: RoundInputs, around: Around, build_image: str) -> FleetSnapshot:
@@ -94,6 +94,6 @@ def round_snapshot(inputs: RoundInputs, around: Around, build_image: str) -> Fle
         claimed=around.claimed,
         cordoned=around.cordoned,
         build_image=build_image,
-        decisions=around.decided.decisions,
-        bottlenecks=around.decided.bottlenecks,
+        decisions=around.scaling.decisions,
+        bottlenecks=around.scaling.bottlenecks,
     )

@@ -14,7 +14,6 @@ from argosy.simulation.traces import Floats
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 """What the trace's second 0 is called where a date is asked for."""
 _KEPT_S = 900.0
-_NOTHING: Floats = np.zeros(0)
 
 
 def date(seconds: float) -> datetime:

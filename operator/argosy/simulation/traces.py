@@ -20,11 +20,6 @@ class Trace:
     prompts: Floats | None = None
     outputs: Floats | None = None
 
-    @property
-    def mean_rate(self) -> float:
-        """Requests per second."""
-        return len(self.arrivals) / self.seconds
-
 
 def drawn(name: str, rates: Floats, seed: int) -> Trace:
     """Return a Poisson process whose rate (per second) in each second is as given."""

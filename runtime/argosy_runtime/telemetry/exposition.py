@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
 
 class Labels(dict[str, str]):
     """Labels that many families share: their text is made once. Never changed."""

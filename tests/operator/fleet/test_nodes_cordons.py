@@ -9,7 +9,7 @@ from tests.operator.fleet.declared import gpu_node, pool
 
 from argosy.api import ServingPool, ServingPoolStatus
 from argosy.fleet.facts import CurrentServer, ServerReport
-from argosy.fleet.nodes.cordons import LEAST_SPAN, cordons, with_cordons
+from argosy.fleet.nodes.cordons import LEAST_SPAN, UNCORDONED_AT, cordons, with_cordons
 from argosy.fleet.nodes.device_errors import WINDOW, DeviceErrors
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 
@@ -103,6 +103,28 @@ def test_a_model_that_brought_about_a_cordon_brings_about_no_other_alone() -> No
     assert decided(enough(), status) == [("b", 0)]
     other = seen((0, [failed("m", 1)]), (1, [failed("m", 2)]), (SPAN, [failed("n", 1)]))
     assert decided(other, status) == [("a", 0), ("b", 0)]
+
+
+def at_once(*servers: CurrentServer) -> list[tuple[str, int]]:
+    """What is cordoned where the model `m` fails on all of these in the same rounds."""
+    errors = DeviceErrors()
+    for attempt, seconds in enumerate((0, 1, SPAN), 1):
+        reports = [ServerReport(each.name, True, (failed("m", attempt),)) for each in servers]
+        errors = errors.after(servers, reports, NOON + timedelta(seconds=seconds))
+    return decided(errors)
+
+
+def test_a_model_that_fails_on_several_servers_at_once_cordons_the_gpus_of_one() -> None:
+    one, other = CurrentServer("p-0", "a", (0, 1), {"m": (0, 1)}), CurrentServer("p-1", "b", (0,), {"m": (0,)})
+    assert at_once(one, other) == at_once(one) == [("a", 0), ("a", 1)]
+
+
+def test_an_annotation_of_a_time_to_come_keeps_cordons_away_until_then() -> None:
+    declared = pool(metadata={"annotations": {UNCORDONED_AT: (NOON + timedelta(hours=1)).isoformat()}})
+    assert isinstance(declared, ServingPool)
+    first = cordons(declared, None, enough(), NODES, NOON)
+    assert first.gpus == ()
+    assert cordons(declared, None, first.errors, NODES, NOON + timedelta(hours=1, seconds=1)).gpus != ()
 
 
 def test_what_others_hold_stays_theirs() -> None:

@@ -19,10 +19,11 @@ class Answers:
     def __init__(self) -> None:
         self.goes = asyncio.Event()
         self.goes.set()
+        self.is_live = True
 
     async def live(self) -> bool:
         await self.goes.wait()
-        return True
+        return self.is_live
 
     async def observe(self) -> bool:
         await self.goes.wait()
@@ -67,6 +68,20 @@ async def test_the_last_word_of_a_server_that_hangs_stands_for_a_while(server: M
     report = await server.observe(107.0)
     assert (report.ready, report.trouble) == (True, "")
     assert await server.tallies() == ("tally",)
+
+
+async def test_that_it_hangs_is_said_until_it_answers(server: ManagedServer, answers: Answers) -> None:
+    await server.observe(100.0)
+    answers.goes.clear()
+    await server.observe(100.0)
+    silent = await server.observe(100.0 + EXPIRY_S)
+    answers.is_live = False  # as where the client has waited long enough
+    answers.goes.set()
+    assert await server.observe(110.0) == silent
+    answers.goes.clear()
+    assert await server.observe(112.0) == silent
+    server._process = None
+    await server.stop()
 
 
 async def test_one_that_hangs_can_be_stopped(server: ManagedServer, answers: Answers) -> None:

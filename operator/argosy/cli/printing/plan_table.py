@@ -48,7 +48,7 @@ def _pool_table(pool: PoolPlan, facts: PoolFacts) -> Table:
         table.add_column(heading, overflow="fold", no_wrap=heading in ("Memory", "Compute"))
     nodes = {node.name: node for node in facts.nodes}
     for server in pool.servers:
-        for row in _server_rows(server, nodes[server.node], facts.headroom):
+        for row in _server_rows(server, nodes[server.node]):
             table.add_row(*row)
         table.add_section()
     for node, free in _free(pool, facts):
@@ -56,7 +56,7 @@ def _pool_table(pool: PoolPlan, facts: PoolFacts) -> Table:
     return table
 
 
-def _server_rows(server: ServerPlan, node: Node, headroom: int) -> Iterator[tuple[str, ...]]:
+def _server_rows(server: ServerPlan, node: Node) -> Iterator[tuple[str, ...]]:
     on_cpu = [placement for placement in server.placements if not placement.gpus]
     for gpu in gpus_of(node):
         if gpu.index in server.gpus:

@@ -212,7 +212,10 @@ class Applier:
         if unread:
             async for place, live in self._lookup.whole(unread, pool_label(pool)[1]):
                 each = unread[place]
-                if is_applied(each.body, live, MANAGER):
+                # What ended, or was made anew, since it was read is not as it was read.
+                known = self._indexer(each).get(each.key)
+                stands = known is not None and known.uid == live["metadata"]["uid"]
+                if stands and is_applied(each.body, live, MANAGER):
                     self._indexer(each).applied(live, each.digest, self._shapes.of_object(each.body), each.body)
         return [each for each in wanted if not self._is_as_applied(each)]
 

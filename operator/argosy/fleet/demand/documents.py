@@ -7,16 +7,16 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class DocumentSize:
     """The most that a model or an ensemble takes, wherever it is placed: with its `declared` number of `versions`, and
-    for `each` one more that stays loaded, all in bytes.
+    for a `further` one that stays loaded, all in bytes.
     """
 
     declared: int = 0
     versions: int = 1
-    each: int = 0
+    further: int = 0
 
     def with_versions(self, count: int) -> int:
         """Return the bytes with so many versions loaded."""
-        return self.declared + self.each * max(0, count - self.versions)
+        return self.declared + self.further * max(0, count - self.versions)
 
 
 NO_SIZE = DocumentSize()
@@ -25,4 +25,4 @@ NO_SIZE = DocumentSize()
 
 def largest(sizes: Collection[DocumentSize]) -> DocumentSize:
     """Return the largest of several, of which any may come to be."""
-    return max(sizes, key=lambda size: (size.declared, size.each), default=NO_SIZE)
+    return max(sizes, key=lambda size: (size.declared, size.further), default=NO_SIZE)

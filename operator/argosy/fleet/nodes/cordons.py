@@ -37,20 +37,21 @@ def cordons(
     """Return the cordons that stand at `now`: of those in the `previous` status what nothing lifts, and what the errors
     add.
 
-    A GPU on which another model is ready gets none, nor does one with errors only of models that have a cordon of
-    another GPU behind them: the fault is rather the model's then.
+    A GPU on which another model is ready gets none, nor does one with errors only of models that have a cordon behind
+    them, be it one of this round for another server: the fault is rather the model's then.
     """
     known = {node.name: node for node in nodes}
     former = previous.cordoned_gpus if previous is not None else ()
     standing = [each for each in former if not _is_lifted(each, known, pool.metadata.annotations)]
-    blamed = {model for each in standing for model in each.models}
+    blamed = {model: "" for each in standing for model in each.models}
     taken = {(each.node, each.gpu) for each in standing}
-    added = [
-        _cordon(pool, device, found, known[device[0]], now)
-        for device, found in sorted(errors.recent.items())
-        if device not in taken | errors.serving and device[0] in known and _is_enough(found, blamed)
-    ]
-    every = sorted((*standing, *added), key=lambda each: (each.node, each.gpu))
+    added: list[CordonedGpu] = []
+    for device, found in sorted(errors.recent.items()):
+        if device not in taken | errors.serving and device[0] in known and _is_enough(found, blamed):
+            added.append(_cordon(pool, device, found, known[device[0]], now))
+            blamed = {error.model: error.server for error in found} | blamed
+    lasting = [each for each in added if not _is_lifted(each, known, pool.metadata.annotations)]
+    every = sorted((*standing, *lasting), key=lambda each: (each.node, each.gpu))
     # What led to a cordon counts until the status has it: a status may fail to be written.
     return Cordons(tuple(every), errors.without(taken))
 
@@ -91,8 +92,11 @@ def _time(text: str) -> datetime | None:
     return found if found.tzinfo is not None else None
 
 
-def _is_enough(errors: tuple[DeviceError, ...], blamed: Collection[str]) -> bool:
-    others = any(error.model not in blamed for error in errors)
+def _is_enough(errors: tuple[DeviceError, ...], blamed: Mapping[str, str]) -> bool:
+    """Return whether the errors cordon a GPU. `blamed`: models behind other cordons, each with the server where it
+    brought one about in this round, empty for an earlier one.
+    """
+    others = any(blamed.get(error.model, error.server) == error.server for error in errors)
     return others and len(errors) >= LEAST_ERRORS and errors[-1].at - errors[0].at >= LEAST_SPAN
 
 

@@ -13,9 +13,10 @@ WINDOW = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class DeviceError:
-    """A load, or an execution, of a model that met a device error; `words` are the server's."""
+    """A load, or an execution, of a model on a server that met a device error; `words` are the server's."""
 
     at: datetime
+    server: str
     model: str
     words: str
 
@@ -45,7 +46,7 @@ class DeviceErrors:
                 if seen.get((server.name, model.model)) != attempt:
                     seen[server.name, model.model] = attempt
                     for device in _devices(server, model.model):
-                        recent.setdefault(device, []).append(DeviceError(now, model.model, model.reason))
+                        recent.setdefault(device, []).append(DeviceError(now, server.name, model.model, model.reason))
         return DeviceErrors(
             {device: tuple(errors) for device, errors in recent.items() if errors}, seen, frozenset(_serving(heard))
         )

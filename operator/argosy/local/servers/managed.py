@@ -83,7 +83,8 @@ class ManagedServer:
         await asyncio.wait({self._look}, timeout=PATIENCE_S)
         if self._look.done():
             self.live, self._look = self._look.result(), None
-            self._heard_at, self._silence = now, ""
+            if self.live:
+                self._heard_at, self._silence = now, ""
         elif now - self._heard_at >= EXPIRY_S:
             self.live = False
             self._silence = f"server {self.name} has not answered for {EXPIRY_S:g} s; it is asked again and again"
@@ -133,14 +134,15 @@ class ManagedServer:
     async def _begin(self, now: float) -> None:
         left = await asyncio.to_thread(LocalProcess.left, self._folder)
         if left is not None and left.matches(self.command):
-            self._process, self._started = left, now
+            self._process, self._started, self._heard_at = left, now, now
             return
         if left is not None:
             await asyncio.to_thread(stop, left, EXIT_TIMEOUT_S)
         check_free(self.command.host, self.command.ports)
         write_token(self.command.control_token, OWNER)
         self._process = await asyncio.to_thread(LocalProcess.start, self.command, self._folder, "server.log")
-        self._started, self._trouble = now, ""
+        self._started, self._heard_at = now, now
+        self._trouble = self._silence = ""
 
     async def _crashed(self, process: LocalProcess, now: float) -> None:
         await asyncio.to_thread(process.end)

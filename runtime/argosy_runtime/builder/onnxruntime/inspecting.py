@@ -19,8 +19,6 @@ INTEGER_OPS = frozenset(
 """Operators that multiply bytes."""
 PRODUCTS = frozenset({"MatMul", "Gemm", "Conv", "ConvTranspose", "FusedMatMul", "FusedGemm", "FusedConv", "Attention"})
 """Operators that multiply by weights."""
-_BYTES = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8)
-_HALVES = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
 @dataclass(frozen=True, slots=True)

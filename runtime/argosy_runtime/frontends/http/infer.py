@@ -3,11 +3,10 @@
 All by callback; only a large compressed body has a task.
 """
 
-import asyncio
 import re
 
 from argosy_runtime.errors import DecoupledModelError, ServingError, invalid, unsupported
-from argosy_runtime.frontends.inflating import OFFLOAD_BYTES
+from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
 from argosy_runtime.frontends.model_lookup import lazy_view
 from argosy_runtime.frontends.port import DataPlane
 from argosy_runtime.frontends.restrictions import cannot_forward
@@ -81,7 +80,7 @@ class Infer:
 
     async def _begin_packed(self, exchange: Exchange, packed: Data) -> None:
         try:
-            body = await asyncio.to_thread(compression.decompress, packed, self._packed, self._limit)
+            body = await in_thread(compression.decompress, packed, self._packed, self._limit)
         except ServingError as error:
             self.refuse(exchange, error)
         else:
@@ -151,7 +150,7 @@ class Infer:
 
 
 async def _reply_packed(exchange: Exchange, body: bytes, accepted: str, headers: Headers) -> None:
-    packed = await asyncio.to_thread(compression.compress, body, accepted)
+    packed = await in_thread(compression.compress, body, accepted)
     exchange.reply(Reply(200, (packed,), headers))
 
 

@@ -21,7 +21,6 @@ _REMEMBERED: Final = 1024
 _LONGEST_REMEMBERED: Final = 4096
 # Below this many bytes a copy is cheaper than a view.
 _COPY_BELOW: Final = 4096
-_QUOTE: Final = 34
 _ID: Final = b'{"id":"'
 _SPACED_ID: Final = b'{"id": "'
 _ANOTHER_ID: Final = re.compile(rb'"id"\s*:')

@@ -137,7 +137,7 @@ def test_a_restart_forgets_neither_the_limit_nor_what_it_is_of() -> None:
     member.under(10, 80, out_of_memory=0.2)
     before = member.decisions[-1]
     assert (before.allocation.max_batch, before.allocation.instances) == (1, 1)
-    status = scaling_status(ScaledMember(declaration, before.allocation, before), 1, member.now)
+    status = scaling_status(ScaledMember(declaration, before.allocation, before), 1)
     assert status.out_of_memory is not None
     assert (status.out_of_memory.versions, status.out_of_memory.max_instances) == ((1,), 1)
     again = of(FIRST, allocation_of(status, BOUNDS), remembered(status))

@@ -13,7 +13,7 @@ import grpc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.runtime.frontends.grpc.calling import CODE, METHOD, Plane, Raw, ask, framed, refused, until
+from tests.runtime.frontends.grpc.calling import CODE, METHOD, PATIENCE_S, Plane, Raw, ask, framed, refused, until
 from tests.runtime.frontends.noted_zlib import Zlib
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.grpc import service_pb2_grpc
@@ -63,6 +63,17 @@ async def test_large_messages_are_decompressed_in_threads(
     assert [one.infer_response.raw_output_contents async for one in stream] == [request_.raw_input_contents]
     assert noted.on_the_loop <= OFFLOAD_BYTES + 1
     assert noted.in_threads >= LARGE
+
+
+async def test_disks_that_hang_hold_up_no_large_message(stub: Any) -> None:
+    may_end, loop = threading.Event(), asyncio.get_running_loop()
+    hung = [loop.run_in_executor(None, may_end.wait) for _ in range(40)]  # more than the default executor has threads
+    try:
+        answer = await stub.ModelInfer(noise(LARGE), compression=grpc.Compression.Gzip, timeout=PATIENCE_S)
+        assert answer.raw_output_contents == noise(LARGE).raw_input_contents
+    finally:
+        may_end.set()
+        await asyncio.gather(*hung)
 
 
 async def test_small_messages_need_no_thread(stub: Any, noted: Zlib) -> None:

@@ -247,6 +247,22 @@ async def test_a_stream_is_ended_for_a_client_that_ended_its_side_within_it() ->
     assert wire.closed
 
 
+async def test_a_client_that_ended_its_side_reads_a_stream_as_slowly_as_it_likes() -> None:
+    app = EchoApp()
+    wire = Wire(app)
+    wire.feed(post("/later", b"x"))
+    app.later[0].start(200, ())
+    wire.end()
+    wire.connection.pause_writing()
+    wire.now = 1.0
+    wire.connection.resume_writing()
+    wire.end()  # what is read first after a pause is the end
+    assert not wire.closed
+    app.later[0].end()
+    assert wire.written.endswith(b"0\r\n\r\n")
+    assert wire.closed
+
+
 async def test_a_client_that_ends_its_side_later_has_hung_up() -> None:
     app = EchoApp()
     wire = Wire(app)

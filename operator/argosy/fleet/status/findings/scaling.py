@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 
 from argosy.api import ConditionType, Ensemble, InferenceModel, Reason, ServingPool
 from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
@@ -52,7 +51,7 @@ def scaling(scaled: ScaledMember) -> Finding:
     return Finding(kind, decision.reason is not Reason.LIMITED_BY_CAPACITY, decision.reason, _sentence(scaled))
 
 
-def scaling_status(scaled: ScaledMember, desired: int, now: datetime) -> ScalingStatus:
+def scaling_status(scaled: ScaledMember, desired: int) -> ScalingStatus:
     """Return what there is to be, and why. `desired` replicas are asked for where nothing is measured."""
     before, decision = scaled.before or ScalingStatus(), scaled.decision
     if scaled.allocation is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from argosy_runtime.errors import ServingError
-from argosy_runtime.frontends.inflating import OFFLOAD_BYTES
+from argosy_runtime.frontends.inflating import OFFLOAD_BYTES, in_thread
 from argosy_runtime.http2 import Stream
 from argosy_runtime.tensors import Data
 
@@ -157,8 +157,7 @@ class Call:
         """
         plain = decompressed_at_once(message, self.head.encoding, self.head.limit)
         if plain is None:
-            loop, head = asyncio.get_running_loop(), self.head
-            self._inflating = loop.run_in_executor(None, decompressed, message, head.encoding, head.limit)
+            self._inflating = in_thread(decompressed, message, self.head.encoding, self.head.limit)
             self._inflating.add_done_callback(self._take_inflated)
         return plain
 

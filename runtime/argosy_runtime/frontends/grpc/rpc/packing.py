@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from argosy_runtime.frontends.inflating import in_thread
 from argosy_runtime.http2 import Stream
 from argosy_runtime.tensors import Data
 
@@ -44,8 +45,7 @@ class Packing:
             self._running.cancel()
 
     def _compress_next(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._running = loop.run_in_executor(None, gzipped, self._waiting.popleft(), self._level)
+        self._running = in_thread(gzipped, self._waiting.popleft(), self._level)
         self._running.add_done_callback(self._compressed)
 
     def _compressed(self, running: "asyncio.Future[bytes]") -> None:

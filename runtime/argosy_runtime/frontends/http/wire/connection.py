@@ -97,8 +97,10 @@ class Connection(asyncio.Protocol):
         """Keep the connection for the answers that are due, if the client still reads; whether it is kept.
 
         Whether it does cannot be told: one that has closed its socket ends its side, too. Who waits for answers does so
-        with the last request.
+        with the last request. Transports say so again whenever reading goes on.
         """
+        if self._half_closed:
+            return self._exchange is not None
         if self._exchange is None or self._clock() - self._begun_at > _HALF_CLOSE_S:
             return False
         self._half_closed = True
