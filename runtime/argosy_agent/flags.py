@@ -116,8 +116,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def exchange(parser: argparse.ArgumentParser, given: argparse.Namespace, desired: str) -> ConfigMaps | Files:
-    """What is desired and the state, both in ConfigMaps or both in files. `desired` is the flag, such as `desired` for
-    `--desired`, of the file that says what is.
+    """Return what is desired and the state, both in ConfigMaps or both in files. `desired` is the flag, such as
+    `desired` for `--desired`, of the file that says what is.
     """
     maps, files = (given.configmap, given.state), (getattr(given, desired), given.state_file)
     if all(maps) and not any(files):
@@ -131,7 +131,7 @@ def exchange(parser: argparse.ArgumentParser, given: argparse.Namespace, desired
 
 
 def quantity(words: str) -> int:
-    """Bytes as Kubernetes writes them: 1500000000, 1.5G, 200Gi."""
+    """Return bytes as Kubernetes writes them: 1500000000, 1.5G, 200Gi."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([A-Za-z]*)", words)
     if found is None or found[2] not in UNITS:
         known = ", ".join(filter(None, UNITS))
@@ -140,7 +140,7 @@ def quantity(words: str) -> int:
 
 
 def folder(words: str) -> Path:
-    """An absolute path of a folder."""
+    """Return an absolute path of a folder."""
     path = Path(words)
     if not path.is_absolute() or ".." in path.parts:
         raise argparse.ArgumentTypeError(f"{words!r} is no absolute path of a folder, as /mnt/models")
@@ -155,7 +155,7 @@ def _url(words: str) -> str:
 
 
 def configmap(words: str) -> ConfigMapName:
-    """A namespace and a name, as NAMESPACE/NAME."""
+    """Return a namespace and a name, as NAMESPACE/NAME."""
     namespace, _, name = words.partition("/")
     try:
         return ConfigMapName(file_name(namespace, "namespace"), file_name(name, "name"))

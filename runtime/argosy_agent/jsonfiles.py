@@ -20,7 +20,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """A JSON object, or None where there is no such file or it is not one."""
+    """Return a JSON object, or None where there is no such file or it is not one."""
     try:
         value = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):

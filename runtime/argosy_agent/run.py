@@ -64,7 +64,7 @@ def _dated(state: AgentState) -> AgentState:
 
 
 def exchange(flags: Flags) -> tuple[DesiredSource, StateSink]:
-    """Where the flags say that the desired repository comes from, and the state goes."""
+    """Return where the flags say that the desired repository comes from, and the state goes."""
     if isinstance(flags.exchange, Files):
         from argosy_agent.sources.files import FileSink, FileSource
 

@@ -10,7 +10,9 @@ Result = TypeVar("Result")
 
 
 def in_thread(work: Callable[[], Result]) -> asyncio.Future[Result]:
-    """What `work` returns or raises. An executor's threads would be joined at the end, however long a server takes."""
+    """Return what `work` returns or raises. An executor's threads would be joined at the end, however long a server
+    takes.
+    """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Result] = loop.create_future()
 

@@ -57,25 +57,25 @@ class DecoupledModelError(ServingError):
 
 
 def invalid(message: str) -> ServingError:
-    """The client's request or configuration is wrong."""
+    """Return the error of a request or a configuration that is wrong."""
     return ServingError(ErrorKind.INVALID_ARG, message)
 
 
 def not_found(message: str) -> ServingError:
-    """No such model, version or path."""
+    """Return the error of a model, version or path that does not exist."""
     return ServingError(ErrorKind.NOT_FOUND, message)
 
 
 def unavailable(message: str, reason: FailureReason = FailureReason.OTHER) -> ServingError:
-    """It exists but cannot answer now."""
+    """Return the error of what exists but cannot answer now."""
     return ServingError(ErrorKind.UNAVAILABLE, message, reason)
 
 
 def unsupported(message: str) -> ServingError:
-    """Well-formed, but this server does not do it."""
+    """Return the error of a well-formed request for what this server does not do."""
     return ServingError(ErrorKind.UNSUPPORTED, message)
 
 
 def internal(message: str, reason: FailureReason = FailureReason.BACKEND) -> ServingError:
-    """The model or the server failed while working on a good request."""
+    """Return the error of a model or a server that failed while it worked on a good request."""
     return ServingError(ErrorKind.INTERNAL, message, reason)

@@ -356,7 +356,7 @@ def merged(restrictions: Sequence[Restrictions]) -> Restrictions:
 
 
 def log_file(text: str) -> str:
-    """A file that lines can be added to."""
+    """Return a file that lines can be added to."""
     try:
         with Path(text).open("a", encoding="utf-8"):
             return text

@@ -89,7 +89,7 @@ class OomKills:
         self._told = count()
 
     def one_more(self) -> bool:
-        """Return whether the kernel has killed more of them than were told of; that one is told of now."""
+        """Return whether the kernel's count of processes killed for want of memory rose since the last call."""
         if self._count() <= self._told:
             return False
         self._told += 1

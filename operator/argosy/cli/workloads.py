@@ -47,7 +47,7 @@ class Asked:
 
 
 def wrong_other(other: str) -> str | None:
-    """Return why it is nobody to compare with."""
+    """Return why a policy cannot be compared with this one; None where it can."""
     name, _, target = other.partition("=")
     if name not in OTHERS:
         return f"--beside {other}: is none of {', '.join(OTHERS)}"

@@ -93,5 +93,7 @@ class Metrics:
         self._reading_seconds.observe(took_s)
 
     def text(self) -> bytes:
-        """All of it in Prometheus's text format. Of thousands of resources it takes a while: not for an event loop."""
+        """Return all of it in Prometheus's text format. Of thousands of resources it takes a while: not for an event
+        loop.
+        """
         return generate_latest(self.registry)

@@ -97,7 +97,7 @@ class Reconciler:
         self._scaling = scaling or Scaling(lambda key: holding(cache, key), changed, clock)
 
     async def reconcile(self, key: PoolKey) -> datetime | None:
-        """One round of the pool `namespace/name`. When to come back although nothing changes, or None.
+        """Run one round of the pool `namespace/name`. Return when to come back although nothing changes, or None.
 
         Raises ApiError where something could not be carried out; what could be, is. Any other error is a fault of
         ours: it is raised too, and stands in the statuses of the pool and of what asks for it until a round works.

@@ -49,8 +49,8 @@ class Reservations:
         cordoned: Mapping[PoolKey, frozenset[Device]],
         now: datetime,
     ) -> tuple[tuple[Node, ...], tuple[CurrentServer, ...], frozenset[Device]]:
-        """The nodes as the pool may plan with them, its servers, and which GPUs other pools ask for. `reports` are what
-        its servers say, `cordoned` the GPUs that each pool has cordoned.
+        """Return the nodes as the pool may plan with them, its servers, and which GPUs other pools ask for. `reports`
+        are what its servers say, `cordoned` the GPUs that each pool has cordoned.
         """
         known = self._pools.get(key)
         own = known.decided if known is not None else self._cluster.pool(key).current

@@ -9,29 +9,29 @@ _MIB = 1 << 20
 
 
 def gib(size: int) -> str:
-    """`70 GiB`, `1.5 GiB`; below one GiB, `512 MiB`."""
+    """Return bytes as `70 GiB` or `1.5 GiB`; below one GiB, as `512 MiB`."""
     if size < _GIB:
         return f"{size / _MIB:.4g} MiB"
     return f"{round(size / _GIB, 1):g} GiB"
 
 
 def kilobytes(size: int) -> str:
-    """`1.3 KB`, `950 KB`: thousands of bytes, as an object's limits are counted."""
+    """Return bytes as `1.3 KB` or `950 KB`: in thousands, as an object's limits are counted."""
     return f"{size / 1000:.4g} KB"
 
 
 def percent(thousandths: int) -> str:
-    """`12.5 %` of a GPU for 125."""
+    """Return thousandths of a GPU as a percentage: 125 is `12.5 %`."""
     return f"{thousandths / 10:g} %"
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 GPU`, `2 GPUs`."""
+    """Return a number with its noun: `1 GPU`, `2 GPUs`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def listed(items: Iterable[str], most: int = 5, separator: str = "; ") -> str:
-    """`a; b`; of more than `most` the first, and how many more there are: `a; b; and 3 more`."""
+    """Return `a; b`; of more than `most` the first, and how many more there are: `a; b; and 3 more`."""
     every = list(items)
     left = len(every) - most
     return separator.join(every if left <= 0 else [*every[:most], f"and {left} more"])

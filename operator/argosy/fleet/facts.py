@@ -61,8 +61,8 @@ class Node:
     boot_id: str = ""
 
     def architecture(self, on_gpu: bool) -> str:
-        """What an engine is compiled for: the compute capability of its GPUs, as `9.0`, empty where nobody says it; or
-        its CPU's name, as `amd64`.
+        """Return what an engine is compiled for: the compute capability of its GPUs, as `9.0`, empty where nobody says
+        it; or its CPU's name, as `amd64`.
         """
         return self.compute_capability if on_gpu else self.labels.get(_CPU_LABEL, "amd64")
 

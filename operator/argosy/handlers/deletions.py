@@ -50,7 +50,7 @@ class Deletions:
             await asyncio.sleep(UNTOLD_AGAIN_S)
 
     def existing(self) -> set[tuple[Identity, str]]:
-        """Identity and uid of every resource."""
+        """Return identity and uid of every resource."""
         return {each for kind in self._existing for each in kind.all()}
 
 
@@ -62,7 +62,7 @@ class _Existing:
         self._uids: dict[Key, str] = {}
 
     def all(self) -> Iterator[tuple[Identity, str]]:
-        """Identity and uid of each."""
+        """Return identity and uid of each."""
         return ((self._identity(key), uid) for key, uid in self._uids.items())
 
     def seen(self, body: Mapping[str, Any]) -> None:

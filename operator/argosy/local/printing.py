@@ -13,8 +13,8 @@ _UNITS = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 def definition_of(kind: str) -> Definition | None:
-    """The kind that a word means, in any case: `InferenceModel`, `inferencemodels`, `amodel` as kubectl takes it, and
-    `model`, `models`.
+    """Return the kind that a word means, in any case: `InferenceModel`, `inferencemodels`, `amodel` as kubectl takes
+    it, and `model`, `models`.
     """
     word = kind.lower()
     names = {name: definition for definition in DEFINITIONS for name in _names(definition)}

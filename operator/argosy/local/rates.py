@@ -46,7 +46,7 @@ class Meter:
         self._readings: deque[Reading] = deque()
 
     def rates(self, latest: Reading) -> dict[str, Rate]:
-        """Return each model's rate from the oldest reading within the window to this one."""
+        """Note the `latest` reading. Return each model's rate from the oldest reading within the window to it."""
         self._readings.append(latest)
         while len(self._readings) > 2 and latest.at - self._readings[1].at >= self._window_s:
             self._readings.popleft()

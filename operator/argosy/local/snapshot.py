@@ -47,8 +47,8 @@ def remembered(status: Mapping[str, Any] | None) -> tuple[Resource, ...]:
 
 
 def rows(resources: Sequence[Resource], statuses: Mapping[str, Status], doing: Mapping[str, str]) -> list[Row]:
-    """A row per model and ensemble, pools last. `doing` says what is under way, by what clients call a model, or by its
-    identity.
+    """Return a row per model and ensemble, pools last. `doing` says what is under way, by what clients call a model, or
+    by its identity.
     """
     ordered = sorted(resources, key=lambda each: (_ORDER[each.kind], each.namespace, each.name))
     return [

@@ -248,7 +248,9 @@ def _traffic(rate: Rate | None) -> tuple[str, str, str]:
 
 
 def messages(rows: Iterable[Row], rates: Mapping[str, Rate]) -> Table:
-    """Why what is not Ready is not, and what fails, as wide as the terminal; what is under way says so in its state."""
+    """Return why what is not Ready is not, and what fails, as wide as the terminal; what is under way says so in its
+    state.
+    """
     table = Table.grid(padding=(0, 2))
     table.add_column(overflow="fold", max_width=24)
     table.add_column(overflow="fold", ratio=1)

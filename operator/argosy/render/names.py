@@ -34,17 +34,20 @@ def object_name(name: str) -> str:
 
 
 def state_name(server: str) -> str:
-    """Return the ConfigMap in which a server's agent writes what it has; never the name of another server's object."""
+    """Return the name of the ConfigMap in which a server's agent writes what it has; no other object has it."""
     return object_name(server) + _STATE
 
 
 def activator_name(pool: str) -> str:
-    """What a pool's activator is called, and all its objects: never what a server's or another pool's are called."""
+    """Return what a pool's activator is called, and all its objects: never what a server's or another pool's are
+    called.
+    """
     return _with_digest(f"{pool}-activator", pool, LONGEST - len(_STATE))
 
 
 def build_name(pool: str, request: str) -> str:
-    """What an engine's build is called, by its pool and the name of its request (20 characters): a DNS subdomain.
+    """Return what an engine's build is called, by its pool and the name of its request (20 characters): a DNS
+    subdomain.
 
     Short enough that the names of its Job's Pods and of its report, which have more behind it, have 63 at most, too.
     """
@@ -53,41 +56,49 @@ def build_name(pool: str, request: str) -> str:
 
 
 def report_name(build: str) -> str:
-    """Return the ConfigMap in which a build says how far it is."""
+    """Return the name of the ConfigMap in which a build says how far it is."""
     return build + _REPORT
 
 
 def builds_policy_name(pool: str) -> str:
-    """Return the NetworkPolicy of a pool's builds; never that of another pool, which is called like it."""
+    """Return the name of the NetworkPolicy of a pool's builds; never that of another pool, which is called like it."""
     return _with_digest(f"{pool}-builds", pool, LONGEST)
 
 
 def revision_name(name: str, digest: str) -> str:
-    """Return the ControllerRevision of a form of a resource of this name; `digest` tells its forms apart."""
+    """Return the name of the ControllerRevision of a form of a resource of this name; `digest` tells its
+    forms apart.
+    """
     return f"{label(name)}-{digest[:_DIGITS]}"
 
 
 def service_name(name: str) -> str:
-    """The Service of a model or an ensemble: a DNS-1035 label of at most 63 characters, never that of a pool's."""
+    """Return the name of the Service of a model or an ensemble: a DNS-1035 label of at most 63 characters, never that
+    of a pool's.
+    """
     if _DNS_1035.fullmatch(name) and not _DIGEST_END.fullmatch(name) and not name.endswith(_POOL):
         return name
     return _with_digest(_cleaned(name), name, LONGEST)
 
 
 def pool_service_name(pool: str) -> str:
-    """Return the Service of all of a pool's servers: a DNS-1035 label of at most 63 characters that ends in `-pool`."""
+    """Return the name of the Service of all of a pool's servers: a DNS-1035 label of at most 63 characters that ends in
+    `-pool`.
+    """
     if _DNS_1035.fullmatch(pool + _POOL) and not _DIGEST_END.fullmatch(pool):
         return pool + _POOL
     return _with_digest(_cleaned(pool), pool, LONGEST - len(_POOL)) + _POOL
 
 
 def volume_name(claim: str) -> str:
-    """Return the Pod's volume for a PersistentVolumeClaim of this name: a DNS label that begins with `claim-`."""
+    """Return the name of a Pod's volume for a PersistentVolumeClaim of this name: a DNS label that begins with
+    `claim-`.
+    """
     return service_name(f"claim-{claim}")
 
 
 def secret_volume_name(secret: str) -> str:
-    """Return the Pod's volume for a model's Secret of this name: a DNS label that begins with `secret-`."""
+    """Return the name of a Pod's volume for a model's Secret of this name: a DNS label that begins with `secret-`."""
     return service_name(f"secret-{secret}")
 
 

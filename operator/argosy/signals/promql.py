@@ -70,7 +70,9 @@ def _fullest(targets: Mapping[tuple[str, ...], dict[float, list[Sample]]]) -> di
 
 
 def only_value(answer: Any) -> float:
-    """The one value of a scalar, or of a vector with one element. Raises AnswerError, which says what else it is."""
+    """Return the one value of a scalar, or of a vector with one element. Raises AnswerError, which says what else it
+    is.
+    """
     try:
         values = [answer] if _is_pair(answer) else [each["value"] for each in answer]
         numbers = [float(value) for _, value in values]

@@ -64,7 +64,7 @@ class Recorder:
         self._inside = 0
 
     def add(self, begun: float, at: float, arrivals: Floats, work: list[Served], state: "State") -> Sample:
-        """What came in, and what servers did, between the two moments."""
+        """Return what came in, and what servers did, between the two moments."""
         begun_work = [(each.arrived, each.started, each.ended) for each in work]
         (arrived, started, ended), self._flying = _over(self._flying, begun_work, at)
         (prompted, first), self._prompted = _over(self._prompted, [(each.prompted, each.first) for each in work], at)

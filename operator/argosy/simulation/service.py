@@ -37,7 +37,7 @@ class ServiceCurve:
         return self.slowdown[-1] * executing / len(self.slowdown)
 
     def throughput(self, instances: int = 1) -> float:
-        """Rows per second of one device that never waits, with the best batch."""
+        """Return rows per second of one device that never waits, with the best batch."""
         best = max(rows / seconds for rows, seconds in enumerate(self.seconds, 1))
         return best * instances / self.slower(instances)
 

@@ -30,7 +30,9 @@ class Fleet:
 
 
 def simulate(members: Sequence[tuple[Workload, Autoscaling]], fleet: Fleet = Fleet()) -> tuple[Outcome, ...]:
-    """What comes of each workload under its autoscaler; where GPUs are short, the earlier in the order has them."""
+    """Return what comes of each workload under its autoscaler; where GPUs are short, the earlier in the order
+    has them.
+    """
     return _Simulation(members, fleet).run()
 
 

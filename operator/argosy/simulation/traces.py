@@ -46,7 +46,9 @@ def diurnal(peak: float, seconds: int = 14400, seed: int = 2) -> Trace:
 
 
 def flash_crowd(base: float, times: float = 10.0, seconds: int = 7200, seed: int = 3) -> Trace:
-    """A steady load that becomes `times` as much within a minute, twice, stays for ten minutes, and ebbs away."""
+    """Return a steady load that becomes `times` as much within a minute, twice, stays for ten minutes, and
+    ebbs away.
+    """
     at = np.arange(seconds, dtype=np.float64)
     extra = np.zeros(seconds)
     for begins in (seconds * 0.2, seconds * 0.6):

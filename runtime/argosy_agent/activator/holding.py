@@ -73,7 +73,7 @@ class Holder:
                 request.news.set()
 
     def member(self, model: str) -> ActivatedMember:
-        """What is known of a model, by the name that clients use. Raises HoldingError."""
+        """Return what is known of a model, by the name that clients use. Raises HoldingError."""
         found = self._members.get(model)
         if found is None:
             raise HoldingError(
@@ -84,7 +84,7 @@ class Holder:
         return found
 
     async def reach(self, model: str, size: int, connect: Callable[[Endpoint], Awaitable[Way]]) -> Way:
-        """A way to a server that has the model, once there is one.
+        """Return a way to a server that has the model, once there is one.
 
         `size` is what the request takes of memory while it waits, in bytes. `connect` raises UnreachableError. Raises
         HoldingError.

@@ -11,7 +11,7 @@ class Parts:
         self._parts: dict[int, ActivationPart] = {}
 
     def take(self, number: int, part: ActivationPart) -> Activation | None:
-        """Return all members as of this part, which came as the `number`th.
+        """Take the `number`th part, and return all members as of now.
 
         None where a part is missing, or is one of another number of parts: what was known before stands, for a member
         that is in no part now may be in one that comes.

@@ -16,7 +16,7 @@ class Servers:
         self._turn = 0
 
     def pick(self, endpoints: Sequence[Endpoint], now: float) -> Endpoint | None:
-        """The next one to ask; None where there is none, or none may be asked yet."""
+        """Return the next one to ask; None where there is none, or none may be asked yet."""
         found = [each for each in endpoints if self._aside.get(each, now) <= now]
         if not found:
             return None

@@ -41,7 +41,7 @@ class Cache:
         self._fetching: dict[str, int] = {}
 
     def take(self, key: str) -> Path | None:
-        """The whole copy, now used; None if it is not here."""
+        """Return the whole copy, now used; None if it is not here."""
         path = self._folder / key
         with self._lock, suppress(FileNotFoundError):
             os.utime(path)

@@ -15,7 +15,7 @@ class Entry:
 
 
 def evicted(entries: Sequence[Entry], excess: int) -> list[Entry] | None:
-    """The least recently used entries whose going frees at least `excess` bytes.
+    """Return the least recently used entries whose going frees at least `excess` bytes.
 
     None where all that may go would not be enough; then nothing should go.
     """

@@ -32,13 +32,13 @@ class Owner:
 
     @classmethod
     def mine(cls) -> "Owner":
-        """A new owner of this process."""
+        """Return a new owner of this process."""
         host = "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname())[:48]
         return cls(host, _namespace(), os.getpid(), int(psutil.Process().create_time()), secrets.token_hex(4))
 
     @classmethod
     def parse(cls, text: str) -> "Owner | None":
-        """The owner that `str` of one wrote; None where it is none."""
+        """Return the owner that `str` of one wrote; None where it is none."""
         match text.split("_"):
             case [host, namespace, pid, began, instance] if pid.isdigit() and began.isdigit():
                 return cls(host, namespace, int(pid), int(began), instance)
@@ -48,7 +48,7 @@ class Owner:
         return f"{self.host}_{self.namespace}_{self.pid}_{self.began}_{self.instance}"
 
     def ended(self, seen_from: "Owner") -> bool:
-        """Whether its process is certainly gone, as `seen_from` can tell."""
+        """Return whether its process is certainly gone, as `seen_from` can tell."""
         if (self.host, self.namespace) != (seen_from.host, seen_from.namespace) or not self.namespace:
             return False
         try:
@@ -60,7 +60,7 @@ class Owner:
 
 
 def is_at_work(text: str, path: Path, seen_from: Owner, now: float, gone_after: float = GONE_AFTER_S) -> bool:
-    """Whether the owner written as `text` still touches `path`; `now` is the disk's own time."""
+    """Return whether the owner written as `text` still touches `path`; `now` is the disk's own time."""
     owner = Owner.parse(text)
     if owner is None or owner.ended(seen_from):
         return False
@@ -71,7 +71,7 @@ def is_at_work(text: str, path: Path, seen_from: Owner, now: float, gone_after: 
 
 
 def disk_time(folder: Path, owner: Owner) -> float:
-    """What the disk of `folder` says is now; what this machine says, where the disk is full."""
+    """Return what the disk of `folder` says is now; what this machine says, where the disk is full."""
     probe = folder / f".clock-{owner}-{threading.get_ident()}"
     try:
         probe.write_bytes(b"")

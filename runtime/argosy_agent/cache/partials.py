@@ -111,7 +111,7 @@ class Partials:
                     shutil.rmtree(each.path, ignore_errors=True)
 
     def all(self) -> list["Found"]:
-        """Every partial copy in the folder."""
+        """Return every partial copy in the folder."""
         paths = list(self._cache.glob(f"{PREFIX}*"))
         now = disk_time(self._cache, self._owner) if paths else 0.0
         return [Found(path, _key_of(path), self._is_filled(path, now)) for path in paths]

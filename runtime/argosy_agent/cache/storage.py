@@ -101,7 +101,7 @@ class Storage:
         return _key("remote", uri, digest, owner, *([f"version {version}"] if version and not digest else []))
 
     def whole(self, key: str) -> Path | None:
-        """A copy that is here whole, by its key; nothing is waited for. None where it is not. Raises OSError."""
+        """Return a copy that is here whole, by its key; nothing is waited for. None where it is not. Raises OSError."""
         return self._cache.take(key)
 
     def digests(self, keys: Collection[str]) -> dict[str, str]:
@@ -116,7 +116,8 @@ class Storage:
         secret: str = "",
         version: int = 0,
     ) -> Path:
-        """The folder with the files of `uri`, fetched if it is not here yet, by the credentials of `secret` if given.
+        """Return the folder with the files of `uri`, fetched if it is not here yet, by the credentials of `secret` if
+        given.
 
         A URI of one file becomes a folder that holds it; of an archive, what it holds. What passes is tried again;
         what came before a failure or a stop is kept, and the next call goes on from there.

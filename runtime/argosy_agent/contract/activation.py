@@ -106,7 +106,7 @@ def part_name(first: str, number: int) -> str:
 
 
 def parse_part(text: str) -> ActivationPart:
-    """The members in a text. Raises DocumentError, which names the field."""
+    """Return the members in a text. Raises DocumentError, which names the field."""
     fields = document(text, MEMBERS_KEY)
     members = tuple(map(_member, fields.list("members")))
     each_once((each.model for each in members), fields.at("members"))
@@ -118,13 +118,14 @@ def parse_part(text: str) -> ActivationPart:
 
 
 def held_key(pod: str) -> str:
-    """Where the word of the Pod of this UID stands in the state ConfigMap."""
+    """Return where the word of the Pod of this UID stands in the state ConfigMap."""
     return pod + HELD_SUFFIX
 
 
 def held_text(held: HeldRequests) -> str:
-    """As JSON, indented for people; the same for equal values. Of more names than a Pod may tell it has those for which
-    the most wait, and how many are left out: who waits for these is told once others have what they wait for.
+    """Return who waits as JSON, indented for people; the same for equal values. Of more names than a Pod may tell it
+    has those for which the most wait, and how many are left out: who waits for these is told once others have what they
+    wait for.
     """
     told = sorted(held.held, key=lambda name: (-held.held[name], name))[:MOST_TOLD]
     more = {"leftOut": left} if (left := len(held.held) - len(told)) else {}
@@ -132,7 +133,7 @@ def held_text(held: HeldRequests) -> str:
 
 
 def parse_held(text: str) -> HeldRequests:
-    """What a Pod says. Raises DocumentError, which names the field."""
+    """Return what a Pod says. Raises DocumentError, which names the field."""
     fields = document(text, HELD_SUFFIX.removeprefix("."))
     held = fields.mapping("held")
     counts = {name: held.number(name) for name in held.values}

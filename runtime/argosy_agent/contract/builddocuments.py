@@ -30,12 +30,12 @@ _Value = TypeVar("_Value")
 
 
 def request_text(request: BuildRequest) -> str:
-    """A request as JSON, indented for people."""
+    """Return a request as JSON, indented for people."""
     return text_of(asdict(request))
 
 
 def parse_request(text: str) -> BuildRequest:
-    """The request in a text. Raises DocumentError, which names the field."""
+    """Return the request in a text. Raises DocumentError, which names the field."""
     fields = document(text, REQUEST_KEY)
     return BuildRequest(
         builder=fields.text("builder"),
@@ -60,12 +60,12 @@ def parse_request(text: str) -> BuildRequest:
 
 
 def report_text(report: BuildReport) -> str:
-    """A report as JSON, indented for people."""
+    """Return a report as JSON, indented for people."""
     return text_of(asdict(report))
 
 
 def parse_report(text: str) -> BuildReport:
-    """The report in a text. Raises DocumentError, which names the field."""
+    """Return the report in a text. Raises DocumentError, which names the field."""
     fields = document(text, REPORT_KEY)
     failure = fields.text("failure", "")
     return BuildReport(
@@ -89,7 +89,7 @@ def parse_report(text: str) -> BuildReport:
 
 
 def to_accuracy(fields: Fields) -> AccuracyReport:
-    """The accuracy report that `asdict` made these of. Raises DocumentError."""
+    """Return the accuracy report that `asdict` made these of. Raises DocumentError."""
     details = fields.mapping("details", {})
     return AccuracyReport(
         metric=fields.text("metric", ""),
@@ -107,7 +107,7 @@ _BOTH_SIDES = ("baseline", "engine", "delta", "minimum", "maximum")
 
 
 def to_data(fields: Fields) -> DataSource:
-    """The source that `asdict` made these of. Raises DocumentError."""
+    """Return the source that `asdict` made these of. Raises DocumentError."""
     return DataSource(
         uri(fields.text("uri", ""), fields.at("uri")), fields.text("digest", ""), _file_name(fields, "secret")
     )
@@ -130,7 +130,7 @@ def _gate(fields: Fields) -> Gate:
 
 
 def to_shape(fields: Fields) -> ModelShape:
-    """The shape that `asdict` made these of. Raises DocumentError."""
+    """Return the shape that `asdict` made these of. Raises DocumentError."""
     return ModelShape(**{name: fields.number(name, 0) for name in ModelShape.__dataclass_fields__})
 
 
@@ -143,7 +143,7 @@ def _optional(fields: Fields, key: str, read: Callable[[Fields], _Value]) -> _Va
 
 
 def text_of(value: Mapping[str, Any]) -> str:
-    """What `asdict` made, as JSON that is indented for people; what is empty is left out."""
+    """Return what `asdict` made, as JSON that is indented for people; what is empty is left out."""
     return json.dumps(_set(value), indent=1, ensure_ascii=False) + "\n"
 
 

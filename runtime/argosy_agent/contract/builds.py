@@ -205,7 +205,7 @@ class BuildReport:
 
 
 def engine_key(request: BuildRequest, model: str, calibration: str, compiler: str) -> str:
-    """The engine's key: thirty-two hexadecimal digits of all that decides its files, and of nothing else.
+    """Return the engine's key: thirty-two hexadecimal digits of all that decides its files, and of nothing else.
 
     `model` and `calibration` are the digests of the files that came, `compiler` the name and version of what compiles.
     """
@@ -226,5 +226,5 @@ def engine_key(request: BuildRequest, model: str, calibration: str, compiler: st
 
 
 def digest_of(value: Any) -> str:
-    """The SHA-256 of a JSON value, whatever order its objects have."""
+    """Return the SHA-256 of a JSON value, whatever order its objects have."""
     return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

@@ -59,22 +59,22 @@ class AgentState:
 
 
 def fingerprint(text: str) -> str:
-    """A short hash of a repository text, as `AgentState.desired` holds it."""
+    """Return a short hash of a repository text, as `AgentState.desired` holds it."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def repository_text(repository: RenderedRepository) -> str:
-    """A repository as JSON, indented for people."""
+    """Return a repository as JSON, indented for people."""
     return _text(_of_repository(repository))
 
 
 def parse_repository(text: str) -> RenderedRepository:
-    """The repository in a text. Raises DocumentError, which names the field."""
+    """Return the repository in a text. Raises DocumentError, which names the field."""
     return _repository(document(text, DESIRED_KEY))
 
 
 def state_text(state: AgentState) -> str:
-    """A state as JSON, indented for people."""
+    """Return a state as JSON, indented for people."""
     models = [_of_loaded(each) for each in state.models]
     return _text(
         {
@@ -92,7 +92,7 @@ def state_text(state: AgentState) -> str:
 
 
 def parse_state(text: str) -> AgentState:
-    """The state in a text. Raises DocumentError, which names the field."""
+    """Return the state in a text. Raises DocumentError, which names the field."""
     fields = document(text, STATE_KEY)
     return AgentState(
         pod=fields.text("pod"),
@@ -118,7 +118,7 @@ def said_text_bytes(loaded: LoadedModel) -> int:
 
 
 def of_model(model: RenderedModel) -> dict[str, Any]:
-    """A model as plain JSON values."""
+    """Return a model as plain JSON values."""
     return {
         "name": model.name,
         "config": model.config_text,
@@ -133,7 +133,7 @@ def of_model(model: RenderedModel) -> dict[str, Any]:
 
 
 def to_model(fields: Fields) -> RenderedModel:
-    """The model that `of_model` made these of. Raises DocumentError."""
+    """Return the model that `of_model` made these of. Raises DocumentError."""
     name = file_name(fields.text("name"), fields.at("name"))
     versions, steps = fields.mapping("versions"), fields.mapping("steps", {})
     reload_key = fields.text("reloadKey", "")

@@ -29,11 +29,11 @@ class Fields:
     path: str
 
     def at(self, key: str) -> str:
-        """Where a field stands."""
+        """Return where a field stands."""
         return f"{self.path}.{key}"
 
     def text(self, key: str, default: str = _REQUIRED) -> str:
-        """A string."""
+        """Return a string."""
         return unicode_text(self._value(key, default, str, "a string"), self.at(key))
 
     def flag(self, key: str, default: bool = _REQUIRED) -> bool:
@@ -41,11 +41,11 @@ class Fields:
         return bool(self._value(key, default, bool, "true or false"))
 
     def number(self, key: str, default: int = _REQUIRED) -> int:
-        """A whole number that is not negative."""
+        """Return a whole number that is not negative."""
         return number(self._value(key, default, int, "a whole number"), self.at(key))
 
     def amount(self, key: str, default: float = _REQUIRED) -> float:
-        """A finite number."""
+        """Return a finite number."""
         value = self.values.get(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
             self._value(key, default, float, "a finite number")
@@ -53,30 +53,30 @@ class Fields:
         return float(value)
 
     def numbers(self, key: str) -> tuple[int, ...]:
-        """A list of whole numbers that are not negative; none where it is missing."""
+        """Return a list of whole numbers that are not negative; none where it is missing."""
         values = self._value(key, [], list, "a list")
         return tuple(number(value, f"{self.at(key)}[{index}]") for index, value in enumerate(values))
 
     def integers(self, key: str) -> tuple[int, ...]:
-        """A list of whole numbers, negative ones too; none where it is missing."""
+        """Return a list of whole numbers, negative ones too; none where it is missing."""
         values = self._value(key, [], list, "a list")
         if any(isinstance(value, bool) or not isinstance(value, int) for value in values):
             raise DocumentError(f"{self.at(key)} must be a list of whole numbers, not {values!r:.80}")
         return tuple(values)
 
     def one_of(self, key: str, words: Iterable[str]) -> str:
-        """One of these words."""
+        """Return one of these words."""
         found, known = self.text(key), list(map(str, words))
         if found not in known:
             raise DocumentError(f"{self.at(key)}: {found!r} is none of {', '.join(known)}")
         return found
 
     def mapping(self, key: str, default: Mapping[str, Any] = _REQUIRED) -> "Fields":
-        """An object."""
+        """Return an object."""
         return as_fields(self._value(key, default, dict, "an object"), self.at(key))
 
     def list(self, key: str, default: "Sequence[Any]" = _REQUIRED) -> "tuple[Fields, ...]":
-        """A list of objects."""
+        """Return a list of objects."""
         values = self._value(key, default, list, "a list")
         return tuple(as_fields(value, f"{self.at(key)}[{index}]") for index, value in enumerate(values))
 
@@ -90,7 +90,7 @@ class Fields:
 
 
 def document(text: str, name: str) -> Fields:
-    """The JSON object in a text that is called `name`. Raises DocumentError where it is none."""
+    """Return the JSON object in a text that is called `name`. Raises DocumentError where it is none."""
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -101,14 +101,14 @@ def document(text: str, name: str) -> Fields:
 
 
 def as_fields(value: Any, path: str) -> Fields:
-    """A JSON object's fields. Raises DocumentError where it is none."""
+    """Return a JSON object's fields. Raises DocumentError where it is none."""
     if not isinstance(value, dict):
         raise DocumentError(f"{path} must be an object, not {value!r:.80}")
     return Fields(value, path)
 
 
 def number(value: str | int, path: str) -> int:
-    """A whole number that is not negative, also as an object's key. Raises DocumentError."""
+    """Return a whole number that is not negative, also as an object's key. Raises DocumentError."""
     words = str(value)
     if not NUMBER.fullmatch(words):
         raise DocumentError(f"{path} must be a whole number that is not negative, not {words!r:.80}")
@@ -123,13 +123,13 @@ def each_once(names: Iterable[str], path: str) -> None:
 
 
 def _listed(names: list[str]) -> str:
-    """Return the first names, and how many there are more."""
+    """Return the first names, and how many more there are."""
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def unicode_text(value: str, path: str) -> str:
-    """A text that can be written: JSON's escapes also make halves of characters. Raises DocumentError."""
+    """Return a text that can be written: JSON's escapes also make halves of characters. Raises DocumentError."""
     try:
         value.encode()
     except UnicodeEncodeError as error:
@@ -138,7 +138,7 @@ def unicode_text(value: str, path: str) -> str:
 
 
 def uri(value: str, path: str) -> str:
-    """A URI whose parts can be told, or nothing. Raises DocumentError without it: it may hold a password."""
+    """Return a URI whose parts can be told, or nothing. Raises DocumentError without it: it may hold a password."""
     try:
         urlsplit(value)
     except ValueError as error:
@@ -149,14 +149,14 @@ def uri(value: str, path: str) -> str:
 
 
 def file_name(name: str, path: str) -> str:
-    """A name that is safe as a file's. Raises DocumentError."""
+    """Return a name that is safe as a file's. Raises DocumentError."""
     if not name or name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > LONGEST_NAME:
         raise DocumentError(f"{path}: {name!r:.80} cannot be a file's name")
     return name
 
 
 def relative_path(path: str, field: str) -> str:
-    """A path that stays beneath its folder, each part of it a file's name. Raises DocumentError."""
+    """Return a path that stays beneath its folder, each part of it a file's name. Raises DocumentError."""
     for part in path.split("/"):
         file_name(part, field)
     return path

@@ -119,7 +119,7 @@ class RenderedModel:
         return bool(self.steps)
 
     def changes_in_place(self, former: "RenderedModel") -> bool:
-        """Whether a server that serves the former has nothing to load but further instances."""
+        """Return whether a server that serves the former has nothing to load but further instances."""
         files = {version: source.files for version, source in former.versions.items()}
         return (
             bool(self.reload_key)
@@ -128,7 +128,7 @@ class RenderedModel:
         )
 
     def serves_like(self, other: "RenderedModel") -> bool:
-        """Whether a server would load the same: what it takes of the GPUs is only said, and may be said anew."""
+        """Return whether a server would load the same: what it takes of the GPUs is only said, and may be said anew."""
         return (self.name, self.config_text, self.steps) == (other.name, other.config_text, other.steps) and {
             version: source.files for version, source in self.versions.items()
         } == {version: source.files for version, source in other.versions.items()}
@@ -142,12 +142,12 @@ class RenderedRepository:
     models: tuple[RenderedModel, ...] = ()
 
     def model(self, name: str) -> RenderedModel | None:
-        """The folder named `name`, if the repository has it."""
+        """Return the folder named `name`, if the repository has it."""
         return next((each for each in self.models if each.name == name), None)
 
 
 def in_load_order(models: tuple[RenderedModel, ...]) -> tuple[RenderedModel, ...]:
-    """Models by name, then the ensembles, each behind the ensembles it uses."""
+    """Return models by name, then the ensembles, each behind the ensembles it uses."""
     found = {model.name: model for model in models}
     waits = {model.name: model.steps.keys() & found.keys() for model in models}
     users: dict[str, list[str]] = {}

@@ -47,7 +47,7 @@ _PLAIN_LAYERS = {"full_attention", "sliding_attention"}
 
 
 def parse_shape(text: str, name: str = "config.json") -> ModelShape | None:
-    """The shape in the text of a `config.json`; None where it tells of no such transformer.
+    """Return the shape in the text of a `config.json`; None where it tells of no such transformer.
 
     Raises DocumentError, which names the field: no JSON, or sizes that are none.
     """
@@ -57,7 +57,7 @@ def parse_shape(text: str, name: str = "config.json") -> ModelShape | None:
 
 
 def shape_of(fields: Fields) -> ModelShape | None:
-    """The shape in a parsed `config.json`, as `parse_shape` has it."""
+    """Return the shape in a parsed `config.json`, as `parse_shape` has it."""
     values = fields.values
     named = {size: _present(values, names) for size, names in _NAMES.items()}
     if not all(named.values()) or any(_says(values, each) for each in _OTHER_CACHES):

@@ -44,13 +44,13 @@ drains."""
 
 
 def text_bytes(text: str) -> int:
-    """Bytes of a text as JSON, its quotes included."""
+    """Return bytes of a text as JSON, its quotes included."""
     return len(json.dumps(text, ensure_ascii=False).encode(errors="surrogatepass"))
 
 
 def config_bytes(text: str) -> int:
-    """Bytes of a `config.pbtxt` as JSON: what `text_bytes` gives, sooner, of a text without control characters but the
-    ends of its lines.
+    """Return bytes of a `config.pbtxt` as JSON: what `text_bytes` gives, sooner, of a text without control characters
+    but the ends of its lines.
     """
     return len(text.encode()) + text.count("\n") + text.count('"') + text.count("\\") + 2
 

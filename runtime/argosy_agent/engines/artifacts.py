@@ -49,11 +49,11 @@ class Artifacts:
         self._conditional: bool | None = None
 
     def uri(self, place: str) -> str:
-        """Where a place is."""
+        """Return where a place is."""
         return f"{self._uri}/{place}"
 
     def read(self, place: str) -> Manifest | None:
-        """The manifest there, whose files nobody looked at. Raises BrokenArtifactError where it is none."""
+        """Return the manifest there, whose files nobody looked at. Raises BrokenArtifactError where it is none."""
         name = f"{place}/{MANIFEST}"
         body = self._flow(_untold).persist(lambda: self._sink.read(name))
         if body is None:
@@ -69,7 +69,7 @@ class Artifacts:
         return found
 
     def lookup(self, place: str) -> Manifest | None:
-        """The artifact there, with every file it names; None where there is none.
+        """Return the artifact there, with every file it names; None where there is none.
 
         A file that changed since it was written is read, and held against its digest. Raises BrokenArtifactError.
         """
@@ -196,7 +196,7 @@ class _Sending:
         self._flow, self._digest, self._sent = flow, hashlib.sha256(), 0
 
     def write(self, sink: Sink, name: str, file: LocalFile) -> str:
-        """The SHA-256 of what was written."""
+        """Return the SHA-256 of what was written."""
         try:
             sink.write(name, file.path, self._going)
         except TransientError:

@@ -17,7 +17,7 @@ class Garbage:
 def garbage(
     held: Iterable[Held], is_used: Callable[[Held], bool] | None, before: float, running_since: float
 ) -> Garbage:
-    """What was last written or asked for before `before`, in seconds since 1970, and is of no use to anyone.
+    """Return what was last written or asked for before `before`, in seconds since 1970, and is of no use to anyone.
 
     An engine goes where `is_used` says that nobody refers to it, or where it is broken; without `is_used` it is not
     known who refers to what, and only what is broken goes. One that a newer release wrote stays. Of files that belong

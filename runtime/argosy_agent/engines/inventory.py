@@ -63,8 +63,9 @@ class Held:
 
 
 def differences(manifest: Manifest, stored: Iterable[Stored]) -> Iterable[str]:
-    """How what is there differs from what a manifest names, in words, by names and sizes. `stored` are the files of
-    the manifest's own folder."""
+    """Yield how what is there differs from what a manifest names, in words, by names and sizes. `stored` are the files
+    of the manifest's own folder.
+    """
     named: Mapping[str, EngineFile] = {file.name: file for file in manifest.files}
     there = {each.name: each for each in stored}
     for name in sorted(named.keys() - there.keys()):
@@ -77,7 +78,7 @@ def differences(manifest: Manifest, stored: Iterable[Stored]) -> Iterable[str]:
 
 
 def below(stored: Iterable[Stored], folder: str) -> list[Stored]:
-    """The files in a folder, by their names below it."""
+    """Return the files in a folder, by their names below it."""
     start = f"{folder}/"
     return [
         Stored(each.name.removeprefix(start), each.size, each.mark, each.changed_at)
@@ -99,7 +100,9 @@ def last_leased(stored: Iterable[Stored]) -> float:
 
 
 def halves(key: str, stored: Iterable[Stored], attempt: str | None) -> tuple[Half, ...]:
-    """What below a key belongs to no engine. `attempt` is that of its manifest, None where there is no manifest."""
+    """Return what below a key belongs to no engine. `attempt` is that of its manifest, None where there is no
+    manifest.
+    """
     found: dict[str, list[Stored]] = {}
     for each in stored:
         first, slash, rest = each.name.partition("/")

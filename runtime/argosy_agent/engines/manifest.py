@@ -69,7 +69,7 @@ def manifest_of(
     accuracy: AccuracyReport | None = None,
     shape: ModelShape | None = None,
 ) -> Manifest:
-    """What is known of an engine before it is published. No credentials of a URI stand in it."""
+    """Return what is known of an engine before it is published. No credentials of a URI stand in it."""
     return Manifest(
         key=key,
         builder=request.builder,
@@ -85,7 +85,7 @@ def manifest_of(
 
 
 def without_credentials(request: BuildRequest) -> BuildRequest:
-    """The request as it may lie in a store that others read: no password and no signature stands in its URIs."""
+    """Return the request as it may lie in a store that others read: no password and no signature stands in its URIs."""
     gate = request.gate
     return replace(
         request,
@@ -96,13 +96,17 @@ def without_credentials(request: BuildRequest) -> BuildRequest:
 
 
 def manifest_text(manifest: Manifest) -> str:
-    """A manifest as JSON, indented for people. Where it lies it does not say: a store may be copied elsewhere."""
+    """Return a manifest as JSON, indented for people. Where it lies it does not say: a store may be copied
+    elsewhere.
+    """
     values = asdict(replace(manifest, uri=""))
     return text_of({"format": FORMAT, **values, "files": [asdict(each) for each in manifest.files]})
 
 
 def parse_manifest(text: str, uri: str, name: str = "manifest.json") -> Manifest:
-    """The manifest in a text; `uri` is the folder in which it lies. Raises DocumentError, which names the field."""
+    """Return the manifest in a text; `uri` is the folder in which it lies. Raises DocumentError, which names
+    the field.
+    """
     fields = document(text, name)
     if fields.number("format") > FORMAT:
         words = f"{fields.at('format')} is {fields.number('format')}, which a newer release of Argosy wrote"

@@ -40,7 +40,7 @@ PHASE = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 def open_store(uri: str, settings: Settings, pvc_root: Path, retry: Retry = Retry()) -> "EngineStore":  # noqa: B008
-    """The store at `uri` (spec.storage.engineCache.storageUri). Raises StorageError where none can be there."""
+    """Return the store at `uri` (spec.storage.engineCache.storageUri). Raises StorageError where none can be there."""
     return EngineStore(uri, sink_of(uri, settings, pvc_root), settings, pvc_root, retry)
 
 
@@ -57,7 +57,7 @@ class EngineStore:
         self._artifacts = Artifacts(self.uri, sink, self._flow)
 
     def lookup(self, key: str) -> Manifest | None:
-        """The engine of this key, all there; None where there is none. Raises BrokenArtifactError."""
+        """Return the engine of this key, all there; None where there is none. Raises BrokenArtifactError."""
         return self._artifacts.lookup(_key(key))
 
     def publish(
@@ -137,7 +137,9 @@ class EngineStore:
         self._keep(f"{_key(key)}/accuracy/{digest_of(asdict(report))[:20]}.json", text_of(asdict(report)))
 
     def accuracies(self, key: str) -> tuple[AccuracyReport, ...]:
-        """What was measured of an engine, before it was published and later, by time. What cannot be read is left."""
+        """Return what was measured of an engine, before it was published and later, by time. What cannot be read is
+        left.
+        """
         found = []
         if (manifest := self._artifacts.read(_key(key))) and manifest.accuracy:
             found.append(manifest.accuracy)
@@ -153,7 +155,7 @@ class EngineStore:
         self._keep(f"{_key(key)}/requests/{request.name}.json", request_text(without_credentials(request)))
 
     def requests(self, key: str) -> tuple[BuildRequest, ...]:
-        """The builds that asked for an engine. What cannot be read is left."""
+        """Return the builds that asked for an engine. What cannot be read is left."""
         found = []
         for _, text in self._texts(f"{_key(key)}/requests"):
             try:
@@ -163,11 +165,11 @@ class EngineStore:
         return tuple(found)
 
     def keys(self) -> list[str]:
-        """Every key under which something is kept, be it half; what else lies in the store is passed over."""
+        """Return every key under which something is kept, be it half; what else lies in the store is passed over."""
         return [name for name in self._flow().persist(self._sink.folders) if KEY.fullmatch(name)]
 
     def list(self) -> Iterator[Manifest]:
-        """Every engine that has a manifest which can be read; its files are not looked at."""
+        """Yield every engine that has a manifest which can be read; its files are not looked at."""
         for key in self.keys():
             try:
                 manifest = self._artifacts.read(key)
@@ -177,12 +179,12 @@ class EngineStore:
                 yield manifest
 
     def held(self) -> Iterator[Held]:
-        """All that is kept, half or broken too, key by key; files are told by name and size, and not read."""
+        """Yield all that is kept, half or broken too, key by key; files are told by name and size, and not read."""
         with ThreadPoolExecutor(LOOKERS, "look") as pool:
             yield from pool.map(self.inspect, self.keys())
 
     def inspect(self, key: str) -> Held:
-        """What is kept under one key."""
+        """Return what is kept under one key."""
         try:
             manifest = self._artifacts.read(_key(key))  # before its files are listed: they were there before it
         except BrokenArtifactError as error:

@@ -16,7 +16,7 @@ class Backoff:
     tries: int = 0
 
     def next(self) -> float:
-        """The pause before the next try."""
+        """Return the pause before the next try."""
         self.tries += 1
         return backoff_s(self.tries, self.first, self.most) * self.chance.uniform(0.5, 1.0)
 

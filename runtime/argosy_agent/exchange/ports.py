@@ -12,8 +12,8 @@ class DesiredSource(Protocol):
     """Where texts of desired repositories come from."""
 
     def texts(self) -> AsyncIterator[str]:
-        """Every text as it comes, the same one again whenever the place was looked at anew. Never ends, never fails:
-        what goes wrong is logged and tried again.
+        """Yield every text as it comes, the same one again whenever the place was looked at anew. Never ends, never
+        fails: what goes wrong is logged and tried again.
         """
 
 

@@ -87,7 +87,7 @@ class Publisher(Generic[State]):
 
 
 def in_kind(state: AgentState) -> AgentState:
-    """A state without what is said of models under way."""
+    """Return a state without what is said of models under way."""
     return replace(state, models=tuple(map(_without_progress, state.models)))
 
 

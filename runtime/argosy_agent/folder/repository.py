@@ -41,7 +41,7 @@ class RepositoryFolder:
             shutil.rmtree(server / left, ignore_errors=True)
 
     def applied(self) -> dict[str, Target]:
-        """What was last loaded, by model.
+        """Return what was last loaded, by model.
 
         A change that was cut short has no keys, and one whose record cannot be read has no record: both are made again.
         """
@@ -49,11 +49,11 @@ class RepositoryFolder:
         return {target.model.name: target for target in records if target is not None}
 
     def names(self) -> set[str]:
-        """The models that have a folder."""
+        """Return the models that have a folder."""
         return {path.name for path in self.root.iterdir() if path.is_dir()}
 
     def standing(self, target: Target, before: Target | None) -> dict[int, Path]:
-        """The folders of a target's versions that hold what they should, since `before` was loaded."""
+        """Return the folders of a target's versions that hold what they should, since `before` was loaded."""
         if before is None:
             return {}
         entries = {version: self.root / target.model.name / str(version) for version in target.model.versions}

@@ -20,7 +20,7 @@ class Target:
         return isinstance(other, Target) and self.keys == other.keys and self.model.serves_like(other.model)
 
     def has_same_files(self, other: "Target", version: int) -> bool:
-        """Whether a version's folder looks the same in both."""
+        """Return whether a version's folder looks the same in both."""
         source, others = self.model.versions[version], other.model.versions.get(version)
         same_name = others is not None and source.filename == others.filename
         return same_name and self.keys[version] == other.keys.get(version)

@@ -34,7 +34,7 @@ class ConfigMapSource:
         self._said = ""
 
     async def texts(self) -> AsyncIterator[str]:
-        """Its text now, after every change, and whenever a watch begins again."""
+        """Yield its text now, after every change, and whenever a watch begins again."""
         backoff = Backoff(BACKOFF_FIRST_S, BACKOFF_MOST_S)
         while True:
             try:

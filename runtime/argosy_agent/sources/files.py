@@ -18,7 +18,7 @@ class FileSource:
         self._path = path.absolute()
 
     async def texts(self) -> AsyncIterator[str]:
-        """Its text now and after every change."""
+        """Yield its text now and after every change."""
         from watchfiles import awatch  # only where files are watched at all
 
         changes = awatch(self._path.parent, recursive=False, step=50, debounce=200)

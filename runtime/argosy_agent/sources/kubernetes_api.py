@@ -39,7 +39,7 @@ class ApiServer:
 
     @classmethod
     def of_pod(cls, credentials: Path, environment: Mapping[str, str] = os.environ) -> "ApiServer":
-        """The API server of the cluster that this Pod runs in. Raises ApiServerError outside of one."""
+        """Return the API server of the cluster that this Pod runs in. Raises ApiServerError outside of one."""
         host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT")
         if not host or not port:
             raise ApiServerError(
@@ -49,7 +49,7 @@ class ApiServer:
         return cls(f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}", credentials)
 
     def client(self, read_timeout_s: float = TIMEOUT_S) -> httpx.AsyncClient:
-        """A new connection with today's token. Raises ApiServerError where there is none."""
+        """Return a new connection with today's token. Raises ApiServerError where there is none."""
         try:
             token = (self._credentials / "token").read_text().strip()
             trust = ssl.create_default_context(cafile=self._credentials / "ca.crt")
@@ -68,12 +68,12 @@ class ApiServer:
 
 
 def collection(name: ConfigMapName) -> str:
-    """The path of a namespace's ConfigMaps."""
+    """Return the path of a namespace's ConfigMaps."""
     return f"/api/v1/namespaces/{name.namespace}/configmaps"
 
 
 async def refusal(response: httpx.Response, verbs: str, name: ConfigMapName) -> ApiServerError:
-    """Why the API server refused to `verbs` a ConfigMap, in words."""
+    """Return why the API server refused to `verbs` a ConfigMap, in words."""
     await response.aread()
     said = _message(response)
     if response.status_code == httpx.codes.FORBIDDEN:

@@ -49,10 +49,10 @@ class Controls(Protocol):
     """What the agent asks of a server; `Control` does it over HTTP."""
 
     async def index(self) -> tuple[LoadedModel, ...]:
-        """Every model version that is loaded, or was tried."""
+        """Return every model version that is loaded, or was tried."""
 
     async def is_ready(self, model: str, version: int) -> bool:
-        """Whether one version of a model is ready."""
+        """Return whether one version of a model is ready."""
 
     async def load(self, model: str) -> None:
         """Load or reload a model."""
@@ -61,7 +61,7 @@ class Controls(Protocol):
         """Drop a model."""
 
     async def statistics(self, model: str = "") -> tuple[Tally, ...]:
-        """What every version of a model, or of all models, has done."""
+        """Return what every version of a model, or of all models, has done."""
 
 
 class Control:
@@ -80,7 +80,7 @@ class Control:
         await self._client.aclose()
 
     async def live(self) -> bool:
-        """Whether the server answers at all."""
+        """Return whether the server answers at all."""
         try:
             response = await self._client.get("/v2/health/live")
         except httpx.HTTPError:
@@ -88,12 +88,14 @@ class Control:
         return response.is_success
 
     async def index(self) -> tuple[LoadedModel, ...]:
-        """Every model version the server has loaded, or tried to. Raises ControlError."""
+        """Return every model version the server has loaded, or tried to. Raises ControlError."""
         entries = await self._post("/v2/repository/index", ASK_TIMEOUT_S)
         return tuple(_loaded(entry) for entry in entries or [] if entry.get("version") and entry.get("state"))
 
     async def is_ready(self, model: str, version: int) -> bool:
-        """Whether one version of a model is ready, of whatever else the server holds. Raises UnreachableError."""
+        """Return whether one version of a model is ready, of whatever else the server holds. Raises
+        UnreachableError.
+        """
         path = f"/v2/models/{model}/versions/{version}/ready"
         try:
             return (await self._client.get(path)).is_success
@@ -109,7 +111,7 @@ class Control:
         await self._post(f"/v2/repository/models/{model}/unload", None)
 
     async def statistics(self, model: str = "") -> tuple[Tally, ...]:
-        """What every loaded version of a model, or of all models, has done. Raises ControlError."""
+        """Return what every loaded version of a model, or of all models, has done. Raises ControlError."""
         path = f"/v2/models/{model}/stats" if model else "/v2/models/stats"
         return tuple(_tally(each) for each in (await self._get(path)).get("model_stats", []))
 

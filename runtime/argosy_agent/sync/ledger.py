@@ -96,7 +96,7 @@ class Ledger:
         self._index.clear()
 
     def ready(self) -> list[tuple[str, int]]:
-        """Every version that the server said is ready, by its model's name."""
+        """Return every version that the server said is ready, by its model's name."""
         return [key for key, each in self._index.items() if each.state is LoadState.READY]
 
     def wanted(self, desired: RenderedRepository, targets: dict[str, Target]) -> None:
@@ -137,21 +137,23 @@ class Ledger:
         self._relapses.pop(name, None)
 
     def copies(self) -> set[str]:
-        """The copies of model files that are served or being loaded."""
+        """Return the copies of model files that are served or being loaded."""
         targets = [*self.applied.values(), *self.targets.values()]
         return {key for target in targets for key in target.keys.values()}
 
     def has_failed(self, name: str) -> bool:
-        """Whether the model, as it should be now, failed when it was last tried, or waits for a silent storage."""
+        """Return whether the model, as it should be now, failed when it was last tried, or waits for a silent
+        storage.
+        """
         failure = self.failures.get(name)
         return name in self.silent or (failure is not None and failure.target == self.targets.get(name))
 
     def is_served(self, target: Target) -> bool:
-        """Whether the server serves exactly this: these files, this config."""
+        """Return whether the server serves exactly this: these files, this config."""
         return self.applied.get(target.model.name) == target and self.is_ready(target.model)
 
     def is_ready(self, model: RenderedModel) -> bool:
-        """Whether the server has every version of a model ready."""
+        """Return whether the server has every version of a model ready."""
         return all(self.state(model.name, version) is LoadState.READY for version in model.versions)
 
     def crashes(self, target: Target) -> bool:
@@ -167,21 +169,21 @@ class Ledger:
         return found is not None and crash_loops.said_in(found.reason)
 
     def state(self, name: str, version: int) -> LoadState | None:
-        """A version's state, or None if the server says nothing of it."""
+        """Return a version's state, or None if the server says nothing of it."""
         found = self._index.get((name, version))
         return found.state if found is not None else None
 
     def reason(self, name: str, version: int) -> str:
-        """The server's own words about a version."""
+        """Return the server's own words about a version."""
         found = self._index.get((name, version))
         return found.reason if found is not None else ""
 
     def holds(self, name: str, versions: set[int]) -> bool:
-        """Whether the server still has any of these versions."""
+        """Return whether the server still has any of these versions."""
         return any(self.state(name, version) in HELD for version in versions)
 
     def due(self, name: str, now: float) -> Target | None:
-        """What of a model is to be brought now.
+        """Return what of a model is to be brought now.
 
         What served and got lost goes first: it stands in the folder, while what should be served may not be had. Once
         it fails it goes last, for it may be what the other mends.
@@ -198,17 +200,17 @@ class Ledger:
         return next((each for each in order if each is not None and self._may_be_brought(each, now)), None)
 
     def wants(self, name: str) -> bool:
-        """Whether a model should be here."""
+        """Return whether a model should be here."""
         return any(each.name == name for each in self.desired)
 
     def unwanted(self, folders: set[str]) -> list[str]:
-        """What is here, or has a folder here, and should not be."""
+        """Return what is here, or has a folder here, and should not be."""
         wanted = {model.name for model in self.desired}
         used = {step for target in self.applied.values() for step in target.model.steps}
         return sorted((set(self.applied) | folders) - wanted - used - set(self.doing) - self._unsettled)
 
     def loaded(self) -> tuple[LoadedModel, ...]:
-        """The index, with what is known better: what is under way, and why something failed. By declared names.
+        """Return the index, with what is known better: what is under way, and why something failed. By declared names.
 
         A server's index goes on naming versions that it has unloaded; these are left out.
         """

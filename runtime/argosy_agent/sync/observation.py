@@ -62,7 +62,9 @@ class Observation:
                 self._answered = number
 
     async def are_ready(self, model: str, versions: Iterable[int]) -> bool:
-        """Whether these versions are ready, asked by name; if so the ledger says it, too. Raises ControlError."""
+        """Return whether these versions are ready, asked by name; if so the ledger says it, too. Raises
+        ControlError.
+        """
         wanted = tuple(versions)
         for version in wanted:
             if not await self._control.is_ready(model, version):

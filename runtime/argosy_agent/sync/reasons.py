@@ -13,7 +13,8 @@ ANSWER = re.compile(r"^load failed for model '[^']*': version \d+ is at UNAVAILA
 
 
 def load_failure(words: str, folder: Path, uris: Mapping[int, str], log: str) -> str:
-    """A server's words about the model in `folder` as one line that names its storageUri where a file is missing.
+    """Return a server's words about the model in `folder` as one line that names its storageUri where a file is
+    missing.
 
     `uris` are its versions' storageUris; `log` is where the server says more, empty where nobody knows.
     """

@@ -21,7 +21,7 @@ class Record:
 
 
 def read_record(folder: Path, pod: str) -> Record:
-    """What is recorded of this Pod; of another, or unreadable, it is nothing."""
+    """Return what is recorded of this Pod; of another, or unreadable, it is nothing."""
     value = read_json(folder / FILE)
     if value is None or value.get("pod") != pod:
         return Record(pod)

@@ -21,7 +21,7 @@ SETTLED_S = 60.0
 
 
 def pause_s(crashes: int, ran_s: float) -> float:
-    """How long to wait after the last of `crashes` in a row, before which the child had run for `ran_s`."""
+    """Return how long to wait after the last of `crashes` in a row, before which the child had run for `ran_s`."""
     return 0.0 if ran_s >= SETTLED_S else backoff_s(crashes, BACKOFF_FIRST_S, BACKOFF_MOST_S)
 
 

@@ -21,7 +21,7 @@ class UntilQuiet:
     async def wait(
         self, model: str, versions: frozenset[int], leaves: Callable[[], bool], successors: frozenset[int] = frozenset()
     ) -> None:
-        """Return once these versions are quiet, the longest wait is over, the server is gone, or `leaves` says no.
+        """Wait until these versions are quiet, the longest wait is over, the server is gone, or `leaves` says no.
 
         A server that takes long to say what it did counts as one that is asked, and so do these versions while one of
         their `successors` is not ready or only fails: they may be needed again.

@@ -65,10 +65,10 @@ def shown(uri: str) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, in words."""
+    """Return what went wrong, in words."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether a disk or a quota is full."""
+    """Return whether a disk or a quota is full."""
     return isinstance(error, OSError) and error.errno in FULL

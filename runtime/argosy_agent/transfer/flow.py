@@ -26,7 +26,7 @@ class Retry:
     most_s: float = 20.0
 
     def pause(self, failed: int, asked: float = 0.0) -> float:
-        """The pause after `failed` tries, where the server `asked` for one."""
+        """Return the pause after `failed` tries, where the server `asked` for one."""
         grown = backoff_s(failed, self.first_s, self.most_s)
         return max(grown * random.uniform(0.5, 1.0), min(asked, self.most_s))
 
@@ -82,8 +82,9 @@ class Flow:
         self.check()
 
     def gather(self, work: Sequence[Callable[[], Result]], at_once: int) -> list[Result]:
-        """What each of `work` returns, `at_once` of them at a time. Where one fails for good all end, and it is raised:
-        what was only told to stop says nothing of why."""
+        """Return what each of `work` returns, `at_once` of them at a time. Where one fails for good all end, and it is
+        raised: what was only told to stop says nothing of why.
+        """
         if not work:
             return []
         with ThreadPoolExecutor(min(at_once, len(work)), "transfer") as pool:
@@ -100,7 +101,7 @@ class Flow:
         return [each.result() for each in running]
 
     def persist(self, work: Callable[[], Result]) -> Result:
-        """What `work` returns, tried again while it raises TransientError."""
+        """Return what `work` returns, tried again while it raises TransientError."""
         failed = 0
         while True:
             try:

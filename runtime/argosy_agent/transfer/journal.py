@@ -34,7 +34,9 @@ class Journal:
             return sum(length(spans) for spans in self._spans.values())
 
     def resume(self, file: StoredFile) -> list[Span]:
-        """What is here of exactly this file. Where it has changed or cannot be resumed, it begins anew: nothing."""
+        """Return what is here of exactly this file. Where it has changed or cannot be resumed, it begins
+        anew: nothing.
+        """
         with self._lock:
             spans = self._spans.get(file.name, [])
             same = self._marks.get(file.name) == (file.size, file.mark) and bool(file.mark) and file.size is not None
@@ -56,7 +58,7 @@ class Journal:
                 self._append("here", file.name, start, end)
 
     def is_whole(self, file: StoredFile) -> bool:
-        """Whether every byte of a file is here."""
+        """Return whether every byte of a file is here."""
         with self._lock:
             return self._spans.get(file.name, []) == ([(0, file.size)] if file.size else [])
 

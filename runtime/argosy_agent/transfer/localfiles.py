@@ -32,12 +32,12 @@ class LocalFile:
 
 
 def is_file(uri: str) -> bool:
-    """Whether `uri` names files of this machine."""
+    """Return whether `uri` names files of this machine."""
     return urlsplit(uri).scheme in ("", "file")
 
 
 def local_path(uri: str) -> Path:
-    """The path that a `file:` URI (or a bare path) means."""
+    """Return the path that a `file:` URI (or a bare path) means."""
     parts = urlsplit(uri)
     return Path(unquote(parts.path) if parts.scheme else uri)
 
@@ -71,7 +71,9 @@ def digest_of(folder: Path) -> str:
 
 
 def digest_of_hexes(files: Mapping[str, str]) -> str:
-    """What `digest_of` gives for a folder with these files: each one's SHA-256, in hexadecimal digits, by name."""
+    """Return what `digest_of` gives for a folder with these files: each one's SHA-256, in hexadecimal digits,
+    by name.
+    """
     if len(files) == 1 and "/" not in (name := next(iter(files))):
         return f"{ALGORITHM}:{files[name]}"
     lines = (f"{files[name]}  {name}\n" for name in sorted(files, key=PurePosixPath))

@@ -6,7 +6,7 @@ Span = tuple[int, int]
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
-    """The same bytes as the fewest spans, in order."""
+    """Return the same bytes as the fewest spans, in order."""
     result: list[Span] = []
     for start, end in sorted(span for span in spans if span[0] < span[1]):
         if result and start <= result[-1][1]:
@@ -17,7 +17,7 @@ def merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def missing(spans: Iterable[Span], size: int, part: int) -> Iterator[Span]:
-    """The bytes of a file of `size` that are in none of `spans`, in parts of at most `part` bytes."""
+    """Yield the bytes of a file of `size` that are in none of `spans`, in parts of at most `part` bytes."""
     at = 0
     for start, end in [*merged(spans), (size, size)]:
         for first in range(at, min(start, size), part):
@@ -26,5 +26,5 @@ def missing(spans: Iterable[Span], size: int, part: int) -> Iterator[Span]:
 
 
 def length(spans: Iterable[Span]) -> int:
-    """How many bytes these are."""
+    """Return how many bytes these are."""
     return sum(end - start for start, end in merged(spans))

@@ -47,7 +47,9 @@ class DeviceHeap(Protocol):
     """A device's memory by address. Any thread may call it."""
 
     def allocate(self, size: int) -> int:
-        """Return the address of so many bytes, a multiple of 256. Raises ServingError where there is no room."""
+        """Allocate so many bytes. Return their address, a multiple of 256. Raises ServingError where there is
+        no room.
+        """
 
     def free(self, address: int) -> None:
         """Give them back: nothing on the device uses them any more."""
@@ -70,7 +72,7 @@ class ComputeStream(DeviceStream, DeviceHeap, Protocol):
         """Make the device this thread's, for a framework that asks which it is."""
 
     def capture(self, work: Callable[[], bool]) -> Graph | None:
-        """Return what `work` begins on the stream, as a graph; None where it says that it could not. Raises
+        """Capture what `work` begins on the stream as a graph. Return None where it says that it could not. Raises
         ServingError.
         """
 

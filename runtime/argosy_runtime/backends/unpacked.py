@@ -26,14 +26,14 @@ class Unpacked:
         self._lock = lock
 
     def release(self) -> None:
-        """Need the folder no more: `remove_unused` may take it."""
+        """Give the folder up: `remove_unused` may take it."""
         lock, self._lock = self._lock, -1
         if lock >= 0:
             os.close(lock)
 
 
 def unpack(archive: Path) -> Unpacked:
-    """Return what the archive holds, which is unpacked unless that has been done for the same path, size and time.
+    """Unpack an archive, unless that has been done for the same path, size and time. Return its folder.
 
     Raises OSError, and what is in BROKEN_TAR.
     """
@@ -57,7 +57,7 @@ def _prefix() -> str:
 
 
 def _hold(folder: Path) -> Unpacked | None:
-    """Return a folder locked against removal, None where there is none. Raises OSError."""
+    """Lock a folder against removal, and return it; None where there is none. Raises OSError."""
     try:
         lock = os.open(folder, _OPEN)
     except FileNotFoundError:

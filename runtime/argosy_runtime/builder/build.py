@@ -61,7 +61,9 @@ class Build:
         self._told: Progress = lambda percent, line: None
 
     def run(self) -> BuildReport:
-        """Return the report of the engine that is ready. Raises BuildError; what was finished stays for another try."""
+        """Build the engine, or find it, and return the report of it. Raises BuildError; what was finished stays for
+        another try.
+        """
         try:
             self._compiler = self._builder.compiler()
             self._course.known(compiler=self._compiler)

@@ -45,8 +45,8 @@ class Phases:
             yield
 
     def run(self, phases: Sequence[Phase], begin: Callable[[Phase, int, int], None]) -> Path:
-        """Return the last phase's output. `begin` is told of each phase: its share of the whole, from percent to
-        percent.
+        """Run the phases, and return the last one's output. `begin` is told of each phase: its share of the whole, from
+        percent to percent.
 
         Raises BuildError; what was finished before stays.
         """

@@ -18,8 +18,8 @@ _stuck: Final[set[Path]] = set()
 
 
 async def complete_in_thread(spec: InstanceSpec, complete: Callable[[], ModelConfig], seconds: float) -> ModelConfig:
-    """What `complete` returns or raises. On a daemon thread, for a file that does not answer must not keep the server
-    from ending. Raises ServingError where it takes longer than `seconds`, and while such a one is still at it.
+    """Return what `complete` returns or raises. On a daemon thread, for a file that does not answer must not keep the
+    server from ending. Raises ServingError where it takes longer than `seconds`, and while such a one is still at it.
     """
     if spec.version_dir in _stuck:
         raise unavailable(stuck_message(spec))

@@ -74,7 +74,7 @@ RESERVED_PARAMETERS = frozenset(
 
 
 def cannot_forward(header: str) -> str | None:
-    """Why a header may not become a request parameter; None if it may."""
+    """Return why a header may not become a request parameter; None if it may."""
     if header in RESERVED_PARAMETERS or header.startswith("triton_"):
         return f"Header '{header}' is reserved for Triton usage and cannot be forwarded."
     return None

@@ -36,20 +36,20 @@ class MalformedError(Exception):
 
 
 def protocol_error(message: str) -> PeerError:
-    """Return the commonest of faults."""
+    """Return the error of a peer that breaks the protocol otherwise."""
     return PeerError(ErrorCode.PROTOCOL_ERROR, message)
 
 
 def frame_size_error(message: str) -> PeerError:
-    """Return a frame whose size its type does not allow."""
+    """Return the error of a frame whose size its type does not allow."""
     return PeerError(ErrorCode.FRAME_SIZE_ERROR, message)
 
 
 def flow_control_error(message: str) -> PeerError:
-    """More than a window allows, or a window beyond 2^31-1."""
+    """Return the error of a peer that sends more than a window allows, or makes one larger than 2^31-1."""
     return PeerError(ErrorCode.FLOW_CONTROL_ERROR, message)
 
 
 def too_much(message: str) -> PeerError:
-    """Return what costs this side work and gets the peer nothing, beyond what is tolerated."""
+    """Return the error of a peer that makes this side work for nothing, more than is tolerated."""
     return PeerError(ErrorCode.ENHANCE_YOUR_CALM, message)

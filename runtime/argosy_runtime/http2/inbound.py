@@ -75,7 +75,7 @@ class Inbound:
         return next(iter(self.deferred.values()))
 
     def take(self, stream: "Stream") -> bytes:
-        """Return what was deferred of a stream."""
+        """Take what was deferred of a stream."""
         body = stream.deferred
         self.remove(stream)
         return b"" if body is None else bytes(body)

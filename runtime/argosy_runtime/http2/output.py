@@ -70,7 +70,7 @@ class Output:
         self._awake = True
 
     def take(self) -> list[Piece]:
-        """Return what is to be sent now."""
+        """Take what is to be sent now."""
         self._awake = False
         pieces, self.pieces = self.pieces, []
         return pieces

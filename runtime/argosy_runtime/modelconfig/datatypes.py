@@ -105,5 +105,5 @@ def v2_of(dtype: npt.DTypeLike) -> str:
 
 
 def element_size(v2: str) -> int | None:
-    """Bytes of one element, None for BYTES; ConfigError where the name is unknown."""
+    """Return bytes of one element, None for BYTES; ConfigError where the name is unknown."""
     return _row(v2).element_size

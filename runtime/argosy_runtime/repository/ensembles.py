@@ -37,7 +37,7 @@ def steps_of(folder: ModelFolder, override: str | None) -> list[str]:
 
 
 def needed(records: Iterable[ModelRecord]) -> set[str]:
-    """Models that some wanted ensemble runs."""
+    """Return models that some wanted ensemble runs."""
     return {step for record in records if record.wanted for step in record.steps}
 
 

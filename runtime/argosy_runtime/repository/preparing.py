@@ -159,7 +159,7 @@ def declared_config(folder: ModelFolder, override: str | None) -> ModelConfig:
 
 
 def load_timeout(config: ModelConfig, options: RepositoryOptions) -> float:
-    """Seconds an instance may take to load: the parameter LOAD_TIMEOUT_SECONDS, else the server's flag."""
+    """Return seconds an instance may take to load: the parameter LOAD_TIMEOUT_SECONDS, else the server's flag."""
     if "LOAD_TIMEOUT_SECONDS" not in config.parameters:
         return options.load_timeout
     text = config.parameters["LOAD_TIMEOUT_SECONDS"].string_value

@@ -88,7 +88,7 @@ class EnsembleRun:
         self.done = False
 
     def start(self) -> Progress:
-        """Return the steps that the request's own inputs allow."""
+        """Begin with the request's own inputs. Return the steps that they allow."""
         progress = Progress()
         steps, root = self._steps, self._root
         inputs = self._request.inputs

@@ -39,5 +39,7 @@ def said_in(words: str) -> bool:
 
 
 def line_of(words: str) -> str:
-    """Return the last line of an error that speaks of it, empty where none does: a traceback ends with its cause."""
+    """Return the last line of an error that speaks of a device; empty where none does: a traceback ends with
+    its cause.
+    """
     return next((line.strip() for line in reversed(words.splitlines()) if said_in(line)), "")

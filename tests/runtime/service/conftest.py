@@ -92,7 +92,7 @@ async def serve(repository: Repository) -> AsyncIterator[Serve]:
 
 
 async def until(so: Callable[[], object]) -> None:
-    """Return when it is so."""
+    """Wait until it is so."""
     while not so():  # noqa: ASYNC110  (nobody is told)
         await asyncio.sleep(0.002)
 

@@ -76,8 +76,8 @@ _INTEGERS = {
 
 
 def check_config(config: dict[str, Any], decided: Mapping[str, str] = GOVERNED) -> list[Fault]:
-    """All that is wrong with `config`, each with its path in it. `decided` are the fields that are not free, and by
-    what they are decided.
+    """Return all that is wrong with `config`, each with its path in it. `decided` are the fields that are not free, and
+    by what they are decided.
     """
     model_config = DESCRIPTOR.message_types_by_name["ModelConfig"]
     governed = [

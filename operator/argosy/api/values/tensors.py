@@ -130,7 +130,7 @@ class OutputTensor(Tensor):
 
 
 def unique_names(reads: str, field: str, what: str = "tensor") -> Rule:
-    """A rule: the tensors (or `what` else) of attribute `reads`, called `field` outside, have different names."""
+    """Yield a rule: the tensors (or `what` else) of attribute `reads`, called `field` outside, have different names."""
 
     def check(model: ApiModel) -> Iterator[Fault]:
         seen: dict[str, int] = {}

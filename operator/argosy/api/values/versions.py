@@ -63,7 +63,8 @@ class VersionPolicy(ApiModel):
 
 
 def retained(declared: Collection[int], policy: VersionPolicy | None, known: Collection[int]) -> set[int]:
-    """The versions that the policy serves when all is settled: those `declared`, and of the others in `known` some.
+    """Return the versions that the policy serves when all is settled: those `declared`, and of the others in `known`
+    some.
 
     None is above the highest declared one: servers answer requests that name no version by the highest that they have.
     """

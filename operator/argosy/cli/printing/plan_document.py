@@ -18,8 +18,8 @@ def plan_document(
     builds: Sequence[PlannedBuild] = (),
     advice: Mapping[str, str] | None = None,
 ) -> Document:
-    """The whole plan: totals, then pools, then what fits nowhere, the engines that it takes, advice by resource. Memory
-    is in bytes, compute in thousandths of a GPU.
+    """Return the whole plan: totals, then pools, then what fits nowhere, the engines that it takes, advice by resource.
+    Memory is in bytes, compute in thousandths of a GPU.
     """
     total, withheld = gpus_total(facts), gpus_withheld(facts)
     return {
@@ -63,7 +63,7 @@ def gpus_total(facts: Sequence[PoolFacts]) -> int:
 
 
 def gpus_withheld(facts: Sequence[PoolFacts]) -> int:
-    """Of these the GPUs that none of the pools may plan with."""
+    """Return of these the GPUs that none of the pools may plan with."""
     return len({(n.name, gpu.index) for each in facts for n in each.nodes for gpu in gpus_of(n) if gpu.withheld_by})
 
 

@@ -24,7 +24,9 @@ def plan_table(
     builds: Sequence[PlannedBuild] = (),
     advice: Mapping[str, str] | None = None,
 ) -> RenderableType:
-    """A table for each pool, the totals, what fits nowhere, the engines that it takes, the advice for each resource."""
+    """Return a table for each pool, the totals, what fits nowhere, the engines that it takes, the advice for each
+    resource.
+    """
     by_pool = {each.pool: each for each in facts}
     tables = [_pool_table(pool, by_pool[pool.pool]) for pool in plan.pools]
     said = (Text(f"{name}: {message}", style="yellow") for name, message in (advice or {}).items())

@@ -35,7 +35,8 @@ class Lookup:
         return self._cache.indexer(kind.name).reduced(body)
 
     async def many(self, places: Iterable[Place]) -> dict[Place, Owned | None]:
-        """Return the same where that saves requests: of the kinds and namespaces that many of these names are in.
+        """Return many objects by a list of all, where that saves requests: of the kinds and namespaces that many of
+        these names are in.
 
         Those that could not be read are left out.
         """

@@ -18,7 +18,9 @@ class NoNeedError(Exception):
 
 
 def judged(error: ApiError, kind: Kind, namespace: str) -> Exception:
-    """What an answer means for the object that it was given for: RefusedError, NoNeedError, or itself: try again."""
+    """Return what an answer means for the object that it was given for: RefusedError, NoNeedError, or itself: try
+    again.
+    """
     if isinstance(error, ForbiddenError):
         return NoNeedError() if error.namespace_ends else RefusedError(_forbidden(error, kind, namespace))
     if isinstance(error, NotFoundError):

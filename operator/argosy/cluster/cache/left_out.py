@@ -27,7 +27,7 @@ def with_last_known(said: AgentState, noted: RenderedRepository | None) -> tuple
 
 
 def trouble(said: AgentState) -> str:
-    """Return that a state is not whole, in words; empty where it is."""
+    """Return why a state is not whole, in words; empty where it is."""
     if not said.left_out:
         return ""
     return (

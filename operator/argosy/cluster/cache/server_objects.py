@@ -112,7 +112,9 @@ def of_revision(body: Mapping[str, Any]) -> Revision:
 
 
 def of_configmap(body: Mapping[str, Any]) -> Desired | State | Held | None:
-    """What is kept of a ConfigMap: of the two of a server the placement, or the state; of an activator's who waits."""
+    """Return what is kept of a ConfigMap: of the two of a server the placement, or the state; of an activator's who
+    waits.
+    """
     metadata, data = body["metadata"], body.get("data") or {}
     labels = metadata.get("labels") or {}
     if ACTIVATOR_LABEL in labels:

@@ -94,7 +94,9 @@ class Connection:
         return await self._send("get", "discovery", lambda **more: self._client.request("get", path, **more))
 
     async def get(self, kind: Kind, key: Key, *, metadata_only: bool = False, urgent: bool = False) -> dict[str, Any]:
-        """One object; `metadata_only` leaves out all but its metadata. An `urgent` one does not wait behind others."""
+        """Return one object; `metadata_only` leaves out all but its metadata. An `urgent` one does not wait behind
+        others.
+        """
         accept = {"Accept": METADATA_ONLY if metadata_only else OBJECT}
         return await self._send(
             "get",
@@ -157,7 +159,7 @@ class Connection:
                     yield event(line)
 
     async def create(self, kind: Kind, body: Body, *, manager: str) -> dict[str, Any]:
-        """Return a new object, as it then stands. ConflictError where it exists."""
+        """Create an object, and return it as it then stands. Raises ConflictError where it exists."""
         return await self._send(
             "create", kind.resource, lambda **more: self._client.create(kind, body, field_manager=manager, **more)
         )

@@ -15,7 +15,9 @@ _HARMLESS = frozenset({BottleneckKind.IDLE_GPU, BottleneckKind.LOW_CACHE_HIT_RAT
 
 
 def bottleneck_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
-    """What became of the bottleneck of a model or an ensemble whose status `now` was written in place of `before`."""
+    """Yield what became of the bottleneck of a model or an ensemble whose status `now` was written in place of
+    `before`.
+    """
     former, found = _of(before), _of(now)
     if found is not None and (former is None or _key(former) != _key(found)):
         yield Announcement(NORMAL if found.kind in _HARMLESS else WARNING, found.kind, _message(found), found.stage)

@@ -11,7 +11,9 @@ _TROUBLES = frozenset({Reason.LIMITED_BY_CAPACITY, Reason.NO_SIGNALS})
 
 
 def scaling_events(before: ResourceStatus | None, now: ResourceStatus) -> Iterator[Announcement]:
-    """What became of the scaling of a model or an ensemble whose status `now` was written in place of `before`."""
+    """Yield what became of the scaling of a model or an ensemble whose status `now` was written in place of
+    `before`.
+    """
     former, found = _of(before), _of(now)
     if found is None or former is None:
         return

@@ -30,7 +30,9 @@ class Logins:
         self._used: dict[Key, float] = {}
 
     async def of(self, namespace: str, name: str | None) -> Login:
-        """What the Secret holds; without a name nothing is needed. What is wrong with it is the login's trouble."""
+        """Return what the Secret holds; without a name nothing is needed. What is wrong with it is the
+        login's trouble.
+        """
         if name is None:
             return Login()
         key, now = (namespace, name), self._clock()

@@ -44,8 +44,8 @@ def activating(
     images: Images,
     cluster: Cluster,
 ) -> Activating:
-    """What follows of a round: `valid` are the pool's resources in the form that is acted upon, `steps` its servers'
-    next steps.
+    """Return what follows of a round: `valid` are the pool's resources in the form that is acted upon, `steps` its
+    servers' next steps.
     """
     members = [] if pool is None or pool.spec.suspend else _activated(pool, valid, view.activators)
     if pool is None or not members:

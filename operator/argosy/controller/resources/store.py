@@ -164,7 +164,7 @@ class Store:
         return before.form if before is not None and _same_uid(before.newest, entry.newest) else None
 
     def namesakes(self, key: PoolKey) -> Iterator[Resource]:
-        """Models and ensembles of other pools that are named like one of this pool's in the same namespace."""
+        """Yield models and ensembles of other pools that are named like one of this pool's in the same namespace."""
         for identity in self._of_pool.get(key, ()):
             other = {"InferenceModel": "Ensemble", "Ensemble": "InferenceModel"}.get(identity.kind)
             found = self._entries.get(Identity.of(other, identity.namespace, identity.name)) if other else None

@@ -54,7 +54,9 @@ def stage_time(stage: Stage) -> float | None:
 
 
 def stage_share(subject: Subject, stage: Stage) -> float | None:
-    """How much of an ensemble's latency passes in the stage, from 0 to 1; None for a model, which has no other."""
+    """Return how much of an ensemble's latency passes in the stage, from 0 to 1; None for a model, which has
+    no other.
+    """
     return _ratio(stage_time(stage), _whole(subject)) if subject.is_ensemble else None
 
 

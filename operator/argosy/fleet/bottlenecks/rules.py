@@ -33,7 +33,7 @@ class Test:
         return replace(self, known=False)
 
     def holds(self, value: float | None, held: bool) -> bool:
-        """Whether a value passes; a little less is enough where the rule held before."""
+        """Return whether a value passes; a little less is enough where the rule held before."""
         if value is None:
             return not self.known
         slack = self.threshold * SLACK if held else 0.0
@@ -155,7 +155,7 @@ RULES = (
 
 
 def findings(subject: Subject, held: Key | None = None) -> tuple[Bottleneck, ...]:
-    """All that the rules find, the gravest first; of one rule the stage where a request is the longest.
+    """Return all that the rules find, the gravest first; of one rule the stage where a request is the longest.
 
     `held`: the key of what was found before, for which a tenth less is enough.
     """

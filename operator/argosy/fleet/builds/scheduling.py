@@ -50,7 +50,9 @@ def held_by(build: str) -> str:
 def plan_builds(
     engines: Mapping[PoolKey, PoolEngines], taken: Collection[Device]
 ) -> dict[PoolKey, tuple[PlannedBuild, ...]]:
-    """The builds that each pool's models ask for, by name. None gets a GPU that is `taken`, and no two get the same."""
+    """Return the builds that each pool's models ask for, by name. None gets a GPU that is `taken`, and no two get the
+    same.
+    """
     scheduler = _Scheduler(set(taken))
     return {key: scheduler.planned(each) for key, each in sorted(engines.items())}
 

@@ -62,7 +62,8 @@ def instances_of(model: InferenceModel) -> int:
 
 
 def versions_kept(model: InferenceModel, named: Collection[int] = (), loaded: Iterable[Collection[int]] = ()) -> int:
-    """How many versions of a model stay loaded on a server: those its policy will come to, and no fewer than now.
+    """Return how many versions of a model stay loaded on a server: those its policy will come to, and no fewer than
+    now.
 
     `named` are those that ensembles ask for, `loaded` those that each server has.
     """

@@ -48,8 +48,8 @@ def pool_facts(
 
 
 def uses_gpus(pool: ServingPool, nodes: Iterable[Node], servers: Iterable[CurrentServer]) -> bool:
-    """Whether models may count on GPUs. Those that servers had count too: a node that is gone for a while must not
-    send to the CPU what nobody said may run there.
+    """Return whether models may count on GPUs. Those that servers had count too: a node that is gone for a while must
+    not send to the CPU what nobody said may run there.
     """
     if pool.spec.max_gpus_per_server == 0:
         return False

@@ -14,8 +14,8 @@ from argosy.fleet.migration.state import Note, PoolState
 def break_deadlocks(
     state: PoolState, drains: dict[Binding, Drain], blockers: Blockers, changes: Surges, notes: dict[Binding, Note]
 ) -> None:
-    """Of those that wait for each other one that is to leave leaves early; where all stay, one is recreated, or, where
-    all are declared to surge, one keeps its form.
+    """Make one of those that wait for each other go first: one that is to leave leaves early; where all stay, one is
+    recreated, or, where all are declared to surge, one keeps its form.
 
     The loaded ensembles that run it go with it: they would keep it.
     Changes `drains`, `changes` and `notes`.

@@ -48,7 +48,7 @@ class Form:
         return files == wanted if declared.steps else wanted.items() <= files.items()
 
     def sources(self, instances: int) -> dict[int, VersionSource]:
-        """Its versions, each of the size that so many instances take."""
+        """Return its versions, each of the size that so many instances take."""
         if instances == self.instances or not (instances and self.instances):
             return dict(self.versions)
         return {v: replace(s, memory=s.memory * instances // self.instances) for v, s in self.versions.items()}

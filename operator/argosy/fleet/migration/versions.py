@@ -26,7 +26,8 @@ def target_forms(
     without: Collection[str] = (),
     declared_only: Collection[str] = (),
 ) -> dict[str, Form]:
-    """What `server` should hold next, by name: its planned models, and the ensembles all of whose steps sit there.
+    """Return what `server` should hold next, by name: its planned models, and the ensembles all of whose steps sit
+    there.
 
     What serves is kept until its successor is ready. `without` are models that are not to be loaded yet,
     `declared_only` those of which no version comes back that served before.

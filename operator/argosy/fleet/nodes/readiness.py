@@ -13,8 +13,8 @@ GRACE = timedelta(seconds=60)
 
 
 def standing(nodes: Iterable[Node], now: datetime) -> tuple[Node, ...]:
-    """The nodes as they count now: one that is not ready is as if cordoned, and lost after the grace or if nothing
-    says since when.
+    """Return the nodes as they count now: one that is not ready is as if cordoned, and lost after the grace or if
+    nothing says since when.
     """
     return tuple(_standing(node, now) for node in nodes)
 

@@ -9,7 +9,9 @@ Shape = tuple[object, ...]
 
 
 def shape(replica: Replica) -> Shape:
-    """The same for equivalent replicas. Those of a group with several stay apart, so they are like no other group's."""
+    """Return a value that is the same for equivalent replicas. Those of a group with several stay apart, so they are
+    like no other group's.
+    """
     group = replica.group
     return (*_needs(replica), group.priority, group.name if group.replicas > 1 else "")
 

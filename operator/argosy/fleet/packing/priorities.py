@@ -39,8 +39,8 @@ class RankedPlan:
     shortfalls: Mapping[GroupKey, Shortfall] = field(default_factory=dict)
 
     def with_more(self, wanted: Mapping[GroupKey, int]) -> list[PoolFacts]:
-        """The facts once this plan is carried out, if these groups asked for so many replicas: for one more than they
-        have in it at least, and for no more than a few.
+        """Return the facts once this plan is carried out, if these groups asked for so many replicas: for one more than
+        they have in it at least, and for no more than a few.
         """
         most = max(1, _MORE // max(1, len(wanted)))
         return [

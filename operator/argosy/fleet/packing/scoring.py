@@ -44,14 +44,18 @@ class Candidate:
 
 
 def best(layout: Layout, replica: Replica, on: str | None = None) -> Candidate | None:
-    """The best place, or None if the replica fits nowhere in this layout, or on the node `on` where that is given."""
+    """Return the best place, or None if the replica fits nowhere in this layout, or on the node `on` where that is
+    given.
+    """
     return min(candidates(layout, replica, on=on), key=lambda candidate: candidate.cost, default=None)
 
 
 def candidates(
     layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE, on: str | None = None
 ) -> Iterator[Candidate]:
-    """Every site that can take the replica, in at most `tries` ways each; `on` one node alone where that is given."""
+    """Yield every site that can take the replica, in at most `tries` ways each; `on` one node alone where that is
+    given.
+    """
     nodes = layout.nodes_with(replica.group.name) if replica.group.replicas > 1 else frozenset()
     for name, node, server in _sites(layout, replica, on):
         yield from candidates_on(layout, replica, name, node, server, {}, tries, beside=node in nodes)
@@ -67,8 +71,8 @@ def candidates_on(
     tries: int,
     beside: bool = False,
 ) -> Iterator[Candidate]:
-    """The replica on one server (`None`: a new one called `name`), at most `tries` ways; none where it lacks an engine
-    for the node, or the server's documents would get too large.
+    """Yield the replica on one server (`None`: a new one called `name`), at most `tries` ways; none where it lacks an
+    engine for the node, or the server's documents would get too large.
     """
     size = replica.group.size + (server.size if server else 0)
     if size > layout.topology.facts.staying_bytes or not replica.group.runs_on(layout.topology.nodes[node]):

@@ -127,8 +127,8 @@ def _worth(policy: Policy, memory: Memory, now: datetime) -> float:
 
 
 def fewer_instances(policy: Policy, memory: Memory, now: datetime) -> bool:
-    """Whether instances may be taken away: a whole stabilisation window was seen, and the load has not been the same
-    for long. One too many costs no GPU time, and what was learnt since is no reason that lasts.
+    """Return whether instances may be taken away: a whole stabilisation window was seen, and the load has not been the
+    same for long. One too many costs no GPU time, and what was learnt since is no reason that lasts.
     """
     seen_whole = memory.anew and _unseen(policy, memory, now) <= 0
     return seen_whole and memory.steady_s(now) <= _OLD * _new_s(policy, memory, now)

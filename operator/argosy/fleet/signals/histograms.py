@@ -70,7 +70,7 @@ def quantile(histogram: Histogram, share: float) -> float | None:
 
 
 def distribution(histogram: Histogram | None) -> Distribution:
-    """Its mean and percentiles."""
+    """Return its mean and percentiles."""
     if histogram is None or not histogram.count:
         return Distribution()
     found = {name: quantile(histogram, share) for name, share in _PERCENTILES.items()}

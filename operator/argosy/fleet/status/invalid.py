@@ -29,7 +29,7 @@ def invalid_status(
     serves: bool = False,
     undecided: bool = False,
 ) -> Status:
-    """Valid and Ready are False, Stalled is True, with every problem.
+    """Return the status in which Valid and Ready are False and Stalled is True, with every problem.
 
     `before` are the conditions as they were written last. `serves`: its last valid form goes on serving, so that the
     other parts stay as in `status`; `undecided`: nothing is done about what serves, and they stay too.

@@ -23,7 +23,9 @@ def stalled(reason: Reason, message: str, settled: str) -> list[Finding]:
 def overruled(
     status: Status, findings: Sequence[Finding], before: Sequence[Condition], generation: int, now: datetime
 ) -> Status:
-    """The status with these conditions in place of its own; `before` are the conditions as they were written last."""
+    """Return the status with these conditions in place of its own; `before` are the conditions as they were written
+    last.
+    """
     replaced = {finding.type for finding in findings}
     found = conditions(before, findings, generation, now)
     kept = tuple(condition for condition in status.conditions if condition.type not in replaced)
@@ -40,7 +42,9 @@ def refused(
 
 
 def failed(status: Status, error: str, before: Sequence[Condition], generation: int, now: datetime) -> Status:
-    """The status of a resource that nothing could be decided of, for a fault of Argosy's own: what serves goes on."""
+    """Return the status of a resource that nothing could be decided of, for a fault of Argosy's own: what serves goes
+    on.
+    """
     message = (
         f"Argosy failed on this pool: {error}; what serves goes on serving, and it is tried again. This is a fault of "
         "Argosy's: please report it with the operator's log"

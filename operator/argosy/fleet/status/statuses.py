@@ -73,7 +73,9 @@ def statuses(situation: Situation, now: datetime) -> dict[str, Status]:
 
 
 def failed_status(resource: Resource, previous: Status | None, error: str, now: datetime) -> Status:
-    """What a resource's status becomes where its pool's round failed with this error; `previous` was written last."""
+    """Return what a resource's status becomes where its pool's round failed with this error; `previous` was written
+    last.
+    """
     before = previous.conditions if previous else ()
     return failed(previous or EMPTY[resource.kind], error, before, resource.metadata.generation, now)
 

@@ -62,7 +62,7 @@ def pipelines_within_nvlink(d: Deployment) -> bool:
 
 
 def says_pipeline(d: Deployment) -> str:
-    """Stages, and the GPUs that could do without."""
+    """Return stages, and the GPUs that could do without."""
     return (
         f"parallelism.pipeline {d.split.pipeline}: a token passes {d.split.pipeline} stages one after the other, "
         f"though NVLink joins {_joined(d)} GPUs and this takes {d.split.gpus}"

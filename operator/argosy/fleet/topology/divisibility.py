@@ -94,7 +94,7 @@ def says_stages(d: Deployment) -> str:
 
 
 def take_even_stages(d: Deployment) -> str:
-    """Stages that come out even."""
+    """Return stages that come out even."""
     return f"take a pipeline of {_or(each for each in range(1, 9) if d.shape.layers % each == 0)}"
 
 

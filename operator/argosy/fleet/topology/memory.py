@@ -115,7 +115,9 @@ def active_parameters(shape: ModelShape) -> int:
 
 
 def all_reduces(shape: ModelShape) -> int:
-    """How often a token waits for the other GPUs that share its layers: after attention and after the feed-forward."""
+    """Return how often a token waits for the other GPUs that share its layers: after attention and after the
+    feed-forward.
+    """
     return 2 * shape.layers
 
 

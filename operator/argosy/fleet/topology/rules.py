@@ -51,7 +51,7 @@ RULES = (
 
 
 def advice(deployment: Deployment) -> tuple[Advice, ...]:
-    """All that the rules say; where one refuses, only what refuses, as other numbers mean nothing then."""
+    """Return all that the rules say; where one refuses, only what refuses, as other numbers mean nothing then."""
     found = tuple(
         Advice(rule.name, f"{rule.says(deployment)}; {rule.do(deployment)}", rule.refuses)
         for rule in RULES

@@ -26,8 +26,8 @@ class Accepted:
 def accept(
     resources: Sequence[Resource], problems: Sequence[Problem], last: Mapping[str, Resource], check: Check
 ) -> Accepted:
-    """The forms that fit together. `problems` are those of newer forms than `resources` has; `last` has the form of
-    each resource that was acted upon before, by identity.
+    """Return the forms that fit together. `problems` are those of newer forms than `resources` has; `last` has the form
+    of each resource that was acted upon before, by identity.
 
     A form that does not fit gives way to the last one, if that is another; where that does not fit either, the
     resource takes no part. Nor does one whose name is the problem, since every form has it, or that is being deleted.

@@ -11,7 +11,7 @@ Path = tuple[str | int, ...]
 
 
 def check_folders(resources: Iterable[Resource]) -> Iterator[tuple[Resource, Fault]]:
-    """Return what models read by `file:` outside of the folders that their pool allows."""
+    """Yield what models read by `file:` outside of the folders that their pool allows."""
     given = list(resources)
     pools = {pool.key: pool for pool in given if isinstance(pool, ServingPool)}
     for model in given:

@@ -256,7 +256,7 @@ def _shape(end: End) -> str:
 
 
 def nesting_cycle(ensembles: Mapping[str, Ensemble]) -> tuple[str, ...]:
-    """Names of ensembles (of one namespace, by name) that hold each other in a circle; empty if none do."""
+    """Return names of ensembles (of one namespace, by name) that hold each other in a circle; empty if none do."""
     inner = {
         name: tuple(step.model for step in ensemble.spec.steps if step.model in ensembles)
         for name, ensemble in ensembles.items()
@@ -265,7 +265,7 @@ def nesting_cycle(ensembles: Mapping[str, Ensemble]) -> tuple[str, ...]:
 
 
 def members(ensemble: Ensemble, ensembles: Mapping[str, Ensemble]) -> tuple[str, ...]:
-    """Names of all models that must share its server: its steps', and those of ensembles nested in it.
+    """Return names of all models that must share its server: its steps', and those of ensembles nested in it.
 
     Each once, nested ensembles left out, in the order of the steps. `ensembles` are the namespace's by name.
     """

@@ -85,8 +85,8 @@ def _not_loaded(model: InferenceModel) -> Iterator[Fault]:
 
 
 def choose_variant(pool: ServingPool, models: Iterable[InferenceModel]) -> Choice:
-    """The image for a pool with NVIDIA's server. Older models come first; one that no image has beside them is left
-    out, so that it changes nothing for what serves.
+    """Return the image for a pool with NVIDIA's server. Older models come first; one that no image has beside them is
+    left out, so that it changes nothing for what serves.
     """
     left, first = list(VARIANTS), dict[Variant, InferenceModel]()
     refused: dict[str, str] = {}

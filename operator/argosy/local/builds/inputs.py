@@ -7,7 +7,8 @@ from argosy_agent.transfer.localfiles import is_file, local_files, local_path
 
 
 def state_of(request: BuildRequest) -> str:
-    """A word that changes when a file of this machine which the request names is changed, replaced, added or removed.
+    """Return a word that changes when a file of this machine which the request names is changed, replaced, added or
+    removed.
 
     By sizes and times: what has the same bytes under a new time is built again, and found in the store. Empty where
     something cannot be read now.

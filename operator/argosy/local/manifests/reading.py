@@ -88,7 +88,9 @@ def with_cache(resource: Resource, cache: EngineCache) -> Resource:
 
 
 def settings(resources: Iterable[Resource]) -> dict[str, ServerSettings]:
-    """What each pool sets for its servers, by its key. A variable kept elsewhere stays as this process has it."""
+    """Return what each pool sets for its servers, by its key. A variable kept elsewhere stays as this process
+    has it.
+    """
     return {pool.key: _settings(pool) for pool in resources if isinstance(pool, ServingPool)}
 
 

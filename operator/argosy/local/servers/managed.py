@@ -77,7 +77,9 @@ class ManagedServer:
             self._trouble, self._start_at = str(error), now + BACKOFF_MOST_S
 
     async def observe(self, now: float) -> ServerReport:
-        """What the server says of itself and its models. One that is slow to answer is as it was, for a while."""
+        """Return what the server says of itself and its models. One that is slow to answer is as it was, for
+        a while.
+        """
         if self._look is None:
             self._look = asyncio.create_task(self._answers())
         await asyncio.wait({self._look}, timeout=PATIENCE_S)

@@ -49,7 +49,9 @@ def check_together(
 
 
 def check_rendered(resources: Iterable[Resource]) -> list[Problem]:
-    """What a server would not load of these models and ensembles, each valid by itself. Paths are the resource's."""
+    """Return what a server would not load of these models and ensembles, each valid by itself. Paths are the
+    resource's.
+    """
     known = list(resources)
     models = {each.key: each for each in known if isinstance(each, InferenceModel)}
     found = [

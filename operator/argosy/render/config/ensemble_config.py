@@ -13,7 +13,8 @@ from argosy.render.config.tensors import tensor_input, tensor_output
 def ensemble_config(
     ensemble: Ensemble, pins: Mapping[str, int], served_names: Mapping[str, str] | None = None
 ) -> pb.ModelConfig:
-    """The config of an ensemble whose steps run the versions `pins`, by model name; what its `spec.config` says added.
+    """Return the config of an ensemble whose steps run the versions `pins`, by model name; what its `spec.config` says
+    added.
 
     `served_names`: what clients call a step's model that is declared under another name.
 

@@ -48,7 +48,9 @@ def member_labels(pool: ServingPool, member: InferenceModel | Ensemble) -> dict[
 
 
 def build_labels(pool: ServingPool, request: str) -> dict[str, str]:
-    """The labels of what belongs to an engine's build, by its request's name; of its Pods see `build_pod_labels`."""
+    """Return the labels of what belongs to an engine's build, by its request's name; of its Pods see
+    `build_pod_labels`.
+    """
     return {**pool_labels(pool), BUILD_LABEL: request}
 
 
@@ -93,7 +95,9 @@ def pods_of_server(pool: ServingPool, server: str) -> dict[str, str]:
 
 
 def pods_that_serve(member: InferenceModel | Ensemble) -> dict[str, str]:
-    """What selects the Pods that may be asked for a model or ensemble; while it moves from pool to pool, in both."""
+    """Return what selects the Pods that may be asked for a model or ensemble; while it moves from pool to pool, in
+    both.
+    """
     return route_labels([member.name])
 
 

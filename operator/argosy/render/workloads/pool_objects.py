@@ -23,7 +23,8 @@ def pool_objects(
     known: Mapping[str, Account] | None = None,
     nodes: Mapping[str, Node] | None = None,
 ) -> tuple[KubernetesObject, ...]:
-    """Everything that should stand for a pool: accounts and rights, what servers read, ways to them, then themselves.
+    """Return everything that should stand for a pool: accounts and rights, what servers read, ways to them, then
+    themselves.
 
     `members` are the pool's own models and ensembles. A pool without servers, such as a suspended one, keeps what
     is not a server's: addresses stay as they are. `known`: by server, what is known of its service account. No two

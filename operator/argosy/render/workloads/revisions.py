@@ -23,7 +23,9 @@ _BESIDE = ("replicas", "revisionHistoryLimit")
 
 
 def form_name(resource: Resource) -> str:
-    """The name of this form's revision: equal forms of one resource, by its uid, have one, and all others another."""
+    """Return the name of this form's revision: equal forms of one resource, by its uid, have one, and all others
+    another.
+    """
     text = json.dumps([resource.metadata.uid, form_of(resource)], sort_keys=True, separators=(",", ":"))
     return revision_name(resource.name, hashlib.sha256(text.encode()).hexdigest())
 

@@ -15,13 +15,13 @@ _REQUESTS = ("http", "grpc")
 
 
 def pool_service(pool: ServingPool) -> dict[str, Any]:
-    """Return all ready servers of a pool, whatever they hold; also where their metrics are."""
+    """Return the Service of all ready servers of a pool, whatever they hold; it leads to their metrics, too."""
     service = owned("v1", "Service", pool_service_name(pool.name), pool, pool_labels(pool))
     return {**service, "spec": _spec(pods_of_pool(pool), PORTS)}
 
 
 def member_service(pool: ServingPool, member: InferenceModel | Ensemble) -> dict[str, Any]:
-    """Return the ready servers where a model or ensemble is loaded."""
+    """Return the Service of the ready servers where a model or ensemble is loaded."""
     service = owned("v1", "Service", service_name(member.name), member, member_labels(pool, member))
     return {**service, "spec": _spec(pods_that_serve(member), _REQUESTS)}
 
@@ -60,7 +60,7 @@ def _spec(selector: Mapping[str, str], ports: Iterable[str]) -> dict[str, Any]:
 
 
 def network_policy(pool: ServingPool) -> dict[str, Any]:
-    """By the server's ports anyone may come in, and by no other.
+    """Return the NetworkPolicy of a pool's servers: anyone may come in by their ports, and by no other.
 
     Not only Pods: ingress controllers on the host's network, load balancers and the API server's proxy have addresses
     that no selector names. What goes out is open: nobody knows where models are stored.

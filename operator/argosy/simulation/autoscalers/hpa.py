@@ -70,7 +70,7 @@ class Hpa:
         return seen.within_room(wanted)
 
     def total(self, seen: Seen) -> float | None:
-        """Its metric, of all Pods together."""
+        """Return its metric, of all Pods together."""
         recorder, window = seen.recorder, self._settings.window_s
         if self._settings.metric is HpaMetric.BUSY:
             busy = recorder.busy(seen.measured, window)

@@ -33,7 +33,7 @@ class Calls(grpc.GenericRpcHandler):  # type: ignore[misc] # grpc has no types
         self._holder, self._metrics, self._ready, self._channels = holder, metrics, ready, channels
 
     def service(self, details: Any) -> Any:
-        """The handler of a call: messages come and go as bytes, as many as there are."""
+        """Return the handler of a call: messages come and go as bytes, as many as there are."""
         method: str = details.method
 
         async def serve(_: Any, context: Any) -> None:

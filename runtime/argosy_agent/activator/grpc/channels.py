@@ -29,7 +29,7 @@ class Channels:
         self._closing: set[asyncio.Task[None]] = set()
 
     async def open(self, endpoint: Endpoint) -> grpc.aio.Channel:
-        """One that is connected. Raises UnreachableError."""
+        """Return one that is connected. Raises UnreachableError."""
         if endpoint not in self._channels:
             self._channels[endpoint] = grpc.aio.insecure_channel(_address(endpoint), options=_OPTIONS)
         channel = self._channels[endpoint]

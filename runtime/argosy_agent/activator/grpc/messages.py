@@ -12,7 +12,7 @@ class MessageError(Exception):
 
 
 def model_of(message: bytes) -> str:
-    """The name; empty where the message has none. Raises MessageError."""
+    """Return the name; empty where the message has none. Raises MessageError."""
     found, at = b"", 0
     while at < len(message):
         tag, at = _varint(message, at)
@@ -33,13 +33,13 @@ def model_of(message: bytes) -> str:
 
 
 def name_message(name: str) -> bytes:
-    """A message whose field 1 is this text."""
+    """Return a message whose field 1 is this text."""
     data = name.encode()
     return bytes([_NAME << 3 | _BYTES, len(data)]) + data
 
 
 def enum_message(value: int) -> bytes:
-    """A message whose field 1 is this number, below 128; 1 is also true."""
+    """Return a message whose field 1 is this number, below 128; 1 is also true."""
     return bytes([_NAME << 3 | _VARINT, value])
 
 

@@ -31,5 +31,5 @@ NOT_READY = {HEALTH_CHECK: enum_message(2), HEALTH_WATCH: enum_message(2)}
 
 
 def asked(method: str) -> Asked:
-    """What a call of this method is dealt with as."""
+    """Return what a call of this method is dealt with as."""
     return _METHODS.get(method, Asked.OTHER)

@@ -15,12 +15,12 @@ _AGAIN_S = 1
 
 
 def refused(error: HoldingError) -> bytes:
-    """Why a request is not passed on."""
+    """Return why a request is not passed on."""
     return failed(_STATUSES[error.refusal], error.message)
 
 
 def failed(status: HTTPStatus, message: str) -> bytes:
-    """An error as Triton words it in JSON; 503 says that asking again helps."""
+    """Return an error as Triton words it in JSON; 503 says that asking again helps."""
     return _answer(status, {"error": message})
 
 

@@ -40,7 +40,7 @@ class Head:
 
 
 def parse_head(data: bytes) -> Head:
-    """The head in these bytes, which end with the empty line. Raises HeadError."""
+    """Return the head in these bytes, which end with the empty line. Raises HeadError."""
     first, *lines = data.removesuffix(END).decode("latin-1").split("\r\n")
     return Head(first, tuple(map(_header, lines)))
 

@@ -78,7 +78,7 @@ async def _refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None
 
 
 def exposing(text: Callable[[], str]) -> Serve:
-    """What answers every request with the text as it stands, for Prometheus."""
+    """Return what answers every request with the text as it stands, for Prometheus."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

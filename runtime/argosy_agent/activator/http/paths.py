@@ -27,7 +27,7 @@ _MODELS = ["", "v2", "models"]
 
 
 def wanted(target: str) -> Wanted:
-    """What a request's target asks for, be it a path or a whole URL."""
+    """Return what a request's target asks for, be it a path or a whole URL."""
     path = _path(target)
     if path in _OF_SERVER:
         return Wanted(_OF_SERVER[path])

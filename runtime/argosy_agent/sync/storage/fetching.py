@@ -33,7 +33,7 @@ class Fetching:
         self._tell: dict[Call[Path], Tell] = {}
 
     async def files(self, target: Target, before: Target | None, tell: Tell) -> dict[int, Path]:
-        """Where each version's files are; an ensemble's have none. `before` is what was loaded last.
+        """Return where each version's files are; an ensemble's have none. `before` is what was loaded last.
 
         `tell` is told how far it is, and ends it by raising. Raises StorageError.
         """
@@ -45,15 +45,15 @@ class Fetching:
         return files
 
     async def digests(self, target: Target) -> dict[str, str]:
-        """What is told of the content of a target's copies, by key."""
+        """Return what is told of the content of a target's copies, by key."""
         return await self.in_cache(target.model.name, partial(self._storage.digests, set(target.keys.values())))
 
     async def in_cache(self, model: str, work: Callable[[], Result]) -> Result:
-        """What `work` returns, which reads the cache's disk: that may hang as well."""
+        """Return what `work` returns, which reads the cache's disk: that may hang as well."""
         return await self._cache.submit(CACHE, model, lambda _: work()).result
 
     def silent(self) -> dict[str, str]:
-        """What is said of the models whose files' storage does not answer.
+        """Return what is said of the models whose files' storage does not answer.
 
         A fetch that is not wanted any more is given up: it would hold up what is wanted instead.
         """

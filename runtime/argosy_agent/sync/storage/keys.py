@@ -43,14 +43,16 @@ class Keys:
         await self._wait()
 
     def key(self, source: VersionSource, version: int) -> str | None:
-        """The key of a version's files; None where it is not known yet. Raises StorageError where there is none."""
+        """Return the key of a version's files; None where it is not known yet. Raises StorageError where
+        there is none.
+        """
         found = self._known.get(_files(source, version))
         if isinstance(found, StorageError):
             raise found
         return found
 
     def silent(self) -> dict[str, float]:
-        """The storages that do not answer, and for how long, in seconds."""
+        """Return the storages that do not answer, and for how long, in seconds."""
         return {call.storage: silent_s for call, silent_s in self._threads.silent()}
 
     async def ended(self, timeout_s: float) -> None:

@@ -79,7 +79,9 @@ class StorageThreads:
         self._waiting = left
 
     def silent(self) -> "list[tuple[Call[Any], float]]":
-        """The calls whose storage does not answer, also those that wait behind such, and for how long, in seconds."""
+        """Return the calls whose storage does not answer, also those that wait behind such, and for how long, in
+        seconds.
+        """
         now = self._clock()
         hung = {call: call.silent_s(now) for call in self._running if call.silent_s(now) >= SILENT_S}
         full = {name for name, count in Counter(call.storage for call in hung).items() if count >= self._each}
@@ -111,7 +113,7 @@ class StorageThreads:
 
 @lru_cache(1024)
 def storage_of(uri: str) -> str:
-    """The storage of a URI by a name for people: what hangs together when it hangs. Never with a password.
+    """Return the storage of a URI by a name for people: what hangs together when it hangs. Never with a password.
 
     Of files it is the file system that they are on.
     """
@@ -127,7 +129,9 @@ def storage_of(uri: str) -> str:
 
 
 def unanswered(storage: str, silent_s: float) -> str:
-    """What is said of a model whose storage does not answer. It changes ever more seldom, for each is written."""
+    """Return what is said of a model whose storage does not answer. It changes ever more seldom, for each is
+    written.
+    """
     said = SILENT_S
     while 2 * said <= silent_s:
         said *= 2

@@ -15,7 +15,7 @@ FOLDERS, BUCKETS = ("", "file", "pvc"), ("s3", "gs", "az", "abfss")
 
 
 def sink_of(uri: str, settings: Settings, pvc_root: Path) -> Sink:
-    """What writes below `uri`. Raises StorageError where nothing can."""
+    """Return what writes below `uri`. Raises StorageError where nothing can."""
     scheme = urlsplit(uri).scheme
     if scheme in FOLDERS:
         return FolderSink(uri, root_of(uri, Places(pvc_root))[0])

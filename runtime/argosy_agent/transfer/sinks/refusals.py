@@ -23,7 +23,7 @@ NOT_ALLOWED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def refused_here(uri: str, error: OSError, done: str) -> StorageError:
-    """The error for a file at `uri` of a folder that could not be `done`: read, written, removed."""
+    """Return the error for a file at `uri` of a folder that could not be `done`: read, written, removed."""
     words = f"{uri} cannot be {done}: {reason(error)}"
     if is_full(error):
         return FullError(f"{words}: {full_advice(uri)}")
@@ -33,7 +33,7 @@ def refused_here(uri: str, error: OSError, done: str) -> StorageError:
 
 
 def full_advice(uri: str) -> str:
-    """What to do where no more goes in."""
+    """Return what to do where no more goes in."""
     what = {"pvc": "the claim", "file": "the disk", "": "the disk"}.get(urlsplit(uri).scheme, "the bucket's quota")
     return f"make {what} of {FIELD} larger, or remove engines that nobody uses: argosy engines gc"
 

@@ -50,26 +50,26 @@ class Sink(ABC):
 
     @abstractmethod
     def read(self, name: str) -> bytes | None:
-        """A small file; None where there is none."""
+        """Return a small file; None where there is none."""
 
     @abstractmethod
     def chunks(self, file: str) -> Iterator[bytes]:
-        """A file's bytes, in order."""
+        """Return a file's bytes, in order."""
 
     @abstractmethod
     def files(self, prefix: str) -> list[Stored]:
-        """Every file below a folder; none where there is no such folder."""
+        """Return every file below a folder; none where there is no such folder."""
 
     @abstractmethod
     def folders(self, prefix: str = "") -> list[str]:
-        """The names of the folders in a folder."""
+        """Return the names of the folders in a folder."""
 
     @abstractmethod
     def remove(self, prefix: str) -> None:
         """Remove a file, or a folder with all below it; nothing where there is none."""
 
     def is_conditional(self, scratch: str) -> bool:
-        """Whether `create` keeps its promise; `scratch` is a name that it may be tried on."""
+        """Return whether `create` keeps its promise; `scratch` is a name that it may be tried on."""
         try:
             return self.create(scratch, b"") and not self.create(scratch, b"")
         except UnconditionalError:

@@ -43,7 +43,9 @@ READING = Purpose(RIGHTS, MISSING)
 
 
 def answered(uri: str, status: int, said: str = "", after: float = 0.0, purpose: Purpose = READING) -> StorageError:
-    """The error for a server that answered `status` (and `said` something) where files of `uri` were asked for."""
+    """Return the error for a server that answered `status` (and `said` something) where files of `uri` were
+    asked for.
+    """
     scheme = uri.partition(":")[0]
     words = f"{shown(uri)}: the server answered {status} {_phrase(status)}" + (f" ({said})" if said else "")
     if status in TRANSIENT or status >= 500:
@@ -65,7 +67,7 @@ def unreached(uri: str, said: str) -> StorageError:
 
 
 def nothing_there(uri: str) -> StorageError:
-    """The error for a place without files."""
+    """Return the error for a place without files."""
     return StorageError(f"{shown(uri)}: nothing is there; {MISSING}")
 
 

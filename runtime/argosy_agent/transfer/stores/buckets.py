@@ -47,7 +47,7 @@ class _How:
 
 
 def bucket(uri: str, settings: Settings, silence: timedelta = SILENCE, again: "RetryConfig | None" = None) -> Bucket:
-    """The bucket that `uri` names; `again` is how often obstore itself tries, which is once.
+    """Return the bucket that `uri` names; `again` is how often obstore itself tries, which is once.
 
     Raises StorageError where the bucket, or who asks, cannot be told.
     """
@@ -59,7 +59,9 @@ def bucket(uri: str, settings: Settings, silence: timedelta = SILENCE, again: "R
 
 
 def root_in_bucket(uri: str) -> str:
-    """The prefix that `uri` names, without slashes at its ends. Raises StorageError where no object can be there."""
+    """Return the prefix that `uri` names, without slashes at its ends. Raises StorageError where no object can be
+    there.
+    """
     root = unquote(urlsplit(uri).path).strip("/")
     if root and not {"", ".", ".."}.isdisjoint(root.split("/")):
         raise unreadable_key(uri, root)
@@ -75,7 +77,7 @@ def unreadable_key(uri: str, key: str) -> StorageError:
 
 
 def translated(uri: str, error: BaseException, purpose: Purpose = READING) -> StorageError:
-    """What obstore's error means for who asked for `uri`."""
+    """Return what obstore's error means for who asked for `uri`."""
     text = str(error)
     if METADATA.search(text):
         rights = purpose.rights[uri.partition(":")[0]]
@@ -96,7 +98,7 @@ def translated(uri: str, error: BaseException, purpose: Purpose = READING) -> St
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without what is for programmers."""
+    """Return what an error says, without what is for programmers."""
     return str(error).split("\n", 1)[0].split("Debug source", 1)[0].strip() or type(error).__name__
 
 

@@ -62,7 +62,7 @@ def _allowed(uri: str, folders: tuple[Path, ...]) -> tuple[Path, Path]:
 
 
 def found(uri: str, places: Places) -> list[LocalFile]:
-    """The files that `uri` means now. Raises StorageError where there are none, or where some cannot be read."""
+    """Return the files that `uri` means now. Raises StorageError where there are none, or where some cannot be read."""
     path, root = root_of(uri, places)
     try:
         files = local_files(path, root)

@@ -36,7 +36,7 @@ class Login:
         self._authorization = ""
 
     def headers(self) -> Mapping[str, str]:
-        """What goes with a request."""
+        """Return what goes with a request."""
         return {"Authorization": self._authorization} if self._authorization else {}
 
     def begin(self) -> None:

@@ -60,7 +60,7 @@ class ObjectSource(Source):
 
 
 def mark_of(meta: Any) -> str:
-    """What changes with an object's content: its ETag, where it has one, and its time in seconds."""
+    """Return what changes with an object's content: its ETag, where it has one, and its time in seconds."""
     changed: datetime = meta["last_modified"]
     return f"{meta.get('e_tag') or ''} {changed.replace(microsecond=0).timestamp():.0f}"
 

@@ -42,12 +42,12 @@ class RangedClient:
             raise StorageError(f"{shown(self._uri)}: {_words(error)}") from error
 
     def refused(self, response: httpx.Response) -> StorageError:
-        """The error for a response that is none of those expected."""
+        """Return the error for a response that is none of those expected."""
         after = response.headers.get("Retry-After", "")
         return answered(self._uri, response.status_code, _said(response), float(after) if after.isdigit() else 0.0)
 
     def describe(self, url: str, name: str) -> StoredFile:
-        """What stands at `url`. One byte is asked for, since not every server answers HEAD as it answers GET."""
+        """Return what stands at `url`. One byte is asked for, since not every server answers HEAD as it answers GET."""
         with self.get(url, {"Range": "bytes=0-0"}) as response:
             size, ranges = _size(response)
             if response.status_code not in (200, 206) and not (response.status_code == 416 and size == 0):
@@ -55,11 +55,11 @@ class RangedClient:
             return StoredFile(name, size, _mark(response), url, ranges, strong(response.headers.get("ETag")))
 
     def ranges(self, url: str) -> bool:
-        """Whether parts of what stands at `url` can be had."""
+        """Return whether parts of what stands at `url` can be had."""
         return self.describe(url, "").ranges
 
     def read(self, file: StoredFile, url: str, start: int, end: int | None, pinned: bool = False) -> Iterator[bytes]:
-        """The bytes of `file`, which stands at `url`, from `start` up to `end`.
+        """Yield the bytes of `file`, which stands at `url`, from `start` up to `end`.
 
         A `pinned` URL never changes its content; of any other raises ChangedError where it has.
         """

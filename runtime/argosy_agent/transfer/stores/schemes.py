@@ -13,7 +13,7 @@ Opener = Callable[[str, Places, Settings], Source]
 
 
 def source_of(uri: str, places: Places, settings: Settings) -> Source:
-    """The source that reads `uri`. Raises StorageError where none does."""
+    """Return the source that reads `uri`. Raises StorageError where none does."""
     opener = OPENERS.get(urlsplit(uri).scheme)
     if opener is None:
         raise StorageError(f"{uri}: no storage is called so; one of {', '.join(s for s in OPENERS if s)} is")

@@ -56,13 +56,13 @@ class Settings:
 
     @classmethod
     def of_process(cls, folder: Path) -> "Settings":
-        """The environment, with the pool's Secret at `folder` as it is now."""
+        """Return the environment, with the pool's Secret at `folder` as it is now."""
         _OF_PROCESS.bring(folder)
         return cls(folder, os.environ)
 
     @classmethod
     def of_secret(cls, folder: Path) -> "Settings":
-        """The keys of a Secret that is mounted at `folder`. Raises StorageError where it has none."""
+        """Return the keys of a Secret that is mounted at `folder`. Raises StorageError where it has none."""
         found = _keys(folder)
         if not found:
             name = folder.name
@@ -70,11 +70,13 @@ class Settings:
         return cls(folder, found, alone=True)
 
     def first(self, *names: str) -> str:
-        """The first of these that is set, or nothing."""
+        """Return the first of these that is set, or nothing."""
         return next((self.values[name] for name in names if self.values.get(name)), "")
 
     def file(self, *names: str) -> str:
-        """The path that the first of these gives; of a Secret alone it is one of its own keys, by its last part."""
+        """Return the path that the first of these gives; of a Secret alone it is one of its own keys, by its
+        last part.
+        """
         path = self.first(*names)
         return str(self.folder / Path(path).name) if path and self.alone else path
 

@@ -38,11 +38,11 @@ class Source(ABC):
 
     @abstractmethod
     def files(self) -> list[StoredFile]:
-        """What there is now. Raises StorageError."""
+        """Return what there is now. Raises StorageError."""
 
     @abstractmethod
     def read(self, file: StoredFile, start: int, end: int | None) -> Iterator[bytes]:
-        """The bytes from `start` up to `end` (None: all), in order.
+        """Return the bytes from `start` up to `end` (None: all), in order.
 
         Raises TransientError, ChangedError or StorageError; may end early where a connection was cut.
         """
@@ -81,6 +81,6 @@ def strong(etag: str | None) -> str:
 
 
 def without_markers(files: list[StoredFile]) -> list[StoredFile]:
-    """The files without the empty objects that some tools write in place of folders."""
+    """Return the files without the empty objects that some tools write in place of folders."""
     parents = {parent.as_posix() for file in files for parent in PurePosixPath(file.name).parents}
     return [file for file in files if file.size or file.name not in parents]

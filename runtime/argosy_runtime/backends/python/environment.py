@@ -40,7 +40,7 @@ class Environment:
         return found
 
     def release(self) -> None:
-        """Need it no more."""
+        """Give the environment up."""
         if self._unpacked is not None:
             self._unpacked.release()
 

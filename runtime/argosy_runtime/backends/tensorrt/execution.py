@@ -137,7 +137,7 @@ class ProfileContext:
 
 
 def size_of(info: TensorInfo, shape: Shape) -> int:
-    """Bytes of a tensor of that shape."""
+    """Return bytes of a tensor of that shape."""
     assert info.datatype is not None, "the configuration could not have named it"
     return prod(shape) * (element_size(info.datatype) or 0)
 

@@ -163,7 +163,7 @@ def open_instance(spec: InstanceSpec, host: Host) -> GenerationInstance:
 
 
 def open_on(spec: InstanceSpec, host: Host, devices: tuple[str, ...]) -> GenerationInstance:
-    """The same on these devices; of several each has a process of its own."""
+    """Return the same on these devices; of several each has a process of its own."""
     ranks = Ranks.start(spec, devices) if len(devices) > 1 else None
     try:
         opened = open_model(spec, devices)

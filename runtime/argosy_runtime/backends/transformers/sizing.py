@@ -72,7 +72,7 @@ def cache_size(
 
 
 def memory_bytes(model: str, text: str) -> int:
-    """Bytes meant by 1048576, 512MiB or 2GB. Raises ServingError for anything else."""
+    """Return bytes meant by 1048576, 512MiB or 2GB. Raises ServingError for anything else."""
     found = _BYTES.match(text)
     if found is None:
         raise invalid(

@@ -56,7 +56,7 @@ class _Remembered:
 
 
 def remembered(runner: Runner, texts: Sequence[str], told: Callable[[int], None] = lambda _: None) -> Runner:
-    """Return what a runner makes of texts, to be asked for when it is closed; one that reads none, as it is.
+    """Return a runner that has read the texts, to be asked once `runner` is closed; one that reads none, as it is.
 
     `told` hears how many it has read.
     """

@@ -39,7 +39,9 @@ def of_build(ranks: int, progress: Progress) -> Callable[[str], None]:
 
 
 def of_quantization(samples: int, batch: int, progress: Progress) -> Callable[[str], None]:
-    """The same of `quantize_and_export`: the model is loaded (20 %), calibrated on so many samples (65 %), written."""
+    """Return the same of `quantize_and_export`: the model is loaded (20 %), calibrated on so many samples (65 %),
+    written.
+    """
     batches = max(1, -(-samples // batch))
 
     def told(line: str) -> None:

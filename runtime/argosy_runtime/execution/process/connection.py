@@ -105,7 +105,7 @@ class WorkerConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.WriteTransport, transport)
 
     async def _watched(self, process: asyncio.subprocess.Process) -> int:
-        """Return the process's exit code, when it is gone with all of its group."""
+        """Wait until the process is gone with all of its group. Return its exit code."""
         try:
             code = await process.wait()
         except BaseException:

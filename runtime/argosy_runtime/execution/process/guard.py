@@ -41,7 +41,7 @@ def end(leaders: set[int]) -> None:
 
 
 def send(leader: int, number: int) -> bool:
-    """Send a signal to a group, 0 for none; whether there is one."""
+    """Send a signal to a group, 0 for none. Return whether there is one."""
     try:
         os.killpg(leader, number)
     except (ProcessLookupError, PermissionError):  # the latter is what macOS says where only zombies are left

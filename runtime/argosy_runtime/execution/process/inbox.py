@@ -65,7 +65,7 @@ class Inbox:
             self._tell_gone()
 
     def _become_reader(self, ready: Callable[[], bool]) -> bool:
-        """Return whether this thread must read; otherwise what it waits for has come."""
+        """Wait until nobody else reads, or `ready` is so. Return whether this thread must read."""
         with self._turn:
             # First counted, then asked: whoever reads looks in the opposite order, so that one of them sees the other.
             self._waiting += 1

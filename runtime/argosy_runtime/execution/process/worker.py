@@ -101,7 +101,9 @@ class Worker:
         _end_children()
 
     def _do(self, work: WorkerRun | ToProcess) -> bool:
-        """Return whether more is to follow. Nothing of a batch is kept while the next one is waited for."""
+        """Do one piece of work. Return whether more is to follow. Nothing of a batch is kept while the next one is
+        waited for.
+        """
         if isinstance(work, WorkerRun):
             if self._model is not None:
                 work.end(*execute(self._model, self._name, work.requests, work))

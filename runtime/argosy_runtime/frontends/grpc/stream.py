@@ -54,7 +54,7 @@ class _Asked:
         self._held.append(parts)
 
     def released(self) -> list[list[Data]]:
-        """Return the responses kept so far."""
+        """Release the responses kept so far."""
         held, self._held = self._held, []
         return held
 

@@ -106,8 +106,8 @@ class PlannedInfer:
         submit(self._plane, exchange, request, _PlannedAnswer(self._ordinary, plan, exchange).deliver)
 
     def _learn(self, exchange: Exchange, key: bytes, text: bytes, request_id: str) -> InferPlan | None:
-        """Return the plan of a request that is the first of its like; None where there is none and it has been
-        begun.
+        """Decode a request that is the first of its like. Return its plan; None where there is none and the request has
+        been begun.
         """
         ordinary = self._ordinary
         try:

@@ -98,7 +98,7 @@ class Management:
         raise unsupported("trace settings are not supported over HTTP by this server")
 
     async def logging(self, exchange: Exchange) -> Reply:
-        """What is logged; a POST changes it first."""
+        """Return what is logged; a POST changes it first."""
         if exchange.method == "POST":
             changes = {name: value for name, value in self._document(exchange).items() if value is not None}
             for name in KINDS.keys() & changes.keys():

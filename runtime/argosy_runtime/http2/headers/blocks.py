@@ -40,7 +40,7 @@ class HeaderBlocks:
         self._flags = 0
 
     def begin(self, flags: int, stream_id: int, payload: bytes) -> bytes | None:
-        """Return a HEADERS frame's block, or None where it goes on. Raises PeerError."""
+        """Take a HEADERS frame. Return its block, or None where it goes on. Raises PeerError."""
         fragment = frames.header_fragment(flags, stream_id, payload)
         if flags & frames.END_HEADERS:
             return self._bounded(fragment)
@@ -50,7 +50,7 @@ class HeaderBlocks:
         return None
 
     def go_on(self, flags: int, stream_id: int, payload: bytes) -> bytes | None:
-        """Return the block that this CONTINUATION completes, or None. Raises PeerError."""
+        """Take a CONTINUATION. Return the block that it completes, or None. Raises PeerError."""
         if stream_id != self.pending:
             raise protocol_error("CONTINUATION of another stream")
         self._add(payload)

@@ -49,7 +49,7 @@ _INSTANCES: tuple[Rule, ...] = (check_groups, check_rate_limiter, check_states, 
 
 
 def check(config: ModelConfig, folder_name: str | None = None) -> list[Violation]:
-    """Everything wrong with a complete configuration; with a folder, also that it bears the model's name."""
+    """Return everything wrong with a complete configuration; with a folder, also that it bears the model's name."""
     return [
         *check_structure(config, folder_name),
         *_run((*_TENSORS, *_INSTANCES), config),

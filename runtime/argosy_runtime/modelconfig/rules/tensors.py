@@ -14,7 +14,7 @@ _WILDCARD_NOTE = f"must be integer >= 1, or {WILDCARD} to indicate a variable-si
 
 
 def check_tensors(config: ModelConfig) -> Iterator[Violation]:
-    """All rules of `input` and `output`."""
+    """Yield what is wrong with `input` and `output`."""
     for kind, specs in (("input", config.input), ("output", config.output)):
         seen: set[str] = set()
         for index, spec in enumerate(specs):

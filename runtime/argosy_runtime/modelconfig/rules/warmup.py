@@ -10,7 +10,7 @@ from argosy_runtime.modelconfig.shapes import WILDCARD, shape_text
 
 
 def check_warmup(config: ModelConfig) -> Iterator[Violation]:
-    """All rules of `model_warmup`. A sample of batch size 0 is skipped by the server, and here."""
+    """Yield what is wrong with `model_warmup`. A sample of batch size 0 is skipped by the server, and here."""
     for index, sample in enumerate(config.model_warmup):
         if sample.batch_size == 0:
             continue

@@ -21,8 +21,8 @@ class OverrideStore:
         self._removals: set[asyncio.Future[None]] = set()
 
     async def write(self, name: str, override: str | None, files: Mapping[str, bytes]) -> Path:
-        """Return the model's new folder, held by the caller. `files` maps "file:<version>/<name>" to content.
-        `name` is one that `layout.is_model_name` accepts.
+        """Write the files of a load request to a new folder of the model, and return that, held by the caller. `files`
+        maps "file:<version>/<name>" to content. `name` is one that `layout.is_model_name` accepts.
 
         Raises ServingError, or OSError where the disk does, and then leaves nothing behind.
         """

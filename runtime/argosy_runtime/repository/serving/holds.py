@@ -21,7 +21,7 @@ class Holds:
             self._none.set()
 
     async def wait_for_none(self, seconds: float) -> None:
-        """Return when none is left, or when the time is over."""
+        """Wait until none is left, or the time is over."""
         if not self._count:
             return
         self._none = asyncio.Event()

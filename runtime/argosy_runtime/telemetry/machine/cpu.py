@@ -25,7 +25,7 @@ class CpuTime:
 
 
 def cpu_time(stat: str) -> CpuTime:
-    """From the text of /proc/stat. Raises ValueError."""
+    """Return from the text of /proc/stat. Raises ValueError."""
     found = re.match(r"cpu +([\d ]+)", stat)
     if found is None:
         raise ValueError("/proc/stat does not begin with the time of all CPUs")

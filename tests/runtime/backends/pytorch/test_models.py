@@ -1,4 +1,4 @@
-"""The PyTorch backend: every form a model comes in, saved and served for real."""
+"""Models of the PyTorch backend, saved and served for real."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

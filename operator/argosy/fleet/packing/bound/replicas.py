@@ -50,8 +50,8 @@ def weight(group: Group) -> tuple[tuple[int, int, int], str]:
 
 
 def bind(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
-    """The layout with every bound replica that still fits; a group that has grown takes the rest of its models to its
-    server.
+    """Return the layout with every bound replica that still fits; a group that has grown takes the rest of its models
+    to its server.
     """
     seated = () if layout.topology.cpu_only else tuple(each for each in bound if each.complete)
     if seated:

@@ -24,7 +24,9 @@ class Outranked:
     found: dict[str, Group | None] = field(default_factory=dict)
 
     def words(self, replica: Replica) -> str:
-        """A clause to begin a message with; empty where nothing of a higher priority is in the replica's place."""
+        """Return a clause to begin a message with; empty where nothing of a higher priority is in the
+        replica's place.
+        """
         group = replica.group
         if group.name not in self.found:
             self.found[group.name] = next(self._outranking(replica), None)

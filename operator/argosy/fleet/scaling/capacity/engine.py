@@ -51,7 +51,9 @@ class Engine(Struct, frozen=True):
         return holds / (slots - running) * log(full / (1 - share)) if running < slots else inf
 
     def prefill(self, rate: float, share: float) -> float:
-        """Seconds until the prompt is done for `share` of the requests at most, behind those of others (M/M/1)."""
+        """Return seconds until the prompt is done for `share` of the requests at most, behind those of others
+        (M/M/1).
+        """
         left = 1 - rate * self.prompt_s
         if left <= 0:
             return inf
@@ -59,8 +61,8 @@ class Engine(Struct, frozen=True):
         return self.prompt_s * (1 + (log(waits) / left if waits > 1 else 0.0))
 
     def held(self, busy: float, limits: tuple[tuple[float, float], ...]) -> float:
-        """The most requests a second with at most the share `busy` of the slots in use, and with limits (share of
-        requests, seconds) of the time to the first token.
+        """Return the most requests a second with at most the share `busy` of the slots in use, and with limits (share
+        of requests, seconds) of the time to the first token.
         """
         low, high = 0.0, self.most
         for _ in range(_STEPS):

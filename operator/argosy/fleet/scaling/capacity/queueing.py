@@ -28,7 +28,9 @@ _RARELY_BOTH = 0.75
 
 
 def erlang_c(servers: int, offered: float) -> float:
-    """The share of those who come and find all of `servers` busy; `offered`: the mean number that would be busy."""
+    """Return the share of those who come and find all of `servers` busy; `offered`: the mean number that
+    would be busy.
+    """
     if offered >= servers:
         return 1.0
     blocked = 1.0
@@ -38,8 +40,8 @@ def erlang_c(servers: int, offered: float) -> float:
 
 
 def decay(load: float) -> float:
-    """How fast the tail of the wait falls where service times are even: by `e` in `1/y` of the mean time between two
-    arrivals, times their variation, with `load · y = ln(1 + y)` (Cramér and Lundberg's exponent).
+    """Return how fast the tail of the wait falls where service times are even: by `e` in `1/y` of the mean time between
+    two arrivals, times their variation, with `load · y = ln(1 + y)` (Cramér and Lundberg's exponent).
     """
     y = 2 * (1 - load) / load
     if load > _FULL:
@@ -126,8 +128,8 @@ class Curve:
         return waits if self._waiting else waits + largest_s
 
     def up_to(self, rate: float) -> float:
-        """The most seconds at this rate or any lower one. Once the rate fills batches before their window is over it
-        makes them wait less, so that the longest may be where it just does.
+        """Return the most seconds at this rate or any lower one. Once the rate fills batches before their window is
+        over it makes them wait less, so that the longest may be where it just does.
         """
         if rate <= self._window_full:
             return self.at(rate)
@@ -166,8 +168,8 @@ class Curve:
 
 
 def within(curve: Curve, longest: float, most: float, least: float = 0.0) -> float:
-    """The rate, from `least` to `most`, up to which it is at most `longest` seconds, to a ten-thousandth of the rate
-    and not above it; 0 where it is more at `least` already.
+    """Return the rate, from `least` to `most`, up to which it is at most `longest` seconds, to a ten-thousandth of the
+    rate and not above it; 0 where it is more at `least` already.
     """
     if (below := _margin(curve.up_to(least), longest)) < 0:
         return 0.0

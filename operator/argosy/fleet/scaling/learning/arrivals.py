@@ -31,7 +31,9 @@ class Arrivals(Struct, frozen=True):
         return Arrivals(((rate * elapsed_s, elapsed_s), *self.readings[:kept]), count / seconds)
 
     def sustained(self, delay_s: float) -> float:
-        """Requests a second that, served steadily, would have kept every wait within `delay_s`; at least the mean."""
+        """Return requests a second that, served steadily, would have kept every wait within `delay_s`; at least the
+        mean.
+        """
         if not self.readings:
             return inf
         count, seconds, most = 0.0, delay_s, self.mean

@@ -118,7 +118,9 @@ class Demand(Struct, frozen=True):
         return Climb(self.level, elapsed_s, 1) if climb is None and step > 0 else climb
 
     def expected(self, ahead_s: float, over_s: float) -> float:
-        """The rate in `ahead_s`, if it grows on; the present level if it falls, or if its growth may be chance."""
+        """Return the rate in `ahead_s`, if it grows on; the present level if it falls, or if its growth may
+        be chance.
+        """
         growth = self.trend * ahead_s
         if growth <= _CERTAIN * self._chance(self.level, over_s):
             growth = 0.0
@@ -127,7 +129,9 @@ class Demand(Struct, frozen=True):
         return self.level + min(growth, MOST_GROWTH * self.level)
 
     def noise(self, over_s: float) -> float:
-        """The standard deviation that the level itself has by chance, as the mean of what was measured of late."""
+        """Return the standard deviation that the level itself has by chance, as the mean of what was measured
+        of late.
+        """
         return self._chance(self.level, over_s + 2 * _mean_of(self.since_s))
 
     def _varies(self, difference: float, elapsed_s: float) -> float:

@@ -106,9 +106,9 @@ class EngineUse(Struct, frozen=True):
         return min(found, self.slots) if self.slots else found
 
     def batches(self, window_s: float, elapsed_s: float) -> Batches | None:
-        """Its steps, as executions whose rows are sequences; none as long as it is little known. Of `r` sequences each
-        prompt keeps `r - 1` waiting, so that a token waits for `λ·(r - 1)/g` prompts, with `g` tokens and `λ` prompts a
-        second.
+        """Return its steps, as executions whose rows are sequences; none as long as it is little known. Of `r`
+        sequences each prompt keeps `r - 1` waiting, so that a token waits for `λ·(r - 1)/g` prompts, with `g` tokens
+        and `λ` prompts a second.
         """
         if self.known_s < _KNOWN * window_s or min(self.running, self.generated, self.busy) <= 0:
             return None
@@ -116,7 +116,7 @@ class EngineUse(Struct, frozen=True):
         return Batches(self.rows, 1.0, seconds, self.busy * elapsed_s / seconds * _WEIGHT, prompts)
 
     def engine(self, service: Service | None) -> Engine | None:
-        """Return what it holds follows from that; None as long as too little is known."""
+        """Return the engine, from which what it holds follows; None as long as too little is known."""
         if service is None or min(self.slots, self.answered, self.tokens) <= 0:
             return None
         tokens = self.tokens / self.answered

@@ -18,7 +18,9 @@ _US = 1e6
 
 
 def policies(resources: Iterable[Resource], now: datetime) -> dict[str, Policy]:
-    """The policy of each member that follows what is measured, by identity: what an ensemble runs does so with it."""
+    """Return the policy of each member that follows what is measured, by identity: what an ensemble runs does so with
+    it.
+    """
     every = list(resources)
     pools = {each.key: each for each in every if isinstance(each, ServingPool)}
     staged = _staged([each for each in every if isinstance(each, Ensemble)])
@@ -71,9 +73,9 @@ def scaled_forms(
 
 
 def scaled_form(member: Member, allocation: Allocation | None, fewest: int) -> Member:
-    """The member with the replicas, the instances, the window and the batch size of the allocation where its spec
-    leaves them free, and with `fewest` replicas that it has to have. Without an allocation it has to have all that it
-    asks for.
+    """Return the member with the replicas, the instances, the window and the batch size of the allocation where its
+    spec leaves them free, and with `fewest` replicas that it has to have. Without an allocation it has to have all that
+    it asks for.
     """
     spec = member.spec
     if spec.replicas is not None or allocation is None:

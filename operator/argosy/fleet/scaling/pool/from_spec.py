@@ -22,7 +22,9 @@ _WINDOW_SHARE = 4
 
 
 def scales(member: Member) -> bool:
-    """Whether anything of it follows what is measured, but for replicas that it has none of while nobody asks."""
+    """Return whether anything of it follows what is measured, but for replicas that it has none of while
+    nobody asks.
+    """
     spec = member.spec
     asked = spec.slo is not None or spec.scaling is not None
     return asked or (spec.replicas is None and spec.most_replicas > spec.fewest_replicas)
@@ -36,8 +38,8 @@ def may_be_zero(member: Member) -> bool:
 
 
 def policy_of(member: Member, now: datetime, *, windows: bool = True, in_ensemble: bool = False) -> Policy:
-    """The policy of a valid member. `now` has a time zone, for schedules. `windows`: whether its servers change a
-    batching window without loading the model anew; `in_ensemble`: whether an ensemble that scales runs it.
+    """Return the policy of a valid member. `now` has a time zone, for schedules. `windows`: whether its servers change
+    a batching window without loading the model anew; `in_ensemble`: whether an ensemble that scales runs it.
     """
     scaling = member.spec.scaling or Scaling()
     bounds = _bounds(member, now, windows, in_ensemble or scales(member))

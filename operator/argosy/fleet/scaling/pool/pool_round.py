@@ -31,8 +31,8 @@ _NEW, _NEW_ENSEMBLE, _ANYWHERE = Memory(), EnsembleMemory(), Room()
 
 
 def decide_pool(scene: PoolScene, signals: PoolSignals, memory: PoolMemory, now: datetime) -> PoolMemory:
-    """All decisions of one pool, and what is known after them. Those of which nothing material changed are told as they
-    were. What is no longer there is forgotten.
+    """Return all decisions of one pool, and what is known after them. Those of which nothing material changed are told
+    as they were. What is no longer there is forgotten.
     """
     queries, troubles = _by_member(signals.queries), _by_member(signals.query_troubles)
     pool_round = _Round(scene, signals, queries, troubles, _failing(signals), memory, now)

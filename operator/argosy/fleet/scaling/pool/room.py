@@ -34,8 +34,8 @@ def hopes(
     members: Mapping[PoolKey, Members],
     policies: Mapping[str, Policy],
 ) -> dict[GroupKey, int]:
-    """How many replicas are wanted of each group that lacked the room for them, or made room for another. `decisions`
-    and `policies` are by identity.
+    """Return how many replicas are wanted of each group that lacked the room for them, or made room for another.
+    `decisions` and `policies` are by identity.
     """
     models: dict[tuple[PoolKey, str], int] = {}
     for key, each in members.items():
@@ -57,8 +57,8 @@ def _wanted(pool: PoolKey, group: Group, models: Mapping[tuple[PoolKey, str], in
 
 
 def grants(ranked: RankedPlan, hoped: RankedPlan | None, members: Mapping[PoolKey, Members]) -> dict[str, Grant]:
-    """What the plan gave each model and ensemble, by identity; `members` are by the pool's key. `hoped`: the plan with
-    all that is wanted of what is short, where there is something.
+    """Return what the plan gave each model and ensemble, by identity; `members` are by the pool's key. `hoped`: the
+    plan with all that is wanted of what is short, where there is something.
     """
     found: dict[str, Grant] = {}
     facts = {each.pool: each for each in ranked.facts}

@@ -55,7 +55,9 @@ class PoolMemory:
         return {name: each.told for name, each in self.bottlenecks.items() if each.told is not None}
 
     def learnt(self, members: Iterable[Member]) -> Iterator[tuple[Member, Memory]]:
-        """The members of which something is known, with that: of a model that an ensemble scales as of its stage."""
+        """Yield the members of which something is known, with that: of a model that an ensemble scales as of
+        its stage.
+        """
         stages = {name: known for each in self.ensembles.values() for name, known in each.stages.items()}
         for member in members:
             if isinstance(member, InferenceModel):

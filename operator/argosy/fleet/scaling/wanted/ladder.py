@@ -45,7 +45,9 @@ class Within(Struct, frozen=True):
 
 
 def ladder_of(policy: Policy, allocation: Allocation, room: Room, memory: Memory) -> tuple[Setting, ...]:
-    """Settings with the rows a second that each holds, the cheapest first; none before service times are known."""
+    """Return settings with the rows a second that each holds, the cheapest first; none before service times
+    are known.
+    """
     if memory.service is None:
         return ()
     engine = engine_of(memory)
@@ -105,7 +107,9 @@ def limited(policy: Policy, signals: Signals, memory: Memory) -> Limited:
 
 
 def held_within(policy: Policy, signals: Signals, memory: Memory) -> Within:
-    """The strictest target that what is held follows from; without a name where that is the time in use alone."""
+    """Return the strictest target that what is held follows from; without a name where that is the time in
+    use alone.
+    """
     latency = limited(policy, signals, memory)
     if latency.what == "latency":
         beyond, limited_by = _out_of_reach(latency, "one request alone is executed for", "spec.slo.latency")

@@ -108,7 +108,9 @@ def _kv_cache(policy: Policy, allocation: Allocation, signals: Signals) -> Itera
 
 
 def to_come(policy: Policy, signals: Signals) -> float:
-    """Requests by which servers fill until a replica that is asked for now is ready; 0 where that may be chance."""
+    """Return requests by which servers fill until a replica that is asked for now is ready; 0 where that may
+    be chance.
+    """
     chance = sqrt((signals.arrivals or 0.0) / signals.window_s)
     growth = signals.growth or 0.0
     return growth * policy.startup_s if growth > _CERTAIN * chance else 0.0

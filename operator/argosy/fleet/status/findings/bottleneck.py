@@ -26,8 +26,8 @@ def bottleneck_status(told: Told | None) -> BottleneckStatus | None:
 
 
 def remembered(status: BottleneckStatus | None, now: datetime) -> Memory:
-    """What a process knows that only has the status which another wrote. It counts as found now, so that it stands
-    until measurements say otherwise; a kind or a time that this release does not know is forgotten.
+    """Return what a process knows that only has the status which another wrote. It counts as found now, so that it
+    stands until measurements say otherwise; a kind or a time that this release does not know is forgotten.
     """
     if status is None or status.since is None or status.measured is None:
         return Memory()

@@ -38,8 +38,8 @@ class ScaledMember:
 
 
 def scaling(scaled: ScaledMember) -> Finding:
-    """The condition Scaling of a model or an ensemble. It is False where there is less than the load asks for and
-    nobody wanted that, and Unknown where nothing is measured.
+    """Return the condition Scaling of a model or an ensemble. It is False where there is less than the load asks for
+    and nobody wanted that, and Unknown where nothing is measured.
     """
     kind, decision = ConditionType.SCALING, scaled.decision
     if scaled.allocation is None:

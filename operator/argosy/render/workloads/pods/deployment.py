@@ -93,14 +93,16 @@ def pod_security() -> dict[str, Any]:
 
 
 def on_node(node: str) -> dict[str, Any]:
-    """Return the node by its name. The scheduler still counts GPUs and memory there, as it would not for `nodeName`."""
+    """Return the affinity to the node of this name. The scheduler still counts GPUs and memory there, as it would not
+    for `nodeName`.
+    """
     fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
     terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
 def tolerations(pool: ServingPool) -> list[dict[str, Any]]:
-    """Return the taints that a pool's Pods put up with."""
+    """Return the tolerations of a pool's Pods."""
     return [_toleration(each) for each in pool.spec.tolerations]
 
 
@@ -137,7 +139,7 @@ def deployment(
 
 
 def disruption_budget(pool: ServingPool, cluster: Cluster) -> dict[str, Any]:
-    """One server of a pool at a time may be taken by a node's drain.
+    """Return the PodDisruptionBudget by which a node's drain takes one server of a pool at a time.
 
     As a number that may go, not one that must stay: a pool of one server does not hold up the drain. Nor does a server
     that is not ready, where the API server knows the field for that; an older one refuses it. A pool without servers
@@ -148,7 +150,9 @@ def disruption_budget(pool: ServingPool, cluster: Cluster) -> dict[str, Any]:
 
 
 def budget_spec(labels: dict[str, str], cluster: Cluster) -> dict[str, Any]:
-    """One of the Pods with these labels may go at a time; one that is not ready always, where that can be said."""
+    """Return the spec by which one of the Pods with these labels may go at a time; one that is not ready always, where
+    that can be said.
+    """
     spec: dict[str, Any] = {"maxUnavailable": 1, "selector": {"matchLabels": labels}}
     if cluster.evicts_unready:
         spec["unhealthyPodEvictionPolicy"] = "AlwaysAllow"

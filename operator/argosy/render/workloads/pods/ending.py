@@ -58,7 +58,8 @@ def lifecycle(runtime: RuntimeName) -> dict[str, Any]:
 
 
 def until_quiet(port: int, quiet_s: int, timeout_s: int, answer_s: int = _ANSWER_S) -> list[str]:
-    """A command that ends once the counters at a metrics port have not changed for `quiet_s`, at most `timeout_s`.
+    """Return a command that ends once the counters at a metrics port have not changed for `quiet_s`, at most
+    `timeout_s`.
 
     A server that does not answer within `answer_s` is taken for a busy one.
     """

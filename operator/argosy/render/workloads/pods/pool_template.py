@@ -30,7 +30,8 @@ Taken = Mapping[str, tuple[str, ...]]
 def under_pool_template(
     pool: ServingPool, template: Mapping[str, Any], taken: Taken, own: frozenset[str] = frozenset()
 ) -> dict[str, Any]:
-    """A template of a Pod of one container, under the pool's; `own` are fields of its spec that stay as they are.
+    """Return a template of a Pod of one container, under the pool's; `own` are fields of its spec that stay as they
+    are.
 
     The pool's nodeSelector and tolerations hold for it.
     """

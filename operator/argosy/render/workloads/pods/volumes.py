@@ -111,39 +111,41 @@ def _models(pool: ServingPool) -> Volume:
 
 
 def storage_secret_volumes(name: str | None) -> list[Volume]:
-    """Return the Secret of the storage, where one is named: the servers', or the builds'."""
+    """Return the volume with the Secret of the storage, where one is named: the servers', or the builds'."""
     return [{"name": _SECRET, "secret": {"secretName": name}}] if name else []
 
 
 def storage_secret_mounts(name: str | None) -> list[Mount]:
-    """Return where that Secret's files are."""
+    """Return the mount of that volume."""
     return [mount(_SECRET, STORAGE_SECRET, read_only=True)] if name else []
 
 
 def claim_volume(name: str, claim: str, *, read_only: bool = False) -> Volume:
-    """Return a PersistentVolumeClaim."""
+    """Return the volume of a PersistentVolumeClaim."""
     source: Mapping[str, Any] = {"claimName": claim, "readOnly": True} if read_only else {"claimName": claim}
     return {"name": name, "persistentVolumeClaim": dict(source)}
 
 
 def secret_volume(name: str, secret: str) -> Volume:
-    """Return a model's Secret. A missing one is told of its model alone, and does not keep the Pod from starting."""
+    """Return the volume of a model's Secret. A missing one is told of its model alone, and does not keep the Pod from
+    starting.
+    """
     return {"name": name, "secret": {"secretName": secret, "optional": True}}
 
 
 def mount(name: str, path: str, *, read_only: bool = False) -> Mount:
-    """Return where a container sees a volume."""
+    """Return the mount of a volume in a container."""
     writable: Mount = {"name": name, "mountPath": path}
     return {**writable, "readOnly": True} if read_only else writable
 
 
 def token_mount() -> Mount:
-    """Return where clients of the API look for the token."""
+    """Return the mount of the token where clients of the API look for it."""
     return mount(_TOKEN, TOKEN, read_only=True)
 
 
 def token_volume() -> Volume:
-    """Return what the kubelet would mount into every container, for the one that asks the API server."""
+    """Return the volume that the kubelet would mount into every container, for the one that asks the API server."""
     sources = [
         {"serviceAccountToken": {"expirationSeconds": _TOKEN_S, "path": "token"}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},

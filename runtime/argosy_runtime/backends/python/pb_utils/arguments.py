@@ -9,7 +9,7 @@ from typing import Any
 
 
 def text(argument: str, value: Any) -> str:
-    """Text as a plain str. Raises TypeError."""
+    """Return text as a plain str. Raises TypeError."""
     if type(value) is str:
         return value
     if isinstance(value, str):

@@ -44,7 +44,7 @@ def wire_name(number: int) -> str:
 
 
 def serialize_byte_tensor(input_tensor: Array) -> bytes | tuple[()] | None:
-    """Every element in C order as a little-endian u32 length and its bytes.
+    """Return every element in C order as a little-endian u32 length and its bytes.
 
     Like Triton's: an empty tensor gives an empty tuple, one that holds neither objects nor bytes gives None.
     """

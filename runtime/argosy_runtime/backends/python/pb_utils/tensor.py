@@ -65,7 +65,7 @@ class Tensor:
         return list(self._message.shape if self._message is not None else self.as_numpy().shape)
 
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Return bytes that it takes."""
         return self._message.nbytes if self._message is not None else self.as_numpy().nbytes
 
     def is_cpu(self) -> bool:

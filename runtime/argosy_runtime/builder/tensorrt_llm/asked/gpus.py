@@ -13,7 +13,7 @@ WITHOUT_INTEGERS = (10.0, 12.0)
 
 
 def unsupported(precision: str, architecture: str, *, is_engine: bool) -> str:
-    """Why a GPU of this compute capability cannot have it; empty: it can."""
+    """Return why a GPU of this compute capability cannot have it; empty: it can."""
     capability = float(architecture)
     least = max(ANY, LEAST.get(precision, 0.0))
     if capability < least:

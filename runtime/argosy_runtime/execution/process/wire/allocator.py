@@ -22,8 +22,8 @@ class Allocator:
         return not self._taken
 
     def take(self, size: int) -> int:
-        """Return where a piece of that many bytes begins, which is nobody else's until it is given back; -1 where none
-        is.
+        """Take a piece of that many bytes, which is nobody else's until it is given back. Return where it begins; -1
+        where there is none.
         """
         need = max(1, size) + _GRAIN - 1 & -_GRAIN
         for index, (begin, end) in enumerate(self._free):

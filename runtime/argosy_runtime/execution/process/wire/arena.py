@@ -49,7 +49,7 @@ class OutgoingTensors:
         return self._allocator.is_empty
 
     def put(self, data: Data) -> int:
-        """Return where the data lies from now on; -1 where there is no room."""
+        """Write the data, and return where it lies; -1 where there is no room."""
         with self._lock:
             begin = self._allocator.take(len(data))
         if begin >= 0:
@@ -76,8 +76,8 @@ class IncomingTensors:
         self._lent = 0
 
     def lend(self, begin: int, size: int) -> memoryview | None:
-        """Return the bytes there, which stay as they are as long as a view of them is kept; None where not so
-        many are.
+        """Lend the bytes there, which stay as they are as long as a view of them is kept. Return None where not so many
+        are.
         """
         if begin < 0 or size <= 0 or begin + size > len(self._memory):
             return None
@@ -101,7 +101,7 @@ class IncomingTensors:
         return bool(self._gone)
 
     def take_gone(self) -> list[int]:
-        """Return where what is gone lay: the other side is told now."""
+        """Take where what is gone lay, to tell the other side."""
         gone = [self._gone.popleft() for _ in range(len(self._gone))]
         self._lent -= len(gone)
         return gone

@@ -129,7 +129,7 @@ def unpack_error(data: bytes) -> ServingError:
 
 
 def plain_text(text: str) -> str:
-    """Text that UTF-8 can write: a model may put anything into a message."""
+    """Return text that UTF-8 can write: a model may put anything into a message."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -24,11 +24,11 @@ class SentPlans:
         self._numbers: dict[Any, int] = {}
 
     def find(self, key: object) -> int:
-        """Return its number; -1 where the other side does not know it."""
+        """Return the number of a plan; -1 where the other side does not know it."""
         return self._numbers.get(key, -1)
 
     def add(self, key: object) -> int:
-        """Return a number for one that it does not know."""
+        """Number a plan that the other side does not know, and return the number."""
         number = len(self._numbers)
         if number == CAPACITY:
             number = self._numbers.pop(next(iter(self._numbers)))
@@ -37,7 +37,7 @@ class SentPlans:
 
 
 def check_tensor(spec: TensorSpec, data: Data) -> None:
-    """Whether this can be such a tensor's data. Raises FrameError."""
+    """Check that this can be such a tensor's data. Raises FrameError."""
     if spec.size >= 0:
         if len(data) != spec.size:
             raise FrameError(f"tensor '{spec.name}' of {spec.size} bytes has {len(data)}")
