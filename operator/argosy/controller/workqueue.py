@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from argosy.api.values.identity import PoolKey
-from argosy.backoff import backoff_s
 from argosy.cluster.client.errors import ApiError
+from argosy_runtime.shared.backoff import backoff_s
 
 log = logging.getLogger(__name__)
 

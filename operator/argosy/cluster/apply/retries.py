@@ -7,8 +7,8 @@ content is another attempt, which waits for nothing but that.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from argosy.backoff import backoff_s
 from argosy.cluster.client.errors import ApiError
+from argosy_runtime.shared.backoff import backoff_s
 
 FIRST_S, MOST_S = 0.5, 30.0
 _FORGOTTEN_S = 600.0
