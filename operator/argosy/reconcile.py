@@ -8,6 +8,7 @@ pools that share nodes do one after another, and `conclude`, which needs nothing
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
@@ -135,9 +136,10 @@ def decide(snapshot: FleetSnapshot, now: datetime, drain_period: timedelta = DRA
     """Return what a round decides. `now` has a time zone."""
     cordoned = _cordons(snapshot, now)
     nodes = _nodes(snapshot, cordoned, now)
-    declared = accept(snapshot.resources, snapshot.problems, snapshot.valid, check_together)
+    check = partial(check_together, excluded={problem.resource for problem in snapshot.problems})
+    declared = accept(snapshot.resources, snapshot.problems, snapshot.valid, check)
     engine_facts = _engine_facts(snapshot, declared, nodes)
-    accepted = held_back(declared, snapshot.valid, engine_facts, check_together)
+    accepted = held_back(declared, snapshot.valid, engine_facts, check)
     engines = pool_engines(declared, accepted, engine_facts)
     follows = policies(accepted.valid, now)
     allocated = allocations(follows, snapshot.decisions, _recalled(snapshot, accepted))

@@ -128,6 +128,8 @@ def test_an_annotation_that_is_no_time_lifts_nothing() -> None:
     for text in ("yesterday", "2099-01-01T00:00:00", ""):
         cluster.tick([pool(metadata={"annotations": {UNCORDONED_AT: text}}), *resources[1:]])
         assert cordoned(cluster) == [("a", 0)]
+        (placed,) = [each.message for each in pool_status(cluster).conditions if each.type == "Placed"]
+        assert (f"metadata.annotations[{UNCORDONED_AT}]: {text!r} is no time" in placed) is bool(text)
 
 
 @pytest.mark.parametrize("replicas", [1, 2, 4])

@@ -271,7 +271,11 @@ class Supervisor:
         contradictions = tuple(refusals(manifests.resources, shapes, manifests.sources))
         self._taken = take(replace(manifests, problems=(*manifests.problems, *contradictions)), self._taken)
         taken = self._taken
-        between = check_together(with_engine_store(taken.resources, self._state.engines), taken.sources)
+        between = check_together(
+            with_engine_store(taken.resources, self._state.engines),
+            taken.sources,
+            excluded={problem.resource for problem in taken.problems},
+        )
         self._problems = (*taken.problems, *between)
         here = for_this_machine(taken.resources, self._gpus(), self._state.engines)
         self._without_effect = [*without_effect(taken.resources), *settings_without_effect(here)]

@@ -85,6 +85,17 @@ def test_what_is_there_but_invalid_is_not_called_unknown() -> None:
     )
 
 
+def test_what_takes_no_part_is_not_called_unknown_either() -> None:
+    excluded = ("ServingPool n/p", "InferenceModel n/x")
+    resources, _ = parse_documents("---\n".join((model("m"), ensemble("e", "x"))), "f.yaml")
+    found = check_set(resources, excluded=excluded)
+    assert [(each.resource, each.path, each.message) for each in found] == [
+        ("InferenceModel n/m", "spec.poolRef.name", "ServingPool 'p' is not valid itself; correct that first"),
+        ("Ensemble n/e", "spec.poolRef.name", "ServingPool 'p' is not valid itself; correct that first"),
+        ("Ensemble n/e", "spec.steps[0].model", "'x' is not valid itself; correct that first"),
+    ]
+
+
 def test_graph_problems_stand_at_the_ensemble() -> None:
     assert said(pool("p"), model("other"), ensemble("e", "missing")) == [
         (

@@ -79,11 +79,11 @@ def _is_lifted(cordon: CordonedGpu, nodes: Mapping[str, Node], annotations: Mapp
     node = nodes.get(cordon.node)
     if node is None or (node.boot_id and cordon.boot_id and node.boot_id != cordon.boot_id):
         return True
-    at, since = _time(annotations.get(UNCORDONED_AT, "")), _time(cordon.time)
+    at, since = parse_time(annotations.get(UNCORDONED_AT, "")), parse_time(cordon.time)
     return at is not None and since is not None and since <= at
 
 
-def _time(text: str) -> datetime | None:
+def parse_time(text: str) -> datetime | None:
     """Return a time with a zone; None where it is none: people write annotations."""
     try:
         found = datetime.fromisoformat(text)

@@ -8,6 +8,7 @@ from argosy.api.status import CordonedGpu, GpuCount, GpuHolder, ServerStatus, Un
 from argosy.fleet.amounts import counted, listed
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.disruption import Disruption
+from argosy.fleet.nodes.cordons import UNCORDONED_AT, parse_time
 from argosy.fleet.plan import PoolPlan, ServerPlan
 from argosy.fleet.status.conditions import Finding, bounded, conditions
 from argosy.fleet.status.findings.scaling import pool_scaling
@@ -148,21 +149,26 @@ def _placed(pool: ServingPool, plan: PoolPlan, cordons: Sequence[CordonedGpu]) -
     others = f", others hold {plan.gpus_withheld}" if plan.gpus_withheld else ""
     used = (
         f"{plan.gpus_used} of {plan.gpus_total} GPUs are used{others}; "
-        f"one model per GPU would take {plan.gpus_one_per_model}{_cordoned(cordons)}"
+        f"one model per GPU would take {plan.gpus_one_per_model}{_cordoned(pool, cordons)}"
     )
     if not plan.unplaced:
         return Finding(kind, True, Reason.PLACED, used)
     first = plan.unplaced[0]
     reason = Reason.PARTIALLY_PLACED if plan.servers else Reason(first.reason)
     without = counted(len(plan.unplaced), "replica")
-    why = f"{first.group}: {first.message}{_cordoned(cordons)}"
+    why = f"{first.group}: {first.message}{_cordoned(pool, cordons)}"
     return Finding(kind, False, reason, f"{without} without a place: {why}")
 
 
-def _cordoned(cordons: Sequence[CordonedGpu]) -> str:
-    """What is cordoned, as a further clause; empty if nothing is."""
+def _cordoned(pool: ServingPool, cordons: Sequence[CordonedGpu]) -> str:
+    """Return what is cordoned, as a further clause; empty if nothing is."""
+    if not cordons:
+        return ""
     names = listed((f"{each.node}/{each.gpu}" for each in cordons), separator=", ")
-    return f"; cordoned for device errors: {names} (status.cordonedGpus says how to lift it)" if cordons else ""
+    asked, wrong = pool.metadata.annotations.get(UNCORDONED_AT, ""), ""
+    if asked and parse_time(asked) is None:
+        wrong = f"; metadata.annotations[{UNCORDONED_AT}]: {asked[:80]!r} is no time in RFC 3339 with a zone"
+    return f"; cordoned for device errors: {names} (status.cordonedGpus says how to lift it){wrong}"
 
 
 def _server(server: ServerPlan, report: ServerReport | None) -> ServerStatus:

@@ -1,6 +1,6 @@
 """An ensemble's graph: tensors are written once and read, types and shapes agree, nothing runs in circles."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from argosy.api.ensemble import Ensemble, Step
@@ -31,17 +31,21 @@ class End:
 
 
 def check_graph(
-    ensemble: Ensemble, models: Mapping[str, Served], unread: Iterable[str] = (), has_pool: bool = True
+    ensemble: Ensemble,
+    models: Mapping[str, Served],
+    unread: Collection[str] = (),
+    has_pool: bool = True,
+    excluded: Collection[str] = (),
 ) -> list[Fault]:
     """Return all that is wrong between an ensemble and its steps' models, with paths from the resource's root.
 
     `models` are the models and ensembles of its namespace by name. Steps whose model is in `unread` (it exists,
     but has errors of its own) are checked only for their place in the graph. Without `has_pool` the ensemble's pool
-    does not exist, so that models in other pools are no further fault.
+    does not exist, so that models in other pools are no further fault. `excluded` as in `check_set`.
     """
     graph = Graph.of(ensemble, models)
     return [
-        *_check_models(ensemble, models, frozenset(unread), has_pool),
+        *_check_models(ensemble, models, unread, has_pool, excluded),
         *_check_mappings(ensemble, models),
         *_check_flow(graph),
         *_check_tensors(graph),
@@ -96,13 +100,19 @@ def _step_name(index: int, step: Step) -> str:
 
 
 def _check_models(
-    ensemble: Ensemble, models: Mapping[str, Served], unread: frozenset[str], has_pool: bool
+    ensemble: Ensemble,
+    models: Mapping[str, Served],
+    unread: Collection[str],
+    has_pool: bool,
+    excluded: Collection[str],
 ) -> Iterator[Fault]:
     for index, step in enumerate(ensemble.spec.steps):
         path: Path = ("spec", "steps", index)
         model = models.get(step.model)
         if model is None:
-            if step.model not in unread:
+            if step.model in excluded:
+                yield Fault(f"{step.model!r} is not valid itself; correct that first", (*path, "model"))
+            elif step.model not in unread:
                 yield Fault(_no_model(step.model, ensemble, models), (*path, "model"))
             continue
         if has_pool and model.spec.pool_ref != ensemble.spec.pool_ref:

@@ -13,12 +13,16 @@ from argosy.fleet.validation.runtimes import check_runtimes
 
 
 def check_set(
-    resources: Iterable[Resource], sources: Mapping[str, str] | None = None, invalid: Collection[Identity] = ()
+    resources: Iterable[Resource],
+    sources: Mapping[str, str] | None = None,
+    invalid: Collection[Identity] = (),
+    excluded: Collection[str] = (),
 ) -> list[Problem]:
     """Return all problems between resources.
 
     `sources` gives a resource's file by its identity (`Kind namespace/name`). `invalid` are identities of those
-    that exist but could not be read: to refer to one is no further problem.
+    that exist but could not be read: to refer to one is no further problem. `excluded` are those that take no part for
+    problems of their own: to refer to one is a problem that says so.
     """
     given = list(resources)
     files = sources or {}
@@ -26,13 +30,13 @@ def check_set(
         _repeated(given),
         _shared_names(given),
         _shared_served_names(given),
-        _pools(given, invalid),
+        _pools(given, invalid, excluded),
         _runtimes(given),
         _engines(given),
         _build_images(given),
         check_folders(given),
         _queries(given),
-        _graphs(given, invalid),
+        _graphs(given, invalid, excluded),
         _nesting(given),
     )
     return [
@@ -98,18 +102,20 @@ def _created(resource: Resource) -> str:
     return resource.metadata.creation_timestamp or "~"
 
 
-def _pools(resources: list[Resource], invalid: Collection[Identity]) -> Found:
+def _pools(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Found:
     pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
     for resource in resources:
         if isinstance(resource, ServingPool):
             continue
-        name, namespace, key = resource.spec.pool_ref.name, resource.namespace, resource.pool_key
-        if key in pools or Identity.of("ServingPool", namespace, name) in invalid:
-            continue
-        known = sorted(pool.name for pool in pools.values() if pool.namespace == namespace)
-        hint = did_you_mean(name, known) or "; add one"
-        message = f"there is no ServingPool {name!r} in namespace {namespace!r}{hint}"
-        yield resource, Fault(message, ("spec", "poolRef", "name"))
+        name, namespace = resource.spec.pool_ref.name, resource.namespace
+        identity = Identity.of("ServingPool", namespace, name)
+        if resource.pool_key not in pools and identity not in invalid:
+            known = sorted(pool.name for pool in pools.values() if pool.namespace == namespace)
+            hint = did_you_mean(name, known) or "; add one"
+            message = f"there is no ServingPool {name!r} in namespace {namespace!r}{hint}"
+            if identity in excluded:
+                message = f"ServingPool {name!r} is not valid itself; correct that first"
+            yield resource, Fault(message, ("spec", "poolRef", "name"))
 
 
 def _runtimes(resources: list[Resource]) -> Found:
@@ -163,7 +169,7 @@ def _queries(resources: list[Resource]) -> Found:
             yield member, Fault(message, ("spec", "rollout", "analysis", "queries"))
 
 
-def _graphs(resources: list[Resource], invalid: Collection[Identity]) -> Found:
+def _graphs(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Found:
     served: dict[str, dict[str, Served]] = {}
     pools = {each.identity for each in resources if isinstance(each, ServingPool)} | set(invalid)
     for ensemble in resources:
@@ -172,7 +178,8 @@ def _graphs(resources: list[Resource], invalid: Collection[Identity]) -> Found:
             if namespace not in served:
                 served[namespace] = _served(resources, namespace)
             has_pool = f"ServingPool {ensemble.pool_key}" in pools
-            for fault in check_graph(ensemble, served[namespace], _unread(invalid, namespace), has_pool):
+            unread, out = _members(invalid, namespace), _members(excluded, namespace)
+            for fault in check_graph(ensemble, served[namespace], unread, has_pool, out):
                 yield ensemble, fault
 
 
@@ -187,10 +194,12 @@ def _served(resources: list[Resource], namespace: str) -> dict[str, Served]:
     return served
 
 
-def _unread(invalid: Collection[Identity], namespace: str) -> Iterator[str]:
-    for identity in invalid:
-        if identity.kind in ("InferenceModel", "Ensemble") and identity.namespace == namespace:
-            yield identity.name
+def _members(identities: Iterable[str], namespace: str) -> frozenset[str]:
+    """Return the names of the models and ensembles of a namespace that are among these."""
+    known = map(Identity, identities)
+    return frozenset(
+        each.name for each in known if each.kind in ("InferenceModel", "Ensemble") and each.namespace == namespace
+    )
 
 
 def _nesting(resources: list[Resource]) -> Found:

@@ -36,13 +36,16 @@ _STEP = re.compile(r"ensemble_scheduling\.step\[(\d+)\](?:\.(input_map|output_ma
 
 
 def check_together(
-    resources: Sequence[Resource], sources: Mapping[str, str] | None = None, invalid: Collection[Identity] = ()
+    resources: Sequence[Resource],
+    sources: Mapping[str, str] | None = None,
+    invalid: Collection[Identity] = (),
+    excluded: Collection[str] = (),
 ) -> list[Problem]:
     """Return what is wrong between resources, and what a server would not load of those that are right so far.
 
-    `sources` gives a resource's file by its identity. To refer to one of `invalid` is no problem.
+    `sources` gives a resource's file by its identity. `invalid` and `excluded` as in `check_set`.
     """
-    found = check_set(resources, sources, invalid)
+    found = check_set(resources, sources, invalid, excluded)
     wrong = {problem.resource for problem in found}
     unloadable = check_rendered(each for each in resources if each.identity not in wrong)
     return [*found, *(replace(each, file=(sources or {}).get(each.resource, "")) for each in unloadable)]
