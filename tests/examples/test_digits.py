@@ -112,11 +112,9 @@ def test_an_int8_engine_is_built_measured_and_served_and_outlives_one_that_is_wo
     assert not builders(up.workspace)
 
     edit(up.workspace, "max: -0.5", "max: 0.01")
-    began = time.monotonic()
     again = up()
     assert until_ready(again)["key"] == engine["key"]
     assert "calibrate" not in again.output  # the engine is kept: nothing is built
-    assert time.monotonic() - began < PATIENCE_S
     assert np.array_equal(scores(again, images), served)
 
 

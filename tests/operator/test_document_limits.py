@@ -81,7 +81,7 @@ def test_what_grows_beyond_its_server_moves_and_serves_on() -> None:
         st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 5).map(lambda n: n * 150)), min_size=2, max_size=4
     )
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_documents_are_never_too_large_whatever_is_declared(steps: list[dict[str, int]]) -> None:
     cluster = Cluster((NODE,), slow=timedelta(seconds=2))
     for step in steps:
