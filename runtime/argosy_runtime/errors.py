@@ -5,8 +5,10 @@ Every front end maps an `ErrorKind` to its own status in one table; domain code 
     ServingError
      ├─ kind     which of Triton's error codes it is (TRITONSERVER_Error_Code)
      ├─ message  what the client reads
-     └─ reason   as what metrics count the failure; None where a model answered with an error of its own, which is an
-                 answer and counts as one
+     ├─ reason   as what metrics count the failure; None where a model answered with an error of its own, which is an
+     │           answer and counts as one
+     └─ device_error
+                 a framework's words where its device met an error, after which nothing works in the process that met it
 """
 
 from enum import StrEnum
@@ -42,11 +44,18 @@ class FailureReason(StrEnum):
 class ServingError(Exception):
     """An error a client or an operator is told of, with its kind."""
 
-    def __init__(self, kind: ErrorKind, message: str, reason: FailureReason | None = FailureReason.OTHER) -> None:
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        reason: FailureReason | None = FailureReason.OTHER,
+        device_error: str = "",
+    ) -> None:
         super().__init__(message)
         self.kind = kind
         self.message = message
         self.reason = reason
+        self.device_error = device_error
 
 
 class DecoupledModelError(ServingError):
@@ -76,6 +85,6 @@ def unsupported(message: str) -> ServingError:
     return ServingError(ErrorKind.UNSUPPORTED, message)
 
 
-def internal(message: str, reason: FailureReason = FailureReason.BACKEND) -> ServingError:
+def internal(message: str, reason: FailureReason = FailureReason.BACKEND, device_error: str = "") -> ServingError:
     """Return the error of a model or a server that failed while it worked on a good request."""
-    return ServingError(ErrorKind.INTERNAL, message, reason)
+    return ServingError(ErrorKind.INTERNAL, message, reason, device_error)

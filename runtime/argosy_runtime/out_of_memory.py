@@ -32,7 +32,7 @@ COUNTERS = (("0::", ".", "memory.events"), (":memory:", "memory", "memory.oom_co
 
 def is_out_of_memory(fault: BaseException) -> bool:
     """Return whether this exception, or one that it came of, says so."""
-    return any(_says_so(each) for each in _causes(fault))
+    return any(_says_so(each) for each in causes_of(fault))
 
 
 def reason_of(fault: BaseException) -> FailureReason:
@@ -52,13 +52,14 @@ def says_out_of_memory(text: str) -> bool:
     return _WORDS.search(text) is not None
 
 
-def _causes(fault: BaseException) -> Iterator[BaseException]:
+def causes_of(fault: BaseException, *, contexts: bool = False) -> Iterator[BaseException]:
+    """Yield an exception and those that it came of; with `contexts` also those that it was raised while handling."""
     seen: set[int] = set()
     each: BaseException | None = fault
     while each is not None and id(each) not in seen:
         seen.add(id(each))
         yield each
-        each = each.__cause__
+        each = each.__cause__ or (each.__context__ if contexts else None)
 
 
 def _says_so(fault: BaseException) -> bool:

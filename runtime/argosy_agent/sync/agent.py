@@ -22,7 +22,6 @@ from argosy_agent.transfer.errors import (
     TooLargeError,
     UnusableError,
 )
-from argosy_runtime.shared import device_errors
 from argosy_runtime.shared.quiet import AT_ONCE, QuietPeriod
 
 from .control import ControlError, Controls, RefusedError, SlowError, UnreachableError
@@ -232,6 +231,8 @@ class Agent:
 def _kind(error: Exception) -> FailureKind:
     if isinstance(error, DigestMismatchError):
         return FailureKind.DIGEST
+    if isinstance(error, RefusedError) and error.faulty:
+        return FailureKind.DEVICE
     if isinstance(error, ControlError):
-        return FailureKind.DEVICE if device_errors.said_in(str(error)) else FailureKind.LOAD
+        return FailureKind.LOAD
     return FailureKind.DOWNLOAD

@@ -18,7 +18,11 @@ class ControlError(Exception):
 
 
 class RefusedError(ControlError):
-    """The server answered with an error: its own words are the message."""
+    """The server answered with an error: its own words are the message. `faulty`: by these a GPU does not work."""
+
+    def __init__(self, message: str, *, faulty: bool = False) -> None:
+        super().__init__(message)
+        self.faulty = faulty
 
 
 class UnreachableError(ControlError):
@@ -161,7 +165,7 @@ def _loaded(entry: dict[str, Any]) -> LoadedModel:
 def _failure(state: LoadState, reason: str) -> FailureKind | None:
     """Return what a server's index tells of a failure; why a load failed is told by the answer to the load."""
     crashes = crash_loops.said_in(reason)
-    if device_errors.said_in(reason) and (crashes or state is LoadState.UNAVAILABLE):
+    if device_errors.said_in(crash_loops.last_of(reason)) and state is LoadState.UNAVAILABLE:
         return FailureKind.DEVICE
     return FailureKind.CRASH if crashes else None
 

@@ -13,6 +13,7 @@ from argosy_agent.contract import LoadState
 from argosy_agent.folder.repository import Change, RepositoryFolder
 from argosy_agent.folder.target import Target
 from argosy_agent.transfer.errors import StorageError, StorageStoppedError
+from argosy_runtime.shared import device_errors
 
 from .control import ControlError, Controls, RefusedError
 from .ledger import LOADING, QUEUED, Ledger
@@ -121,7 +122,8 @@ class Loading:
         unready = [v for v in sorted(target.model.versions) if self._ledger.state(name, v) is not LoadState.READY]
         if refused or unready:
             said = next((reason for v in unready if (reason := self._ledger.reason(name, v))), refused)
-            raise RefusedError(self._explained(target, said or f"version {unready[0]} is not ready"))
+            faulty = device_errors.said_in(said) or device_errors.said_in(refused)
+            raise RefusedError(self._explained(target, said or f"version {unready[0]} is not ready"), faulty=faulty)
 
     def _explained(self, target: Target, words: str) -> str:
         uris = {version: source.uri for version, source in target.model.versions.items()}

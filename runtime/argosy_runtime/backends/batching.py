@@ -18,9 +18,9 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig, ModelOutput
 from argosy_runtime.backends.contract import ExecutionTimes, Responder
 from argosy_runtime.device_arrays import DeviceArray
 from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.faults import explained, failure
 from argosy_runtime.messages import Array, InferRequest, InferResponse, Tensor
 from argosy_runtime.modelconfig import v2_name
-from argosy_runtime.out_of_memory import reason_of, with_reason
 from argosy_runtime.tensors import device_tensor
 
 Output = Array | DeviceArray
@@ -157,8 +157,8 @@ class Batcher:
         return Tensor(name, datatype, output)
 
     def _failed(self, request: InferRequest, error: Exception) -> InferResponse:
-        known = error if isinstance(error, ServingError) else internal(str(error) or repr(error), reason_of(error))
-        return InferResponse(request.model_name, self._version, request.id, error=with_reason(known))
+        known = error if isinstance(error, ServingError) else failure(str(error) or repr(error), error)
+        return InferResponse(request.model_name, self._version, request.id, error=explained(known))
 
 
 def together(

@@ -13,6 +13,7 @@ import numpy as np
 
 from argosy_runtime.errors import internal, unavailable
 from argosy_runtime.messages import Array
+from argosy_runtime.shared import device_errors
 
 _STREAM_NON_BLOCKING: Final = 1
 _PORTABLE: Final = 1  # the memory is page-locked for every device
@@ -229,4 +230,5 @@ def _call(name: str, *arguments: object) -> None:
     if status:
         text = ctypes.c_char_p()
         _driver().cuGetErrorString(status, ctypes.byref(text))
-        raise internal(f"CUDA's {name} failed with {status}: {(text.value or b'unknown').decode()}")
+        words = f"CUDA's {name} failed with {status}: {(text.value or b'unknown').decode()}"
+        raise internal(words, device_error=device_errors.line_of(words))

@@ -5,19 +5,20 @@ from collections.abc import Sequence
 
 from argosy_runtime.backends import resolve
 from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, ModelInstance, Responder
-from argosy_runtime.errors import ServingError, internal
+from argosy_runtime.errors import ServingError
+from argosy_runtime.faults import explained, failure
 from argosy_runtime.messages import InferRequest
-from argosy_runtime.out_of_memory import reason_of, with_reason
 
 
 def load(spec: InstanceSpec, host: Host) -> ModelInstance:
     """Load an instance through its backend; any failure becomes a ServingError that names the model."""
     try:
         loaded: ModelInstance = resolve(spec.config.backend).load(spec, host)
-    except ServingError:
+    except ServingError as error:
+        explained(error)
         raise
     except (Exception, SystemExit) as fault:
-        raise internal(f"failed to load '{spec.config.name}' version {spec.version}: {_brief(fault)}") from fault
+        raise failure(f"failed to load '{spec.config.name}' version {spec.version}: {_brief(fault)}", fault) from fault
     return loaded
 
 
@@ -28,10 +29,10 @@ def execute(
     try:
         return model.execute(requests, responder), None
     except ServingError as error:
-        return None, with_reason(error)
+        return None, explained(error)
     except (Exception, SystemExit) as fault:
         text = "".join(traceback.format_exception(fault))
-        return None, internal(f"Failed to process the request(s) for model '{name}', message: {text}", reason_of(fault))
+        return None, failure(f"Failed to process the request(s) for model '{name}', message: {text}", fault)
 
 
 def _brief(error: BaseException) -> str:

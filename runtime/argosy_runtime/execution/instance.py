@@ -76,12 +76,13 @@ class Instance(ABC):
 
     Subclasses load it (`start`), hand over batches (`_execute`), pass cancellations on and release it (`stop`).
     `on_death` is called once when an instance that had started is lost. Of free instances batches go to those of the
-    lowest `rank`.
+    lowest `rank`. Of what is `on_cpu` no error is a GPU's.
     """
 
-    def __init__(self, name: str, rank: int = 0) -> None:
+    def __init__(self, name: str, rank: int = 0, on_cpu: bool = False) -> None:
         self.name = name
         self.rank = rank
+        self.on_cpu = on_cpu
         self._runs: dict[int, Run] = {}
         self._ids = count()
         self._loss: ServingError | None = None

@@ -131,11 +131,12 @@ class InstanceGroup:
             place.row = 0
 
     def failed(self, number: int, error: ServingError) -> None:
-        """Note an error that an instance has answered with: after one of its device nothing works there any more, so
-        that it is replaced once the answers are out.
+        """Note an error that an instance has answered with: after one of its GPU nothing works there any more, so that
+        it is replaced once the answers are out.
         """
-        if (words := device_errors.line_of(error.message)) and (instance := self._ready.get(number)) is not None:
-            asyncio.get_running_loop().call_soon(instance.give_up, words)
+        instance = self._ready.get(number) if error.device_error else None
+        if instance is not None and not instance.on_cpu:
+            asyncio.get_running_loop().call_soon(instance.give_up, error.device_error)
 
     @property
     def caution(self) -> str:
@@ -252,7 +253,15 @@ class InstanceGroup:
     async def _load(self, place: Place) -> None:
         place.number, place.death = 0, None
         place.instance = instance = place.make(self._on_death)
-        await instance.start()
+        try:
+            await instance.start()
+            await self._make_warm(place, instance)
+        except ServingError as error:
+            if not instance.on_cpu:
+                error.message = device_errors.signed(error.message, error.device_error)
+            raise
+
+    async def _make_warm(self, place: Place, instance: Instance) -> None:
         try:
             if self._warm_up is not None:
                 await self._warm_up.run(instance)
@@ -287,7 +296,7 @@ class InstanceGroup:
         if not self._closing:
             self._begin_revival(place)
             if place.row >= LOOP_AFTER and not self._ready:
-                self._lose(unavailable(resting(place.row, error.message)))
+                self._lose(unavailable(resting(place.row, device_errors.signed(error.message, error.device_error))))
 
     def _lose(self, error: ServingError) -> None:
         self.lost = error

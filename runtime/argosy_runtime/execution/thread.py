@@ -141,7 +141,7 @@ class ThreadInstance(Instance):
         load_timeout: float,
         on_death: Callable[["ThreadInstance", ServingError], None],
     ) -> None:
-        super().__init__(spec.name, spec.rank)
+        super().__init__(spec.name, spec.rank, spec.kind == "KIND_CPU")
         self._on_death = on_death
         self.decoupled = spec.config.model_transaction_policy.decoupled
         # One for all of its runs: to make one costs more than a short batch's way through a thread.
@@ -259,7 +259,8 @@ class ThreadInstance(Instance):
 
     def give_up(self, words: str) -> None:
         """See `Instance`."""
-        self._lost(internal(f"model instance '{self.name}' met a device error, and starts again: {words}"))
+        text = f"model instance '{self.name}' met an error of its device, and starts again: {words}"
+        self._lost(internal(text, device_error=words))
 
     def _execute(self, run: Run, requests: Sequence[InferRequest]) -> None:
         given = self._given[run.id] = ThreadRun(run.id, requests, self)

@@ -33,5 +33,10 @@ def said_in(reason: str) -> bool:
     return reason.startswith(_SIGN)
 
 
+def last_of(reason: str) -> str:
+    """Return a reason of the index from where it gives the words of the last end, or all of another reason."""
+    return reason.removeprefix(_SIGN)
+
+
 def _row(row: int) -> str:
     return f"it ended {row} times in a row without an answer"

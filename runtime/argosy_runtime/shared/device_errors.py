@@ -1,45 +1,80 @@
-"""Whether something failed because a GPU, or the driver below it, does not work. Pure.
+"""What CUDA's errors say of a GPU: the words and numbers of its frameworks and its driver, and a server's sign. Pure.
 
-CUDA's errors have no exception in common, so their words are looked at: those of PyTorch, ONNX Runtime, TensorRT and
-the driver. Want of memory is no such error, nor is a call with wrong arguments, nor code that was built for other GPUs.
-After such an error nothing works any more in the process that met it; where the GPU is well, a new process works.
+After some errors nothing works any more in the process that met them, whose CUDA context is lost, and a new process
+works: these are `BROKEN`, and a program can bring them about. Others say that the GPU itself, or the driver below it,
+does not work: `FAULTY`. All else is none of these, as want of memory, wrong arguments or code for other GPUs.
+Only what a framework itself raised is to be looked at: in the words of a model everything may stand.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-_NO_DEVICE_ERROR: Final = (
-    r"out of memory|invalid|no kernel image|named symbol not found|the provided PTX|operation not|API call|peer access"
-    r"|CU(BLAS|DNN)_STATUS_(?!EXECUTION|INTERNAL)"
+FAULTY: Final[Mapping[int, tuple[str, str]]] = {
+    100: ("no CUDA-capable device is detected", "no_?device"),
+    214: ("uncorrectable ECC error encountered", "ecc_?uncorrectable"),
+    220: ("uncorrectable NVLink error detected during the execution", "nvlink_?uncorrectable"),
+    802: ("system not yet initialized", "system_?not_?ready"),
+    803: ("system has unsupported display driver / cuda driver combination", "system_?driver_?mismatch"),
+    999: ("unknown error", "unknown"),
+}
+"""CUDA's numbers, with the words of each and its name behind `cudaError` or `CUDA_ERROR_`."""
+BROKEN: Final[Mapping[int, tuple[str, str]]] = {
+    226: ("Invalid access of peer GPU memory over nvlink or a hardware error", "contained"),
+    700: ("an illegal memory access was encountered", "illegal_?address"),
+    702: ("the launch timed out and was terminated", "launch_?timeout"),
+    710: ("device-side assert triggered", "assert"),
+    714: ("hardware stack error", "hardware_?stack_?error"),
+    715: ("an illegal instruction was encountered", "illegal_?instruction"),
+    716: ("misaligned address", "misaligned_?address"),
+    717: ("operation not supported on global/shared address space", "invalid_?address_?space"),
+    718: ("invalid program counter", "invalid_?pc"),
+    719: ("unspecified launch failure", "launch_?(failure|failed)"),
+}
+"""Likewise."""
+_OF_DRIVERS: Final = (
+    r"|uncorrectable (ECC|NVLink)|fallen off the bus|GPU (is|has been) lost|GPU requires reset|\bXid:? ?(\(|\d)"
+    r"|No CUDA GPUs are available|Found no NVIDIA driver|CUDA driver initialization failed|CUDA unknown error"
 )
-"""How words go on behind `CUDA error:` that say nothing of the GPU."""
-_CODES: Final = "3|46|100|214|220|226|700|702|710|714|715|716|717|718|719|802|999"
-"""CUDA's numbers: initialization, no or busy devices, memory and NVLink errors, faults of kernels, unknown ones."""
-_NAMES: Final = (
-    "ecc|no_?device|devices?_?unavailable|initialization|not_?initialized|nvlink|hardware|illegal|misaligned"
-    "|invalid_?(address|pc)|launch_?(failure|failed|timeout)|assert|contained|system_?(not_?ready|driver)|unknown"
-)
-_WORDS: Final = re.compile(
-    rf"CUDA (runtime |driver )?error:? (?!{_NO_DEVICE_ERROR})"
-    rf"|cuda_?error_?({_NAMES})"
-    rf"|CUDA failure ({_CODES})\b|CUDA's \w+ failed with ({_CODES}):|cuInit\S* failed"
-    r"|CU(BLAS|DNN)_STATUS_(EXECUTION_FAILED|INTERNAL_ERROR)"
-    r"|device-side assert|illegal memory access was|unspecified launch failure"
-    r"|uncorrectable (ECC|NVLink|memory)|fallen off the bus|GPU (is|has been) lost|GPU requires reset"
-    r"|\bXid:? ?(\(|\d)"
-    r"|no CUDA-capable device|No CUDA GPUs are available|(is|are) busy or unavailable"
-    r"|CUDA driver (initialization|version is insufficient|is a stub)|Found no NVIDIA driver",
-    re.IGNORECASE,
-)
+"""What needs no number: torch's words for missing devices, and the driver's own."""
+_OF_LIBRARIES: Final = r"|CU(BLAS|DNN)_STATUS_EXECUTION_FAILED"
+"""What cuBLAS and cuDNN say of kernels that failed."""
+_SIGN: Final = "device error: "
+_LOAD: Final = re.compile(r"load failed for model '[^']*': version \d+ is at UNAVAILABLE state: [A-Za-z ]+: ")
 
 
-def said_in(words: str) -> bool:
-    """Return whether the words of an error speak of a device that does not work."""
-    return _WORDS.search(words) is not None
+def _pattern(errors: Mapping[int, tuple[str, str]], more: str) -> re.Pattern[str]:
+    numbers = "|".join(str(number) for number in errors)
+    words = "|".join(re.escape(words) for words, _ in errors.values())
+    names = "|".join(name for _, name in errors.values())
+    return re.compile(
+        rf"(CUDA (runtime |driver )?error:? |Cuda (Runtime|Driver) \()({words})"
+        rf"|cuda_?error_?({names})\b"
+        rf"|(CUDA failure|CUDA's \w+ failed with|CUDA initialization failure with error:|\? Error) ({numbers})\b"
+        rf"{more}",
+        re.IGNORECASE,
+    )
+
+
+_FAULTY: Final = _pattern(FAULTY, _OF_DRIVERS)
+_ANY: Final = _pattern({**FAULTY, **BROKEN}, _OF_DRIVERS + _OF_LIBRARIES)
 
 
 def line_of(words: str) -> str:
-    """Return the last line of an error that speaks of a device; empty where none does: a traceback ends with
-    its cause.
-    """
-    return next((line.strip() for line in reversed(words.splitlines()) if said_in(line)), "")
+    """Return the first line of a framework's error that speaks of an error of its device, empty where none does."""
+    return next((line.strip() for line in words.splitlines() if _ANY.search(line)), "")
+
+
+def is_faulty(line: str) -> bool:
+    """Return whether such a line says that the GPU, or its driver, does not work."""
+    return _FAULTY.search(line) is not None
+
+
+def signed(message: str, line: str) -> str:
+    """Return an error's message as a server tells it: with a sign where its `line` is of a GPU that does not work."""
+    return message if message.startswith(_SIGN) or not is_faulty(line) else _SIGN + message
+
+
+def said_in(reason: str) -> bool:
+    """Return whether a server's reason, or its answer to a load, has that sign."""
+    return _LOAD.sub("", reason, count=1).startswith(_SIGN)

@@ -8,6 +8,7 @@ from tests.agent.sync.bench import Bench
 from argosy_agent.contract import FailureKind, LoadState
 from argosy_agent.sync.control import Control, RefusedError
 from argosy_runtime.shared.crash_loops import on_trial, resting
+from argosy_runtime.shared.device_errors import signed
 
 ECC = "CUDA error: uncorrectable ECC error encountered"
 
@@ -15,8 +16,8 @@ ECC = "CUDA error: uncorrectable ECC error encountered"
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
-        (f"RuntimeError: {ECC}", FailureKind.DEVICE),
-        ("CUDA failure 100: no CUDA-capable device is detected ; GPU=0", FailureKind.DEVICE),
+        (signed(f"RuntimeError: {ECC}", ECC), FailureKind.DEVICE),
+        (f"RuntimeError: {ECC}", FailureKind.LOAD),
         ("CUDA error: out of memory", FailureKind.LOAD),
         ("model.onnx holds no graph", FailureKind.LOAD),
     ],
@@ -25,7 +26,7 @@ async def test_a_load_that_fails_for_the_device_says_so_and_how_often(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, words: str, kind: FailureKind
 ) -> None:
     async def load(fake: FakeControl, name: str) -> None:
-        raise RefusedError(f"failed to load '{name}' version 1: {words}")
+        raise RefusedError(f"load failed for model '{name}': version 1 is at UNAVAILABLE state: Internal: {words};\n")
 
     monkeypatch.setattr(FakeControl, "load", load)
     model = bench.model("m", v1=bench.source("a", "one"))
@@ -41,8 +42,10 @@ async def test_a_load_that_fails_for_the_device_says_so_and_how_often(
 @pytest.mark.parametrize(
     ("state", "reason", "kind"),
     [
-        (LoadState.UNAVAILABLE, resting(3, f"its process met a device error: {ECC}"), FailureKind.DEVICE),
-        (LoadState.UNAVAILABLE, f"failed to load: {ECC}", FailureKind.DEVICE),
+        (LoadState.UNAVAILABLE, resting(3, signed("its process ended", ECC)), FailureKind.DEVICE),
+        (LoadState.UNAVAILABLE, resting(3, f"its process ended: {ECC}"), FailureKind.CRASH),
+        (LoadState.UNAVAILABLE, signed("failed to load", ECC), FailureKind.DEVICE),
+        (LoadState.UNAVAILABLE, f"failed to load: {ECC}", None),
         (LoadState.READY, on_trial(3), FailureKind.CRASH),
         (LoadState.READY, f"its config says {ECC}", None),
         (LoadState.UNAVAILABLE, "unloaded", None),

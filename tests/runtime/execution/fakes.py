@@ -166,7 +166,7 @@ class FakeInstance(Instance):
         """It is lost."""
         self.dead = True
         self.batches.clear()
-        error = internal(f"{self.name} died {words}".strip())
+        error = internal(f"{self.name} died {words}".strip(), device_error=words)
         self._on_death(self, error)
         self._fail_all(error)
 

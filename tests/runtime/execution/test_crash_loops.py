@@ -7,9 +7,9 @@ import pytest
 from tests.runtime.execution.fakes import SECOND, settle
 from tests.runtime.execution.test_dispatcher import Bench
 
-from argosy_runtime.errors import internal
+from argosy_runtime.errors import ServingError, internal
 from argosy_runtime.shared import device_errors
-from argosy_runtime.shared.crash_loops import LAST_PAUSE_S, pause_s, said_in
+from argosy_runtime.shared.crash_loops import LAST_PAUSE_S, last_of, pause_s, said_in
 
 
 @pytest.fixture(autouse=True)
@@ -82,27 +82,51 @@ BROKEN = "CUDA error: uncorrectable ECC error encountered"
 
 async def test_an_instance_with_a_device_error_is_replaced_once_its_answers_are_out(bench):
     client = bench.ask("poison")
-    bench.made[0].fail(internal(f"Traceback\nRuntimeError: {BROKEN}\nand more"))
+    bench.made[0].fail(internal(f"Traceback\nRuntimeError: {BROKEN}\nand more", device_error=BROKEN))
     assert BROKEN in client.error
     await settle()
     assert bench.made[0].dead
     await come_back(bench, 1)
     bench.ask("fine")
-    bench.made[-1].finish(internal("a mistake of the request's"))
+    bench.made[-1].finish(internal(f"a request that says {BROKEN}"))
     await settle()
     assert not bench.made[-1].dead
 
 
-async def test_device_errors_in_a_row_are_the_reason_of_a_crash_loop(bench):
+async def test_an_instance_on_the_cpu_meets_no_device_error(bench):
+    bench.made[0].on_cpu = True
+    bench.ask("poison")
+    bench.made[0].finish(internal(BROKEN, device_error=BROKEN))
+    await settle()
+    assert not bench.made[0].dead
+
+
+@pytest.mark.parametrize(("words", "faulty"), [(BROKEN, True), ("CUDA error: device-side assert triggered", False)])
+async def test_device_errors_in_a_row_are_the_reason_of_a_crash_loop(bench, words, faulty):
     for row in (1, 2, 3):
         bench.ask("poison")
-        bench.made[-1].finish(internal(f"RuntimeError: {BROKEN}"))
+        bench.made[-1].finish(internal("RuntimeError", device_error=words))
         await settle()
         if row < 3:
             await come_back(bench, row)
     assert not bench.dispatcher.ready
-    assert device_errors.said_in(bench.dispatcher.problem)
+    assert words in bench.dispatcher.problem
+    assert device_errors.said_in(last_of(bench.dispatcher.problem)) is faulty
     assert said_in(bench.dispatcher.problem)
+
+
+@pytest.mark.parametrize(
+    ("on_cpu", "words", "faulty"), [(False, BROKEN, True), (True, BROKEN, False), (False, "", False)]
+)
+async def test_a_load_that_meets_a_device_error_is_signed(on_cpu, words, faulty):
+    bench = Bench()
+    starting = asyncio.create_task(bench.dispatcher.start())
+    await settle()
+    bench.made[0].on_cpu = on_cpu
+    bench.made[0].load(internal(f"ValueError: {BROKEN}", device_error=words))
+    with pytest.raises(ServingError) as caught:
+        await starting
+    assert device_errors.said_in(caught.value.message) is faulty
 
 
 async def test_one_that_starts_again_is_on_trial_until_it_answers(bench):

@@ -77,6 +77,20 @@ async def test_an_instance_that_gives_itself_up_comes_back(repository, serve, is
     assert "the engine is dead" in caplog.text
 
 
+ILLEGAL = "CUDA error: an illegal memory access was encountered"
+# What torch raises, of torch's name, without the time that torch takes to import.
+TORCH = f"""
+    accelerator_error = type("AcceleratorError", (RuntimeError,), {{"__module__": "torch"}})
+    words = {ILLEGAL!r} + "\\nCompile with TORCH_USE_CUDA_DSA"
+"""
+
+
+def placed(kind: str, isolation: str) -> str:
+    """Return the configuration of a model on that kind of device."""
+    group = f"instance_group [ {{ kind: {kind} count: 1 }} ]"
+    return f'{CONFIG}{group} parameters {{ key: "ISOLATION" value {{ string_value: "{isolation}" }} }}'
+
+
 @pytest.mark.parametrize("isolation", ["process", "thread"])
 async def test_an_instance_with_a_device_error_is_loaded_anew(repository, serve, isolation, caplog):
     log = repository.path.parent / "log"
@@ -84,12 +98,12 @@ async def test_an_instance_with_a_device_error_is_loaded_anew(repository, serve,
     with open({str(log)!r}, "a") as log:
         log.write("loaded ")
     """
-    execute = """
+    execute = f"""
+    {TORCH}
     if x[0, 0] < 0:
-        raise RuntimeError("CUDA error: an illegal memory access was encountered\\nCompile with TORCH_USE_CUDA_DSA")
+        raise accelerator_error(words)
     """
-    parameter = f'parameters {{ key: "ISOLATION" value {{ string_value: "{isolation}" }} }}'
-    repository.add("m", initialize, execute, CONFIG + parameter)
+    repository.add("m", initialize, execute, placed("KIND_MODEL", isolation))
     plane = await serve()
     await plane.load("m", None, {})
     assert await value(plane, "m", 5) == 5
@@ -97,7 +111,26 @@ async def test_an_instance_with_a_device_error_is_loaded_anew(repository, serve,
         await infer(plane, ask("m", -1))
     await until(lambda: log.read_text() == "loaded loaded ")
     assert await value(plane, "m", 6) == 6
-    assert "device error" in caplog.text
+    assert "met an error of its device" in caplog.text
+
+
+@pytest.mark.parametrize("isolation", ["process", "thread"])
+@pytest.mark.parametrize(("kind", "error"), [("KIND_CPU", "accelerator_error"), ("KIND_MODEL", "ValueError")])
+async def test_an_instance_that_speaks_of_a_device_stays(repository, serve, isolation, kind, error):
+    execute = f"""
+    {TORCH}
+    if x[0, 0] < 0:
+        raise {error}(words)
+    y = x * 0 + id(self)
+    """
+    repository.add("m", "pass", execute, placed(kind, isolation))
+    plane = await serve()
+    await plane.load("m", None, {})
+    before = await value(plane, "m", 5)
+    for _ in range(4):
+        with pytest.raises(ServingError, match="illegal memory access"):
+            await infer(plane, ask("m", -1))
+        assert await value(plane, "m", 5) == before
 
 
 async def test_what_comes_back_is_warm_before_it_answers(repository, serve):

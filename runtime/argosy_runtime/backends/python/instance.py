@@ -10,8 +10,8 @@ from typing import Any
 from argosy_runtime.backends import isolation
 from argosy_runtime.backends.contract import ExecutionTimes, Host, InstanceSpec, Isolation, Responder
 from argosy_runtime.errors import ServingError, internal, unsupported
+from argosy_runtime.faults import failure
 from argosy_runtime.messages import InferRequest
-from argosy_runtime.out_of_memory import reason_of
 
 from . import configuration
 from .event_loop import EventLoop
@@ -85,9 +85,9 @@ class PythonInstance:
             finished = time.monotonic_ns()
             answered = self._answer(given, returned)
         except Exception as error:
-            failure = self._failure(error)
+            problem = self._failure(error)
             for received in given:
-                self._channel_of(received).fail(failure)
+                self._channel_of(received).fail(problem)
             answered = True
         if not answered:
             return None
@@ -155,13 +155,13 @@ class PythonInstance:
 
         def done(finished: Future[Any]) -> None:
             if finished.cancelled():
-                failure = internal(f"model instance '{self._spec.name}' is being unloaded")
+                problem = internal(f"model instance '{self._spec.name}' is being unloaded")
             elif (error := finished.exception()) is not None:
-                failure = self._failure(error)
+                problem = self._failure(error)
             else:
                 return
             for channel in channels:
-                channel.fail(failure)
+                channel.fail(problem)
 
         future.add_done_callback(done)
 
@@ -173,7 +173,7 @@ class PythonInstance:
     def _failure(self, error: BaseException) -> ServingError:
         message = f"Failed to process the request(s) for model '{self._spec.name}', message: {describe(error)}"
         self._host.log("error", message)
-        return internal(message, reason_of(error))
+        return failure(message, error)
 
     def _answer(self, given: list[ReceivedRequest], returned: Any) -> bool:
         """Send what `execute` returned, if all of it is right; whether that answers them all."""

@@ -66,9 +66,9 @@ class ProfileContext:
         """Tell the shapes and addresses of all inputs."""
         for name, given in inputs.items():
             if self._found.inputs[name].dynamic and not self._context.set_input_shape(name, given.shape):
-                raise internal(
+                raise self._logger.failure(
                     f"trt failed to set binding dimension to {shape_text(given.shape)} for input '{name}' for "
-                    f"{self._instance}: {self._logger.reason()}"
+                    f"{self._instance}"
                 )
             self._address(name, given.address)
 
@@ -85,7 +85,7 @@ class ProfileContext:
         try:
             missing = self._context.infer_shapes()
         except RuntimeError as error:
-            raise internal(f"{error} for {self._instance}: {self._logger.reason()}") from error
+            raise self._logger.failure(f"{error} for {self._instance}") from error
         if missing:
             raise internal(
                 "failed to specify the dimensions of all input tensors or values of all input shape tensors: "
@@ -111,21 +111,19 @@ class ProfileContext:
         if allocator is None:
             allocator = OutputAllocator(pool)
             if not self._context.set_output_allocator(name, allocator):
-                raise internal(
-                    f"failed to set the allocator of output '{name}' for {self._instance}: {self._logger.reason()}"
-                )
+                raise self._logger.failure(f"failed to set the allocator of output '{name}' for {self._instance}")
             self._allocators[name] = allocator
         allocator.begin()
         return allocator
 
     def _address(self, name: str, address: int) -> None:
         if not self._context.set_tensor_address(name, address):
-            raise internal(f"failed to set the address of '{name}' for {self._instance}: {self._logger.reason()}")
+            raise self._logger.failure(f"failed to set the address of '{name}' for {self._instance}")
 
     def enqueue(self) -> None:
         """Begin the run that is bound."""
         if not self.enqueued():
-            raise internal(f"unable to enqueue for inference {self._instance}: {self._logger.reason()}")
+            raise self._logger.failure(f"unable to enqueue for inference {self._instance}")
 
     def enqueued(self) -> bool:
         """Return the same, and whether TensorRT could."""

@@ -68,12 +68,12 @@ def _context(spec: InstanceSpec, plan: OpenPlan, used: Profile, device: Device) 
     device.stream.enter()
     context = plan.engine.create_execution_context(library.allocation_strategy(spec.config, spec.name))
     if context is None:
-        raise internal(f"unable to create TensorRT context: {plan.logger.reason()}")
+        raise plan.logger.failure("unable to create TensorRT context")
     if used.index != 0:
         try:
             context.set_optimization_profile_async(used.index, device.stream.handle)
         except RuntimeError as error:
-            raise internal(f"{error} for {spec.name}: {plan.logger.reason()}") from error
+            raise plan.logger.failure(f"{error} for {spec.name}") from error
         device.stream.synchronize()
     return context
 

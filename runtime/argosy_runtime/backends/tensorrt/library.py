@@ -11,7 +11,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy_runtime.backends.contract import Host
 from argosy_runtime.backends.parameters import Parameters
-from argosy_runtime.errors import invalid
+from argosy_runtime.errors import ServingError, internal, invalid
+from argosy_runtime.shared import device_errors
 
 trt: Any = tensorrt
 
@@ -51,6 +52,11 @@ class Logger(trt.ILogger):  # type: ignore[misc]
     def reason(self) -> str:
         """Return the last error, which is why the last call failed."""
         return self.last_error or "TensorRT gives no reason"
+
+    def failure(self, what: str, then: str = "") -> ServingError:
+        """Return the error that says what gave nothing, why, and what is to be done `then`."""
+        reason = self.reason()
+        return internal(f"{what}: {reason}{then}", device_error=device_errors.line_of(reason))
 
 
 def version() -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
-from argosy_runtime.errors import internal, unavailable
+from argosy_runtime.errors import unavailable
 
 from . import library
 from .library import Logger, trt
@@ -65,13 +65,14 @@ def _deserialized(path: Path, host_code: bool) -> OpenPlan:
     try:
         runtime = trt.Runtime(logger)
     except TypeError as error:  # how its binding says that the library gave none: no driver, no GPU
-        raise internal(f"unable to create TensorRT runtime: {logger.last_error or error}") from error
+        logger.last_error = logger.last_error or str(error)
+        raise logger.failure("unable to create TensorRT runtime") from error
     if host_code:
         runtime.engine_host_code_allowed = True
     content = path.read_bytes()
     engine = runtime.deserialize_cuda_engine(content)
     if engine is None:
-        raise internal(f"unable to create TensorRT engine: {logger.reason()}{_way_out(path, content, logger.reason())}")
+        raise logger.failure("unable to create TensorRT engine", _way_out(path, content, logger.reason()))
     return OpenPlan(engine, runtime, logger)
 
 

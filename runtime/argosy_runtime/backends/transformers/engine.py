@@ -11,6 +11,7 @@ from typing import Any
 from argosy_runtime.backends.contract import EngineState, Host
 from argosy_runtime.errors import ErrorKind, FailureReason, ServingError, internal, unavailable
 from argosy_runtime.out_of_memory import with_reason
+from argosy_runtime.shared import device_errors
 
 _log = logging.getLogger(__name__)
 
@@ -173,12 +174,14 @@ class Engine:
     def _failed(self, reason: str) -> ServingError:
         if self._stopping:
             return self._ended()
-        return with_reason(internal(f"model instance '{self._name}' failed while generating: {reason}"))
+        error = internal(f"model instance '{self._name}' failed while generating: {reason}")
+        error.device_error = device_errors.line_of(reason)
+        return with_reason(error)
 
     def _ended(self) -> ServingError:
         if self._stopping:
             return unavailable(f"model instance '{self._name}' is being unloaded")
         cause = self._manager.background_thread_status.fatal_error or "its thread ended"
-        return with_reason(
-            unavailable(f"model instance '{self._name}' no longer generates: {cause}", FailureReason.BACKEND)
-        )
+        error = unavailable(f"model instance '{self._name}' no longer generates: {cause}", FailureReason.BACKEND)
+        error.device_error = device_errors.line_of(str(cause))
+        return with_reason(error)

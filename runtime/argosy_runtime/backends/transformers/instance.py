@@ -9,8 +9,8 @@ import transformers
 from argosy_runtime.backends.contract import Host, InstanceSpec, Responder
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import FailureReason, ServingError, internal, invalid, unsupported
+from argosy_runtime.faults import failure
 from argosy_runtime.messages import InferRequest
-from argosy_runtime.out_of_memory import reason_of
 
 from . import autofill, generation
 from .answers import Answer
@@ -77,8 +77,8 @@ class GenerationInstance:
         except ServingError as error:
             responder.send(index, answer.failure(error))
         except Exception as error:
-            failure = internal(f"model instance '{self._spec.name}': {error}", reason_of(error))
-            responder.send(index, answer.failure(failure))
+            problem = failure(f"model instance '{self._spec.name}': {error}", error)
+            responder.send(index, answer.failure(problem))
 
     def _send(self, answer: Answer, tokens: Sequence[int], final: bool, index: int, responder: Responder) -> None:
         if not final and responder.is_paused(index):

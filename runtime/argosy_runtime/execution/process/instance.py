@@ -75,7 +75,7 @@ class ProcessInstance(Instance):
         load_timeout: float,
         on_death: Callable[["ProcessInstance", ServingError], None],
     ) -> None:
-        super().__init__(spec.name, spec.rank)
+        super().__init__(spec.name, spec.rank, spec.kind == "KIND_CPU")
         self._spec = spec
         self._load_timeout = load_timeout
         self._on_death = on_death
@@ -268,7 +268,7 @@ class ProcessInstance(Instance):
         if self._nonsense:
             how = f"was ended, because it sent what no model's process sends ({self._nonsense})"
         if self._device_error:
-            how = f"met a device error, and was ended: {self._device_error}"
+            how = f"met an error of its device, and was ended: {self._device_error}"
         if self._answer is not None and not self._answer.done():
             error = internal(
                 f"failed to load '{self._spec.config.name}' version {self._spec.version}: "
@@ -281,6 +281,7 @@ class ProcessInstance(Instance):
                 f"Failed to process the request(s) for model '{self.name}', message: its process {how}; "
                 "it is being restarted",
                 FailureReason.OUT_OF_MEMORY if self._connection.out_of_memory else FailureReason.BACKEND,
+                self._device_error,
             )
             # First the dispatcher must know, lest it give the next batch to what is no longer there.
             self._on_death(self, error)

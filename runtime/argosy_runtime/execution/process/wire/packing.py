@@ -42,15 +42,16 @@ class ErrorBody(msgspec.Struct, array_like=True):
     kind: ErrorKind
     message: str
     reason: FailureReason | None
+    device_error: str = ""
 
     @classmethod
     def of(cls, error: ServingError) -> "ErrorBody":
         """As it is sent."""
-        return cls(error.kind, plain_text(error.message), error.reason)
+        return cls(error.kind, plain_text(error.message), error.reason, plain_text(error.device_error))
 
     def error(self) -> ServingError:
         """As it is raised."""
-        return ServingError(self.kind, self.message, self.reason)
+        return ServingError(self.kind, self.message, self.reason, self.device_error)
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
