@@ -25,6 +25,7 @@ class Stream:
         "_moved",
         "_output",
         "_pending",
+        "_reserved",
         "_stalled_since",
         "_trailers",
         "_unreturned",
@@ -59,6 +60,7 @@ class Stream:
         self._output = output
         self._unreturned = 0
         self._pending: deque[Piece] | None = None
+        self._reserved = 0
         self._trailers: bytes | None = None
         self._moved = True
         self._stalled_since = 0.0
@@ -88,10 +90,36 @@ class Stream:
         """More of the body; False: the producer should wait for `Receiver.writable`."""
         if self.closed or self._trailers is not None:
             return True
-        output = self._output
-        if output.is_overfull():
+        if self._output.is_overfull():
             self._connection.give_up(self)
             return True
+        return self._add(parts, size)
+
+    def reserve(self, size: int) -> bool:
+        """Count `size` bytes as unsent before the part of the body they become is ready; False: no more is sent."""
+        if self.closed or self._trailers is not None:
+            return False
+        if self._output.is_overfull():
+            self._connection.give_up(self)
+            return False
+        self._reserved += size
+        self._output.unsent += size
+        return True
+
+    def send_reserved(self, reserved: int, part: Piece) -> None:
+        """Send the part that `reserved` bytes were counted for, and count its own."""
+        if self.closed or self._trailers is not None:
+            return
+        self._release(reserved)
+        self._add((part,), len(part))
+        self._output.wake()  # What is deferred may have room now.
+
+    def _release(self, size: int) -> None:
+        self._reserved -= size
+        self._output.unsent -= size
+
+    def _add(self, parts: Sequence[Piece], size: int) -> bool:
+        output = self._output
         if self._pending is None:
             self._pending = deque()
             output.waiting[self.id] = self
@@ -109,6 +137,7 @@ class Stream:
         if self.closed or self._trailers is not None:
             return
         self.started = True
+        self._release(self._reserved)
         self._trailers = trailers
         if self._pending is None:
             self._send_trailers()
@@ -184,6 +213,7 @@ class Stream:
     def close(self) -> Receiver | None:
         """Nothing more is sent; what waited is dropped. Returns the receiver, with which the stream is done."""
         self.closed = True
+        self._release(self._reserved)
         if self._pending is not None:
             self._output.unsent -= sum([len(piece) for piece in self._pending])
             self._pending = None

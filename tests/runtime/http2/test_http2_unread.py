@@ -6,7 +6,7 @@ from h2.settings import SettingCodes
 from argosy_runtime.http2 import ErrorCode, Limits, frames
 
 from .heard import body, goaway_code, of
-from .playing import Play
+from .playing import PREPARED, Play
 
 ANSWER = bytes(10_000)
 
@@ -100,6 +100,45 @@ def test_answers_to_what_was_asked_before_are_given_up_beyond_the_limit() -> Non
     assert [receiver.resets for receiver in play.application.opened] == [0, 0, 0, 1, 1, 1]
     assert play.server.output.unsent == 30_000
     assert goaway_code(play) is None
+
+
+def test_what_is_not_ready_to_be_sent_counts_as_unsent() -> None:
+    play = deaf(waits=True, unsent_limit=25_000)
+    for _ in range(4):
+        play.ask(body=ANSWER)
+    play.exchange()
+    first, second, third, fourth = [receiver.stream for receiver in play.application.opened]
+    assert [each.reserve(10_000) for each in (first, first, second)] == [True, True, True]
+    assert not third.reserve(1)
+    fourth.respond(PREPARED, [ANSWER], len(ANSWER))
+    assert [event.error_code for event in of(events.StreamReset, play.exchange())] == [ErrorCode.ENHANCE_YOUR_CALM] * 2
+    assert [receiver.resets for receiver in play.application.opened] == [0, 0, 1, 1]
+    first.start(PREPARED.head)
+    first.send_reserved(10_000, bytes(100))
+    assert play.server.output.unsent == 20_100
+    first.end(PREPARED.trailers)  # of the second part nothing came
+    assert play.server.output.unsent == 10_100
+    first.send_reserved(10_000, bytes(100))
+    second.reset(ErrorCode.CANCEL)
+    second.send_reserved(10_000, bytes(100))
+    assert play.server.output.unsent == 100
+    assert body(open_windows(play), first.id) == bytes(100)
+    assert play.server.output.unsent == 0
+
+
+def test_requests_go_on_once_less_is_unsent_though_nothing_was_sent() -> None:
+    play = deaf(waits=True, unsent_pause=5_000)
+    play.ask(body=ANSWER)
+    play.exchange()
+    stream = play.application.opened[0].stream
+    stream.start(PREPARED.head)
+    stream.reserve(10_000)
+    play.ask(body=b"second")
+    play.exchange()
+    assert play.application.opened[1].body == []
+    stream.send_reserved(10_000, bytes(100))
+    play.exchange()
+    assert play.application.opened[1].body == [b"second"]
 
 
 def test_an_answer_for_which_no_room_is_made_is_given_up_in_time() -> None:

@@ -20,6 +20,7 @@ from tritonclient.grpc import service_pb2_grpc
 
 from argosy_runtime.frontends.grpc import listener as grpc_frontend
 from argosy_runtime.frontends.inflating import OFFLOAD_BYTES
+from argosy_runtime.http2 import Limits
 
 LARGE = 4 * OFFLOAD_BYTES
 
@@ -32,9 +33,9 @@ async def noted(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Zlib]:
 
 
 @asynccontextmanager
-async def compressing(plane: Plane) -> AsyncIterator[grpc.aio.Channel]:
+async def compressing(plane: Plane, **limits: int) -> AsyncIterator[grpc.aio.Channel]:
     """A channel to a listener that compresses its answers."""
-    options = grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0, compression=1)
+    options = grpc_frontend.GrpcListenOptions(host="127.0.0.1", port=0, compression=1, limits=Limits(**limits))
     serving = await grpc_frontend.serve(plane, options)
     unlimited = [("grpc.max_receive_message_length", -1)]
     async with grpc.aio.insecure_channel(f"127.0.0.1:{serving.port}", options=unlimited) as opened:
@@ -173,6 +174,19 @@ async def test_a_model_waits_while_its_answers_are_compressed(plane: Plane) -> N
         assert endless.pauses >= 39
         stream.cancel()
         await until(plane.cancelled.is_set)
+
+
+async def test_answers_that_wait_to_be_compressed_count_as_unsent(plane: Plane, noted: Zlib) -> None:
+    async with compressing(plane, unsent_limit=7 * LARGE // 2) as channel:
+        noted.may_go_on.clear()
+        stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
+        calls = [asyncio.ensure_future(stub.ModelInfer(noise(LARGE), timeout=PATIENCE_S)) for _ in range(8)]
+        await until(lambda: sum(call.done() for call in calls) == 4)
+        noted.may_go_on.set()
+        await asyncio.wait(calls)
+        codes = [error.code() for call in calls if isinstance(error := call.exception(), grpc.aio.AioRpcError)]
+        assert codes == [CODE.RESOURCE_EXHAUSTED] * 4
+        await stub.ModelInfer(noise(LARGE))
 
 
 async def test_an_answer_that_cannot_be_compressed_is_an_error(plane: Plane, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,7 +102,7 @@ class Call:
             return self.stream.send((packed,), len(packed))
         if self._packing is None:
             self._packing = Packing(self.stream, self._level, self._packed)
-        self._packing.send(parts)
+        self._packing.send(parts, size)
         return False
 
     def _packed(self, error: Exception | None) -> None:

@@ -14,24 +14,27 @@ from .framing import gzipped
 class Packing:
     """The messages of one call from a large one on, and its end behind them.
 
-    `done` is called once nothing waits, with what compressing raised, if it did.
+    Those that wait count as unsent bytes of the stream. `done` is called once nothing waits, with what compressing
+    raised, if it did.
     """
 
-    __slots__ = ("_done", "_level", "_running", "_stream", "_trailers", "_waiting")
+    __slots__ = ("_done", "_level", "_running", "_size", "_stream", "_trailers", "_waiting")
 
     def __init__(self, stream: Stream, level: int, done: Callable[[Exception | None], None]) -> None:
         self._stream = stream
         self._level = level
         self._done = done
-        self._waiting: deque[Sequence[Data]] = deque()
+        self._waiting: deque[tuple[Sequence[Data], int]] = deque()
         self._running: asyncio.Future[bytes] | None = None
+        self._size = 0
         self._trailers: bytes | None = None
 
-    def send(self, parts: Sequence[Data]) -> None:
-        """Send a message in parts once it is compressed and those before it are sent."""
-        self._waiting.append(parts)
-        if self._running is None:
-            self._compress_next()
+    def send(self, parts: Sequence[Data], size: int) -> None:
+        """Send a message of `size` bytes once it is compressed and those before it are sent."""
+        if self._stream.reserve(size):
+            self._waiting.append((parts, size))
+            if self._running is None:
+                self._compress_next()
 
     def end(self, trailers: bytes) -> None:
         """Send trailers behind the messages; of several the first."""
@@ -45,7 +48,8 @@ class Packing:
             self._running.cancel()
 
     def _compress_next(self) -> None:
-        self._running = in_thread(gzipped, self._waiting.popleft(), self._level)
+        parts, self._size = self._waiting.popleft()
+        self._running = in_thread(gzipped, parts, self._level)
         self._running.add_done_callback(self._compressed)
 
     def _compressed(self, running: "asyncio.Future[bytes]") -> None:
@@ -58,7 +62,7 @@ class Packing:
             self._waiting.clear()
             self._done(error)
             return
-        self._stream.send((packed,), len(packed))
+        self._stream.send_reserved(self._size, packed)
         if self._waiting:
             self._compress_next()
             return
