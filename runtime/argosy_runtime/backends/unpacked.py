@@ -2,9 +2,12 @@
 
 What uses a folder holds a shared lock on it, which the kernel takes back however a process ends. So what is locked by
 nothing is left over, be it whole or a half that a killed server was unpacking, and any server of this user may remove
-it. It is renamed first, so that nothing takes it while it goes.
+it. It is renamed first, so that nothing takes it while it goes. On a file system without such locks nothing is removed.
+
+Servers of another release that hold no lock have other names for their folders.
 """
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -15,6 +18,7 @@ from pathlib import Path
 
 from argosy_runtime.shared.tarballs import extract_all, opened
 
+_NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -53,19 +57,19 @@ def remove_unused() -> None:
 
 
 def _prefix() -> str:
-    return f"argosy-env-{os.getuid()}-"
+    return f"argosy-environment-{os.getuid()}-"
 
 
 def _hold(folder: Path) -> Unpacked | None:
     """Lock a folder against removal, and return it; None where there is none. Raises OSError."""
     try:
+        _check_owner(folder, folder.lstat())
         lock = os.open(folder, _OPEN)
     except FileNotFoundError:
         return None
     try:
-        if os.fstat(lock).st_uid != os.getuid():
-            raise PermissionError(f"'{folder}' belongs to another user: have it removed, or set TMPDIR")
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        _check_owner(folder, os.fstat(lock))
+        _lock(lock)
         if _is_at(lock, folder):
             return Unpacked(folder, lock)
     except BaseException:
@@ -73,6 +77,20 @@ def _hold(folder: Path) -> Unpacked | None:
         raise
     os.close(lock)
     return None
+
+
+def _check_owner(folder: Path, found: os.stat_result) -> None:
+    if found.st_uid != os.getuid():
+        raise PermissionError(f"'{folder}' belongs to another user: have it removed, or set TMPDIR")
+
+
+def _lock(folder: int) -> None:
+    """Lock a folder against removal, which is not done where there are no locks. Raises OSError."""
+    try:
+        fcntl.flock(folder, fcntl.LOCK_SH)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
 
 
 def _is_at(lock: int, folder: Path) -> bool:

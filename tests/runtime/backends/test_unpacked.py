@@ -1,5 +1,7 @@
 """Unpacked environments: one for all that use it, none for nobody, whatever is killed and whenever."""
 
+import errno
+import fcntl
 import io
 import os
 import subprocess
@@ -133,7 +135,43 @@ def test_what_another_user_put_there_is_not_used(temporary: Path, archive: Path,
 
 
 def test_what_another_user_put_there_stays(temporary: Path, archive: Path, another_user: None) -> None:
-    planted = temporary / f"argosy-env-{os.getuid()}-planted"
+    planted = temporary / f"argosy-environment-{os.getuid()}-planted"
     planted.mkdir()
     remove_unused()
     assert planted.is_dir()
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_a_link_or_file_of_another_user_is_told_as_such(
+    temporary: Path, archive: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = os.getuid()
+    folder = unpack(archive).folder
+    planted = folder.with_name(folder.name.replace(f"-{own}-", f"-{own + 1}-"))
+    planted.symlink_to(folder) if kind == "link" else planted.write_text("")
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)
+    with pytest.raises(PermissionError, match=f"{planted.name}' belongs to another user: have it removed, or set TMPD"):
+        unpack(archive)
+
+
+def test_what_a_server_of_an_earlier_release_uses_stays(temporary: Path) -> None:
+    used = temporary / f"argosy-env-{os.getuid()}-0123456789abcdef01234567"
+    used.mkdir()
+    remove_unused()
+    assert used.is_dir()
+
+
+def test_without_locks_environments_are_unpacked_once_and_stay(
+    temporary: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    first, second = unpack(archive), unpack(archive)
+    assert first.folder == second.folder
+    first.release()
+    second.release()
+    remove_unused()
+    assert list(temporary.iterdir()) == [first.folder]
+    assert is_whole(first.folder)

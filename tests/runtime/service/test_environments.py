@@ -17,7 +17,7 @@ INITIALIZE = """
 import subprocess, sys
 import idna
 import beside
-assert "/env" in idna.__file__ or "argosy-env" in idna.__file__, idna.__file__
+assert "/env" in idna.__file__ or "argosy-environment" in idna.__file__, idna.__file__
 assert beside.VALUE == 7
 assert subprocess.run(["argosy-test-tool"], capture_output=True, text=True, check=True).stdout == "a tool\\n"
 assert os.environ["LD_LIBRARY_PATH"].split(":")[0].endswith("/lib")
@@ -93,15 +93,15 @@ async def test_what_is_unpacked_goes_with_the_last_model_that_uses_it(repository
     plane = await serve()
     await plane.load("a", None, {})
     await plane.load("b", None, {})
-    (first,) = temporary.glob("argosy-env-*")
+    (first,) = temporary.glob("argosy-environment-*")
     shared.write_bytes(archive({**FILES, "more/new.py": ""}))
     await plane.load("a", None, {})
-    await until(lambda: len(list(temporary.glob("argosy-env-*"))) == 2)
+    await until(lambda: len(list(temporary.glob("argosy-environment-*"))) == 2)
     await plane.unload("b", False)
     await until(lambda: not first.exists())
     assert await value(plane, "a", 3) == 3
     await plane.unload("a", False)
-    await until(lambda: not list(temporary.glob("argosy-env-*")))
+    await until(lambda: not list(temporary.glob("argosy-environment-*")))
 
 
 async def until(holds):
@@ -116,7 +116,7 @@ async def test_what_failed_loads_unpack_does_not_stay(repository, serve, tempora
     plane = await serve()
     with pytest.raises(ServingError, match="ZeroDivisionError"):
         await plane.load("m", None, {})
-    assert not list(temporary.glob("argosy-env-*"))
+    assert not list(temporary.glob("argosy-environment-*"))
 
 
 async def test_an_environment_that_is_not_there_is_named(repository, serve):
