@@ -34,6 +34,7 @@ class Activator:
     def __init__(self, flags: Flags, source: Callable[[int], DesiredSource], sink: StateSink) -> None:
         self._flags, self._source, self._sink = flags, source, sink
         self._parts, self._following = Parts(), dict[int, asyncio.Task[None]]()
+        self._followed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._metrics, self._channels = Metrics(), Channels()
         loop = asyncio.get_running_loop()
         self._publisher = Publisher(sink, loop.time, held_text, lambda told: sorted(told.held))
@@ -60,7 +61,8 @@ class Activator:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set and nobody waits any more, or has waited as long as may be after it."""
-        helpers = [asyncio.create_task(self._follow(0)), asyncio.create_task(self._publisher.run())]
+        self._follow_parts(1)
+        helpers = [self._followed, asyncio.create_task(self._publisher.run())]
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait((*helpers, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -73,6 +75,9 @@ class Activator:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            self._http.close()
+            self._exposed.close()
+            await self._grpc.stop(0)
             await self._channels.close()
             await self._leave()
 
@@ -115,9 +120,20 @@ class Activator:
         """Follow so many parts, the first of which is followed always."""
         for number in [each for each in self._following if each >= count]:
             self._following.pop(number).cancel()
-        for number in range(1, count):
+        for number in range(count):
             if number not in self._following:
                 self._following[number] = asyncio.create_task(self._follow(number))
+                self._following[number].add_done_callback(self._follower_ended)
+
+    def _follower_ended(self, follower: "asyncio.Task[None]") -> None:
+        """End `run` as the first follower ended that was not to end."""
+        if follower.cancelled() or self._followed.done():
+            return
+        error = follower.exception()
+        if error is None:
+            self._followed.set_result(None)
+        else:
+            self._followed.set_exception(error)
 
     def _go_by(self, activation: Activation) -> None:
         self._known = True
@@ -145,4 +161,3 @@ class Activator:
         except TimeoutError:
             LOG.warning("requests that still wait are given up")
             await self._grpc.stop(0)
-        self._exposed.close()

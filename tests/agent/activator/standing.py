@@ -19,13 +19,13 @@ PORTS = ("--http-port=0", "--grpc-port=0", "--metrics-port=0")
 class Told:
     """Both ends of what passes between operator and activator."""
 
-    news: "dict[int, asyncio.Queue[str]]" = field(default_factory=dict)
+    news: "dict[int, asyncio.Queue[str | Exception]]" = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     came: asyncio.Event = field(default_factory=asyncio.Event)
     left: bool = False
 
-    def part(self, number: int) -> "asyncio.Queue[str]":
-        """What is written of a part."""
+    def part(self, number: int) -> "asyncio.Queue[str | Exception]":
+        """What is written of a part, or becomes of following it."""
         return self.news.setdefault(number, asyncio.Queue())
 
     async def taken(self, parts: Iterable[int]) -> None:
@@ -60,7 +60,10 @@ class PartSource:
 
     async def texts(self) -> AsyncIterator[str]:
         while True:
-            yield await self.told.part(self.number).get()
+            text = await self.told.part(self.number).get()
+            if isinstance(text, Exception):
+                raise text
+            yield text
             self.told.part(self.number).task_done()
 
 

@@ -1,5 +1,7 @@
 """An activator of thousands of members: what it is told comes in parts, and counts once all are there."""
 
+import asyncio
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,3 +104,19 @@ async def test_an_activator_holds_for_each_of_ten_thousand_members() -> None:
         assert known(at, "model-2") == "the-model-2"
         with pytest.raises(HoldingError, match="nothing is held"):
             known(at, "model-9999")
+
+
+async def break_off(number: int) -> None:
+    """Have an activator of two parts, one of which cannot be followed any more."""
+    async with standing() as at:
+        texts = activation_texts(many(5), 2000)
+        at.tells(texts)
+        await at.told.taken(range(len(texts)))
+        at.told.part(number).put_nowait(ZeroDivisionError("a fault"))
+        await asyncio.wait({at.running}, timeout=30)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_a_part_that_cannot_be_followed_ends_the_activator(number: int) -> None:
+    with pytest.raises(ZeroDivisionError, match="a fault"):
+        await break_off(number)

@@ -37,9 +37,7 @@ _TAKEN = {AGENT: OF_CONTAINERS}
 def activator_objects(
     pool: ServingPool, activation: Activation, images: Images, cluster: Cluster
 ) -> tuple[KubernetesObject, ...]:
-    """Return all that stands for it, in the order in which it is of use: the first part, which tells how many there
-    are, comes after the others.
-    """
+    """Return all that stands for it. In which order its parts are applied is of no matter: it waits for all of them."""
     texts = activation_texts(activation)
     names = [part_name(activator_name(pool.name), number) for number in range(len(texts))]
     return (
@@ -48,7 +46,7 @@ def activator_objects(
         _role_binding(pool),
         *(
             {**_owned(pool, "v1", "ConfigMap", name), "data": {MEMBERS_KEY: text}}
-            for name, text in reversed(list(zip(names, texts, strict=True)))
+            for name, text in zip(names, texts, strict=True)
         ),
         # without data here, so that applying it takes nothing away
         _owned(pool, "v1", "ConfigMap", state_name(activator_name(pool.name))),

@@ -92,7 +92,7 @@ def test_many_members_are_told_in_several_configmaps_that_it_may_read() -> None:
     found = activators_objects(*[60.0] * 20_000)
     name = activator_name("gpus")
     parts = [each for each in found if each.startswith(f"ConfigMap {name}") and not each.endswith("-state")]
-    assert parts == [f"ConfigMap {name}-p{number}" for number in (3, 2, 1)] + [f"ConfigMap {name}"]
+    assert parts == [f"ConfigMap {name}", *(f"ConfigMap {name}-p{number}" for number in (1, 2, 3))]
     read = found[f"Role {name}"]["rules"][0]
     assert read["resourceNames"] == [name, *(f"{name}-p{number}" for number in (1, 2, 3))]
     assert read["verbs"] == ["get", "list", "watch"]
