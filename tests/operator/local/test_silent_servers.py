@@ -13,6 +13,19 @@ from argosy.local.servers.server import Command
 from argosy_agent.cache.storage import Storage
 
 
+class Process:
+    """The process of a server."""
+
+    pid = 4711
+    alive = True
+
+    def end(self) -> None:
+        """It has ended."""
+
+    def how_it_ended(self) -> str:
+        return "ended with 1"
+
+
 class Answers:
     """A server's control protocol that answers while it `goes` on."""
 
@@ -49,7 +62,7 @@ def server(tmp_path: Path, answers: Answers, monkeypatch: pytest.MonkeyPatch) ->
     command = Command(tmp_path / "repository", "127.0.0.1", Ports(1, 2, 3))
     found: Any = ManagedServer("laptop-0", command, tmp_path, Storage(tmp_path / "cache"))
     found._control = answers
-    found._process = object()
+    found._process = Process()
     monkeypatch.setattr(found.agent, "observe", answers.observe)
     return found  # type: ignore[no-any-return]
 
@@ -62,7 +75,10 @@ async def test_the_last_word_of_a_server_that_hangs_stands_for_a_while(server: M
     assert await server.tallies() == (), "what it has done is not asked of one that does not answer"
     report = await server.observe(100.0 + EXPIRY_S)
     assert not report.ready
-    assert report.trouble == "server laptop-0 has not answered for 5 s; it is asked again and again"
+    assert report.trouble == (
+        "server laptop-0 has not answered for 5 s; it is asked again and again. If it goes on like that, end its "
+        "process (kill -9 4711): it is started again"
+    )
     assert report.models == ()
     answers.goes.set()
     report = await server.observe(107.0)
@@ -90,3 +106,20 @@ async def test_one_that_hangs_can_be_stopped(server: ManagedServer, answers: Ans
     server._process = None
     await server.stop()
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_what_a_process_said_before_it_ended_does_not_count_for_the_next(
+    server: ManagedServer, answers: Answers, tmp_path: Path
+) -> None:
+    (tmp_path / "server.log").write_text("Bus error\n")
+    answers.goes.clear()
+    await server.observe(100.0)
+    answers.goes.set()
+    assert server._look is not None
+    assert await asyncio.shield(server._look)
+    server._process.alive = False  # type: ignore[union-attr,misc]
+    await server.keep(101.0)
+    report = await server.observe(101.0)
+    assert not report.ready
+    assert "ended with 1" in report.trouble
+    await server.stop()

@@ -89,7 +89,10 @@ class ManagedServer:
                 self._heard_at, self._silence = now, ""
         elif now - self._heard_at >= EXPIRY_S:
             self.live = False
-            self._silence = f"server {self.name} has not answered for {EXPIRY_S:g} s; it is asked again and again"
+            self._silence = (
+                f"server {self.name} has not answered for {EXPIRY_S:g} s; it is asked again and again. If it goes on "
+                f"like that, end its process (kill -9 {self.pid}): it is started again"
+            )
         if not self.live:
             self.agent.forget()
         loaded = self.agent.ledger.loaded()
@@ -119,9 +122,7 @@ class ManagedServer:
 
     async def stop(self) -> None:
         """Take back what is under way, drain the server and end it."""
-        if self._look is not None:
-            self._look.cancel()
-            await asyncio.gather(self._look, return_exceptions=True)
+        await self._look_away()
         await self.agent.stop()
         await self._control.close()
         if self._process is not None:
@@ -146,9 +147,17 @@ class ManagedServer:
         self._started, self._heard_at = now, now
         self._trouble = self._silence = ""
 
+    async def _look_away(self) -> None:
+        """Wait no more for what the process says of itself."""
+        look, self._look = self._look, None
+        if look is not None:
+            look.cancel()
+            await asyncio.gather(look, return_exceptions=True)
+
     async def _crashed(self, process: LocalProcess, now: float) -> None:
+        await self._look_away()
         await asyncio.to_thread(process.end)
-        self._process = None
+        self._process, self.live = None, False
         self.crashes = 1 if now - self._started > SETTLED_S else self.crashes + 1
         wait = backoff_s(self.crashes, BACKOFF_FIRST_S, BACKOFF_MOST_S)
         self._start_at = now + wait
