@@ -155,6 +155,17 @@ def test_what_no_server_has_room_for_says_so() -> None:
     assert (unplaced.group, unplaced.reason) == ("c", "NoRoomForConfig")
     for words in ("takes up to", "950 KB", "raise the pool's maxServers"):
         assert words in unplaced.message
+    assert "add a" not in unplaced.message
+
+
+def test_where_another_server_needs_another_gpu_that_is_said() -> None:
+    large = {"parameters": {"text": {"string_value": "x" * 400_000}}}
+    models = [model(name, memory=1, config=large) for name in ("a", "b", "c")]
+    (unplaced,) = planned([gpu_node("a", 1)], *models).plan.pools[0].unplaced
+    assert unplaced.reason == "NoRoomForConfig"
+    assert "Let there be another server: add a GPU; or" in unplaced.message
+    (unplaced,) = planned([gpu_node("a", 1)], *models, maxServers=1).plan.pools[0].unplaced
+    assert "raise the pool's maxServers (or replicas, where that is set) and add a GPU; or" in unplaced.message
 
 
 def test_what_is_larger_than_a_configmap_says_so() -> None:

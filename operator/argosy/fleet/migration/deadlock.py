@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from argosy.fleet.cycles import find_cycle
 from argosy.fleet.migration.blockers import Blockers
 from argosy.fleet.migration.changes.recreation import asks_to_surge
-from argosy.fleet.migration.changes.surge import SURGES, Surges, with_users
+from argosy.fleet.migration.changes.surge import SURGES, SURGES_IN_DOCUMENTS, Surges, with_users
 from argosy.fleet.migration.drain import Drain
 from argosy.fleet.migration.observed import Binding
 from argosy.fleet.migration.state import Note, PoolState
@@ -26,8 +26,9 @@ def break_deadlocks(
         surges, (server, name) = (False, min(surplus)) if surplus else min(staying)
         if surges:
             del changes.deferred[server, name]
-            changes.stuck[server, name] = SURGES
-            notes[server, name] = Note(SURGES, stuck=True)
+            why = SURGES_IN_DOCUMENTS if (server, name) in changes.crowded else SURGES
+            changes.stuck[server, name] = why
+            notes[server, name] = Note(why, stuck=True)
             continue
         together = {(server, each) for each in with_users(name, state.observed, server)}
         if surplus:

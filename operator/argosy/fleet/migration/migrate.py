@@ -1,6 +1,6 @@
 """One round of a pool's way from what runs to what is planned: who stays, who drains, who waits."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from argosy.fleet.migration.blockers import Blockers, blockers_of
@@ -28,8 +28,9 @@ def migrate(
     budgets = budgets_of(state, surplus)
     changes, crowded = surges(state, budgets, before), awaiting_room(state)
     for (server, name), awaited in crowded.items():
-        if name in state.observed.held(server) and (server, name) not in changes.recreated:
-            changes.deferred.setdefault((server, name), awaited)
+        if name in state.observed.held(server) and (server, name) not in changes.recreated | changes.deferred.keys():
+            changes.deferred[server, name] = awaited
+            changes.crowded.add((server, name))
     drains = {
         (server, each.name): drain_of(state, (server, each.name)) for server in surplus for each in surplus[server]
     }
@@ -84,19 +85,20 @@ def _defer(state: PoolState, changes: Surges, blockers: Blockers, found: Migrati
     for server, name in (*changes.stuck, *changes.deferred):
         found.former.setdefault(server, set()).add(name)
     for binding, awaited in changes.deferred.items():
-        found.notes.setdefault(binding, Note(_waits_for(state, binding[0], awaited, changes.recreated)))
+        found.notes.setdefault(binding, Note(_waits_for(state, binding[0], awaited, changes)))
     own = ((binding, frozenset({binding})) for binding in changes.recreated)
     for (server, name), awaited in (*blockers.items(), *own):
         found.deferred.setdefault(server, set()).add(name)
-        found.notes.setdefault((server, name), Note(_waits_for(state, server, awaited, changes.recreated)))
+        found.notes.setdefault((server, name), Note(_waits_for(state, server, awaited, changes)))
 
 
-def _waits_for(state: PoolState, server: str, awaited: Iterable[Binding], recreated: Collection[Binding]) -> str:
+def _waits_for(state: PoolState, server: str, awaited: Iterable[Binding], changes: Surges) -> str:
     there = sorted(awaited)
     names = ", ".join(name for _, name in there[:3]) + (" and others" if len(there) > 3 else "")
-    stay = all(each[1] in state.places.names.get(each[0], ()) and each not in recreated for each in there)
+    stay = all(each[1] in state.places.names.get(each[0], ()) and each not in changes.recreated for each in there)
     where = there[0][0] if there[0][0] != server else "this server"
-    return f"it waits until {names} has {'changed on' if stay else 'left'} {where}"
+    stuck = next((f"; {each[1]} waits too: {changes.stuck[each]}" for each in there if each in changes.stuck), "")
+    return f"it waits until {names} has {'changed on' if stay else 'left'} {where}{stuck}"
 
 
 def _settle_servers(state: PoolState, found: Migration) -> None:

@@ -81,6 +81,19 @@ def test_what_is_declared_to_surge_gives_way_to_nothing(surging: str, recreated:
     assert changes.stuck.keys() == (set() if recreated else {m})
 
 
+@pytest.mark.parametrize(("crowded", "lacks"), [(True, "ConfigMap"), (False, "footprint.gpuMemory")])
+def test_what_surges_in_a_circle_is_told_what_it_lacks(crowded: bool, lacks: str) -> None:
+    declared = [model(name, version=2, memory=50, rollout={"strategy": "Surge"}) for name in "mn"]
+    state = pool_state(declared, [server("p-0", *(on(each, 0) for each in declared))], [])
+    m, n = ("p-0", "m"), ("p-0", "n")
+    changes = Surges(deferred={m: frozenset({n}), n: frozenset({m})}, crowded={m} if crowded else set())
+    notes: dict[Binding, Note] = {}
+    break_deadlocks(state, {}, {}, changes, notes)
+    assert lacks in notes[m].message
+    assert ("ConfigMap" in notes[m].message) == crowded
+    assert notes[m].message == changes.stuck[m]
+
+
 SERVERS, NAMES = ("p-0", "p-1", "p-2"), ("m0", "m1", "m2", "m3")
 bindings = st.tuples(st.sampled_from(SERVERS), st.sampled_from(NAMES))
 

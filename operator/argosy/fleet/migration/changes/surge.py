@@ -22,18 +22,24 @@ SURGES = (
     "Recreate; or lower footprint.gpuMemory"
 )
 """What is said of a model that is declared to surge and cannot."""
+SURGES_IN_DOCUMENTS = (
+    "rollout.strategy is Surge, so it waits for room in its server's ConfigMap, which what waits for it takes: set it "
+    "to Auto or Recreate; or shorten spec.config"
+)
+"""What is said where it is not memory that it lacks."""
 
 
 @dataclass(slots=True)
 class Surges:
     """`recreated`: what is unloaded first, so that its successor finds memory. `stuck`: what keeps its form, and why.
 
-    `deferred`: what keeps it until others have made room.
+    `deferred`: what keeps it until others have made room; `crowded`: of that, what waits for room in documents.
     """
 
     recreated: set[Binding] = field(default_factory=set)
     stuck: dict[Binding, str] = field(default_factory=dict)
     deferred: Blockers = field(default_factory=dict)
+    crowded: set[Binding] = field(default_factory=set)
 
 
 def surges(state: PoolState, budgets: Mapping[str, MemoryBudget], begun: Iterable[Binding]) -> Surges:

@@ -205,9 +205,20 @@ def _no_room_for_config(errors: FitErrors, replica: Replica) -> Diagnosis | None
         Reason.NO_ROOM_FOR_CONFIG,
         f"the configuration of {replica.group.name} takes up to {kilobytes(replica.group.size)} of its server's "
         f"ConfigMap, and no server that has room for it otherwise has so much left of {kilobytes(facts.placed_bytes)}. "
-        "Let there be another server: raise the pool's maxServers (or replicas, where that is set), or add a GPU; or "
-        "shorten spec.config of what is there.",
+        f"Let there be another server: {_for_another_server(layout, replica)}; or shorten spec.config of what is "
+        "there.",
     )
+
+
+def _for_another_server(layout: Layout, replica: Replica) -> str:
+    """What has to be done for it, in words."""
+    facts, on_cpu = layout.topology.facts, all(demand.footprint.on_cpu for demand in replica.group.demands)
+    more = "add a node" if on_cpu or layout.topology.cpu_only else "add a GPU"
+    if facts.max_servers is None or len(layout.servers) < facts.max_servers:
+        return more
+    raised = "raise the pool's maxServers (or replicas, where that is set)"
+    unlimited = replace(layout, topology=replace(layout.topology, facts=replace(facts, max_servers=None)))
+    return raised if _fits(unlimited, replica) else f"{raised} and {more}"
 
 
 def _too_large(errors: FitErrors, replica: Replica) -> Diagnosis | None:
