@@ -5,6 +5,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from typing import Any
 
 from argosy_agent.contract.activation import Activation, HeldRequests, held_text, parse_part
 from argosy_agent.contract.fields import DocumentError
@@ -62,8 +63,8 @@ class Activator:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set and nobody waits any more, or has waited as long as may be after it."""
         self._follow_parts(1)
-        helpers = [self._followed, asyncio.create_task(self._publisher.run())]
-        stopping = asyncio.create_task(stop.wait())
+        helpers: list[asyncio.Future[Any]] = [self._followed, asyncio.create_task(self._publisher.run())]
+        stopping: asyncio.Future[Any] = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait((*helpers, stopping), return_when=asyncio.FIRST_COMPLETED)
             for helper in helpers:
@@ -71,7 +72,7 @@ class Activator:
                     helper.result()
             await self._end()
         finally:
-            tasks = (*helpers, stopping, *self._following.values())
+            tasks: tuple[asyncio.Future[Any], ...] = (*helpers, stopping, *self._following.values())
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
