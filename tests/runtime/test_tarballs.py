@@ -1,8 +1,13 @@
 """What a tar archive holds stays in its folder, also where Python has no filter for that."""
 
+import bz2
+import gzip
 import io
+import lzma
 import os
+import random
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -92,9 +97,42 @@ def test_headers_that_would_fill_the_memory_are_refused(tmp_path: Path, kind: by
     before = b"" if first else _member("model").tobuf()
     (tmp_path / "m.tar").write_bytes(before + header.tobuf(tarfile.USTAR_FORMAT) + bytes(2**20))
     with (
-        pytest.raises(tarfile.ReadError, match="a header of 4294967296 bytes"),
+        pytest.raises(tarfile.ExtractError, match="a header of 4294967296 bytes"),
         opened(tmp_path / "m.tar") as archive,
     ):
+        extract_all(archive, tmp_path / "out")
+
+
+DAMAGED = "^it is cut off or damaged: copy it again$"
+NO_ARCHIVE = "^it is no tar archive, nor one packed by gzip, bzip2 or xz$"
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_is_wrong_with_a_packed_archive_is_said_in_a_sentence(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    member = _member("model")
+    member.size = 100_000
+    whole = pack(member.tobuf() + bytes(random.Random(0).choices(range(8), k=100_000)) + bytes(1024))
+    for size in (12, 30, len(whole) // 2):
+        _refused(tmp_path, whole[:size], DAMAGED)
+    half = len(whole) // 2
+    if pack is not gzip.compress:  # whose checksum stands behind all that is read
+        _refused(tmp_path, whole[:half] + b"\xff" * 100 + whole[half + 100 :], DAMAGED)
+    _refused(tmp_path, pack(b"no tar" * 200), NO_ARCHIVE)
+
+
+def test_what_is_no_archive_at_all_is_said_in_a_sentence(tmp_path: Path) -> None:
+    _refused(tmp_path, b"", DAMAGED)
+    _refused(tmp_path, b"no archive", NO_ARCHIVE)
+    member = _member("model")
+    member.size = 100_000
+    _refused(tmp_path, member.tobuf() + bytes(1000), DAMAGED)
+
+
+def _refused(tmp_path: Path, file: bytes, why: str) -> None:
+    (tmp_path / "m.tar").write_bytes(file)
+    with pytest.raises(tarfile.ReadError, match=why), opened(tmp_path / "m.tar") as archive:
         extract_all(archive, tmp_path / "out")
 
 

@@ -3,20 +3,32 @@
 Python has its filter "data" for that from 3.11.4 on, and Debian 12 ships 3.11.2.
 """
 
+import bz2
 import gzip
 import io
 import lzma
 import os
 import tarfile
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from .unxz import Unxz
 
 BROKEN_TAR = (tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, ValueError)
 """What unpacking raises where an archive is cut off, damaged or none, beside OSError."""
 
+_DAMAGED = (tarfile.ReadError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
+_DAMAGE = "it is cut off or damaged: copy it again"
+_NO_ARCHIVE = "it is no tar archive, nor one packed by gzip, bzip2 or xz"
+_READERS: dict[bytes, Callable[[BinaryIO], io.BufferedIOBase]] = {
+    b"\x1f\x8b": lambda file: gzip.GzipFile(fileobj=file),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\0": lambda file: io.BufferedReader(Unxz(file)),
+}
+_PIECE = 1 << 16
 _PERMISSIONS = 0o755
 _LONGEST_HEADER = 2**22
 _HEADERS = (
@@ -33,7 +45,7 @@ class _Member(tarfile.TarInfo):
 
     def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
         if self.type in _HEADERS and self.size > _LONGEST_HEADER:
-            raise tarfile.ReadError(f"a header of {self.size} bytes, of at most {_LONGEST_HEADER}")
+            raise tarfile.ExtractError(f"a header of {self.size} bytes, of at most {_LONGEST_HEADER}")
         return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
 
 
@@ -56,9 +68,40 @@ class _Archive(tarfile.TarFile):
         return archive
 
 
-def opened(path: Path) -> tarfile.TarFile:
-    """Open an archive to be read. Raises OSError and what is in BROKEN_TAR, as does reading it."""
-    return _Archive.open(path, tarinfo=_Member)
+@contextmanager
+def opened(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open an archive to be read, and say in a sentence that begins with "it" what is wrong with it.
+
+    Raises OSError and what is in BROKEN_TAR, also while it is read.
+    """
+    try:
+        archive = _Archive.open(path, tarinfo=_Member)
+    except _DAMAGED as error:
+        raise tarfile.ReadError(_DAMAGE if _is_packed(path) else _NO_ARCHIVE) from error
+    with archive:
+        try:
+            yield archive
+        except _DAMAGED as error:
+            raise tarfile.ReadError(_DAMAGE) from error
+        except OSError as error:
+            if error.errno is not None:
+                raise
+            raise tarfile.ReadError(_DAMAGE) from error  # a decompressor's
+
+
+def _is_packed(path: Path) -> bool:
+    """Return whether a file, which is no whole archive, is empty or damaged where it is packed. Raises OSError."""
+    with path.open("rb") as file:
+        head = file.read(6)
+        reader = next((reader for magic, reader in _READERS.items() if head.startswith(magic)), None)
+        if reader is None:
+            return not head
+        file.seek(0)
+        try:
+            reader(file).read(_PIECE)
+        except (*_DAMAGED, OSError):
+            return True
+    return False
 
 
 def extract_all(archive: tarfile.TarFile, folder: Path) -> None:
