@@ -211,9 +211,8 @@ def _no_room_for_config(errors: FitErrors, replica: Replica) -> Diagnosis | None
 
 
 def _for_another_server(layout: Layout, replica: Replica) -> str:
-    """What has to be done for it, in words."""
-    facts, on_cpu = layout.topology.facts, all(demand.footprint.on_cpu for demand in replica.group.demands)
-    more = "add a node" if on_cpu or layout.topology.cpu_only else "add a GPU"
+    """Return what has to be done for it, in words. On processors there may always be one more within maxServers."""
+    facts, more = layout.topology.facts, "add a GPU"
     if facts.max_servers is None or len(layout.servers) < facts.max_servers:
         return more
     raised = "raise the pool's maxServers (or replicas, where that is set)"
