@@ -8,7 +8,7 @@ from argosy.api.conditions import ConditionType
 from argosy.api.documents import Resource, parse_body
 from argosy.api.servingpool import ServingPool
 from argosy.api.status import PlacementStatus, ScalingStatus
-from argosy.fleet.status.conditions import timestamp
+from argosy.api.values.times import timestamp
 from argosy.fleet.status.statuses import Status
 
 from .view import Row

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from argosy.api import Resource
 from argosy.api.values.identity import Identity, PoolKey
+from argosy.api.values.times import timestamp
 from argosy.cluster.cache.cluster_cache import ClusterCache
 from argosy.cluster.cache.fingerprint import Shape, Shapes, digest
 from argosy.cluster.cache.indexer import Indexer, Owned
@@ -166,7 +167,7 @@ class Applier:
                 answer = await self._connection.merge(kinds.POD, key, patch, manager=ROUTES_MANAGER)
                 self._cache.learned_pod(answer)
             if settled and not pod.settled:
-                patch = settled_patch(pod.uid, datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+                patch = settled_patch(pod.uid, timestamp(datetime.now(UTC)))
                 answer = await self._connection.merge_lists(kinds.POD.status, key, patch, manager=ROUTES_MANAGER)
                 self._cache.learned_pod(answer)
         except ApiError as error:

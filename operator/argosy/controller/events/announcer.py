@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from argosy.api import API_VERSION, ConditionStatus, ConditionType, Resource
+from argosy.api.values.times import timestamp
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ApiError, NotFoundError
 from argosy.cluster.client.kinds import EVENT
@@ -69,7 +70,7 @@ class Recorder:
     async def _again(self, resource: Resource, message: str, said: _Said, now: datetime) -> bool:
         """Count the Event up. Whether it was still there: the API server keeps Events for an hour or so."""
         said.at = now.timestamp()
-        change = {"count": said.count, "lastTimestamp": _time(now), "message": _cut(message)}
+        change = {"count": said.count, "lastTimestamp": timestamp(now), "message": _cut(message)}
         try:
             await self._connection.merge(EVENT, (resource.namespace, said.name), change, manager=COMPONENT)
         except NotFoundError:
@@ -99,8 +100,8 @@ class Recorder:
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": self._instance,
-            "firstTimestamp": _time(now),
-            "lastTimestamp": _time(now),
+            "firstTimestamp": timestamp(now),
+            "lastTimestamp": timestamp(now),
             "count": said.count,
         }
         await self._connection.create(EVENT, body, manager=COMPONENT)
@@ -140,10 +141,6 @@ def _name(resource: Resource, key: tuple[str, str, str], now: datetime) -> str:
     """A name that no other Event has, and that begins with the resource's."""
     digits = hashlib.sha256("\0".join((*key, now.isoformat())).encode()).hexdigest()[:16]
     return f"{resource.name[: _NAME - len(digits) - 1].rstrip('.-')}.{digits}"
-
-
-def _time(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _is(status: Status, kind: ConditionType) -> bool:

@@ -5,10 +5,11 @@ A pool's status carries its cordons, so that they outlive the operator.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from argosy.api import ServingPool, ServingPoolStatus
 from argosy.api.status import CordonedGpu
+from argosy.api.values.times import parse_time, timestamp
 from argosy.fleet.amounts import listed
 from argosy.fleet.facts import Device, Gpu, Node
 from argosy.fleet.nodes.device_errors import DeviceError, DeviceErrors
@@ -83,15 +84,6 @@ def _is_lifted(cordon: CordonedGpu, nodes: Mapping[str, Node], annotations: Mapp
     return at is not None and since is not None and since <= at
 
 
-def parse_time(text: str) -> datetime | None:
-    """Return a time with a zone; None where it is none: people write annotations."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else None
-
-
 def _is_enough(errors: tuple[DeviceError, ...], blamed: Mapping[str, str]) -> bool:
     """Return whether the errors cordon a GPU. `blamed`: models behind other cordons, each with the server where it
     brought one about in this round, empty for an earlier one.
@@ -110,7 +102,7 @@ def _cordon(
     return CordonedGpu(
         node=node.name,
         gpu=device[1],
-        time=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        time=timestamp(now),
         boot_id=node.boot_id,
         models=tuple(models),
         message=f"{count} device errors of {of} within ten minutes, the last one: {words}. It takes no server until "

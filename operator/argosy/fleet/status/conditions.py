@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from argosy.api import Condition, ConditionStatus, ConditionType, Reason
+from argosy.api.values.times import timestamp
 
 _LONGEST, _CUT = 4096, " … (cut)"
 """Characters of a message: a status stays far below the size that the API server takes, whatever there is to say."""
@@ -48,11 +49,6 @@ def conditions(
 def bounded(message: str, most: int = _LONGEST) -> str:
     """Return the message, cut where it has more characters than a status has room for."""
     return message if len(message) <= most else f"{message[: most - len(_CUT)]}{_CUT}"
-
-
-def timestamp(now: datetime) -> str:
-    """RFC 3339 in UTC, to the second, as Kubernetes writes times. `now` must have a time zone."""
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _since(before: Condition | None, finding: Finding, now: datetime) -> str:

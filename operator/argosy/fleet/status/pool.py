@@ -5,10 +5,11 @@ from datetime import datetime
 
 from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoolStatus
 from argosy.api.status import CordonedGpu, GpuCount, GpuHolder, ServerStatus, UnplacedStatus
+from argosy.api.values.times import parse_time
 from argosy.fleet.amounts import counted, listed
 from argosy.fleet.facts import ServerReport
 from argosy.fleet.migration.disruption import Disruption
-from argosy.fleet.nodes.cordons import UNCORDONED_AT, parse_time
+from argosy.fleet.nodes.cordons import UNCORDONED_AT
 from argosy.fleet.plan import PoolPlan, ServerPlan
 from argosy.fleet.status.conditions import Finding, bounded, conditions
 from argosy.fleet.status.findings.scaling import pool_scaling

@@ -174,14 +174,17 @@ class Engine:
     def _failed(self, reason: str) -> ServingError:
         if self._stopping:
             return self._ended()
-        error = internal(f"model instance '{self._name}' failed while generating: {reason}")
-        error.device_error = device_errors.line_of(reason)
-        return with_reason(error)
+        return _explained(internal(f"model instance '{self._name}' failed while generating: {reason}"), reason)
 
     def _ended(self) -> ServingError:
         if self._stopping:
             return unavailable(f"model instance '{self._name}' is being unloaded")
         cause = self._manager.background_thread_status.fatal_error or "its thread ended"
         error = unavailable(f"model instance '{self._name}' no longer generates: {cause}", FailureReason.BACKEND)
-        error.device_error = device_errors.line_of(str(cause))
-        return with_reason(error)
+        return _explained(error, str(cause))
+
+
+def _explained(error: ServingError, words: str) -> ServingError:
+    """Return the error of an engine that has no exceptions, with what its words mean."""
+    error.device_error = device_errors.line_of(words)
+    return with_reason(error)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from argosy.api import ConditionType, Ensemble, InferenceModel, Reason, ServingPool
 from argosy.api.status import OutOfMemoryStatus, ScalingChange, ScalingStatus
+from argosy.api.values.times import timestamp
 from argosy.fleet.demand.footprint import instances_of
 from argosy.fleet.scaling.decision import Allocation, Decision, Lowering, Scaled
-from argosy.fleet.status.conditions import Finding, bounded, timestamp
+from argosy.fleet.status.conditions import Finding, bounded
 
 HISTORY = 10
 _US = 1e6

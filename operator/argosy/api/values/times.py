@@ -1,0 +1,17 @@
+"""Times as Kubernetes writes them, in statuses, Events and annotations: RFC 3339."""
+
+from datetime import UTC, datetime
+
+
+def timestamp(at: datetime) -> str:
+    """Return a time in UTC, to the second. `at` must have a time zone."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse_time(text: str) -> datetime | None:
+    """Return a time with a zone; None where it is none: people write annotations."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
