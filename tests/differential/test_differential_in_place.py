@@ -101,10 +101,22 @@ def changing(
     server.stop()
 
 
-def test_instances_come_and_go_while_requests_are_answered(changing: Changing) -> None:
-    # Triton 2.51 loads the model anew at the first change after its start, and no more from then on.
+def test_instances_come_and_go(changing: Changing) -> None:
+    # Triton 2.51 loads the model again at the first change after its start, and no more from then on.
     changing.change(CONFIG % 2)
-    loads, counted, stop, statuses = changing.loads, changing.counted, threading.Event(), list[int]()
+    loads, counted = changing.loads, changing.counted
+    for count in (3, 1, 2):
+        status, message = changing.change(CONFIG % count)
+        assert (status, changing.served) == (200, count), message
+        assert changing.ask() == 200
+    assert changing.loads == loads + 1 + 1
+    assert changing.counts(counted + 3) == counted + 3, "it is the same model, and its statistics go on"
+
+
+@pytest.mark.parametrize("changing", ["argosy"], indirect=True)
+def test_instances_come_and_go_while_requests_are_answered(changing: Changing) -> None:
+    # By Argosy alone: one in five times Triton 2.51 answers neither the change nor a request any more.
+    stop, statuses = threading.Event(), list[int]()
 
     def client() -> None:
         while not stop.is_set():
@@ -114,17 +126,16 @@ def test_instances_come_and_go_while_requests_are_answered(changing: Changing) -
     for each in clients:
         each.start()
     try:
-        for count in (3, 1, 2):
-            status, said = changing.change(CONFIG % count)
-            assert (status, changing.served) == (200, count), said
+        for count in (2, 3, 1, 2):
+            status, message = changing.change(CONFIG % count)
+            assert (status, changing.served) == (200, count), message
     finally:
         stop.set()
         for each in clients:
             each.join()
     assert set(statuses) == {200}
-    assert changing.loads == loads + 1 + 1
-    expected = counted + len(statuses)
-    assert changing.counts(expected) == expected, "it is the same model, and its statistics go on"
+    assert changing.loads == 1 + 1 + 1 + 1
+    assert changing.counts(len(statuses)) == len(statuses)
 
 
 def test_batching_is_loaded_anew_by_triton_alone(changing: Changing) -> None:

@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from argosy.fleet.scaling.learning.demand import MOST_GROWTH, Demand
 
@@ -25,13 +23,14 @@ def followed(readings: list[float]) -> list[Demand]:
     return found
 
 
-@given(st.floats(2, 1000), st.integers(0, 10**6))
-def test_of_a_constant_load_the_level_strays_little(rate: float, seed: int) -> None:
-    late = seen([rate] * 300, seed)[60:]
+@pytest.mark.parametrize("rate", [2.0, 21.0, 150.0, 1000.0])
+def test_of_a_constant_load_the_level_strays_little(rate: float) -> None:
+    draws = [seen([rate] * 300, seed)[60:] for seed in range(10)]
+    late = [each for draw in draws for each in draw]
     off = np.array([each.level / rate - 1 for each in late])
-    assert np.sqrt((off**2).mean()) < 0.6 / np.sqrt(rate * EVERY_S)
-    assert np.mean([each.excess for each in late]) < 1.7
-    assert np.mean([each.expected(AHEAD_S, EVERY_S) > each.level for each in late]) < 0.02
+    assert np.sqrt((off**2).mean()) < 0.5 / np.sqrt(rate * EVERY_S)
+    assert np.mean([each.excess for each in late]) < 1.5
+    assert np.mean([each.expected(AHEAD_S, EVERY_S) > each.level for each in late]) < 0.01
 
 
 def test_of_a_constant_load_chance_is_seldom_taken_for_a_change() -> None:
