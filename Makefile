@@ -24,8 +24,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export UV_CONFIG_FILE := $(CURDIR)/$(VENV)/uv.toml
-# Builders, and backends of frameworks, lead through none of the compiled modules.
-COMPILED_PATH := tests/runtime tests/differential --ignore=tests/runtime/builder \
+# Backends of frameworks lead through none of the compiled modules.
+COMPILED_PATH := tests/runtime tests/differential \
   $(foreach name,cuda pytorch tensorrt transformers,--ignore-glob='tests/runtime/backends/test_$(name)*')
 # Where nothing may be skipped, the modules that mypyc compiles have to be compiled.
 export ARGOSY_COMPILE ?= $(if $(filter true,$(CI)),1)

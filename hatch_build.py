@@ -56,7 +56,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[misc]  # hatchling is
 
 
 def modules() -> list[str]:
-    """The files to compile, below runtime/."""
+    """Return the files to compile, below runtime/."""
     hooks = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]
     return list(hooks["custom"]["compiled"])
 
@@ -95,7 +95,7 @@ def compiled(files: list[str], folder: Path) -> list[Path]:
 
 
 def fingerprint() -> str:
-    """What compiled modules depend on: the list, all that a type can come from, Python and this file."""
+    """Return what compiled modules depend on: the list, all that a type can come from, Python and this file."""
     digest = hashlib.sha256(f"{sys.version} {SUFFIX} {modules()}".encode())
     for path in [Path(__file__), *sorted(SOURCES.glob("argosy_runtime/**/*.py"))]:
         digest.update(f"{path.relative_to(ROOT)}".encode())
@@ -110,7 +110,7 @@ def fresh() -> bool:
 
 
 def remove() -> None:
-    """The compiled modules beside the sources go."""
+    """Remove the compiled modules from the sources' folders."""
     STAMP.unlink(missing_ok=True)
     for path in SOURCES.rglob("*.so"):
         path.unlink(missing_ok=True)
@@ -131,7 +131,7 @@ def in_place() -> None:
 
 
 def pure() -> None:
-    """The packages of runtime/ in build/pure, each file a link to its source."""
+    """Link the packages of runtime/ into build/pure, each file a link to its source."""
     shutil.rmtree(PURE, ignore_errors=True)
     left_out = shutil.ignore_patterns("*.so", "__pycache__", "Dockerfile")
     shutil.copytree(SOURCES, PURE, ignore=left_out, copy_function=os.symlink)

@@ -19,9 +19,9 @@ from pathlib import Path
 from benchmarks.numbers import report
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
-from argosy.fleet.packing.priorities import pack_by_priority
-from argosy.fleet.plan import PoolPlan
+from argosy.planning.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
+from argosy.planning.packing.priorities import pack_by_priority
+from argosy.planning.plan import PoolPlan
 
 SIZES = (800, 1600, 8000)
 OVERLOADS = (0, 25, 100)

@@ -217,7 +217,7 @@ def _asked(bucket: Bucket) -> set[tuple[str, str]]:
 def test_a_build_whose_pod_is_killed_ends_right(namespace: Namespace, bucket: Bucket) -> None:
     with held(namespace, bucket, "killed") as pod:
         assert engine(namespace, "inferencemodel/killed")["state"] == "Building"
-        podprocesses.kill(pod, "argosy_runtime.builder")
+        podprocesses.kill(pod, "argosy_builder")
     namespace.ready("inferencemodel/killed")
     build = engine(namespace, "inferencemodel/killed")["build"]
     assert ended(namespace, build) == (1, 1)

@@ -24,7 +24,7 @@ TOGETHER = (
     ("tests/differential/", "differential"),
     ("tests/rendered/", "rendered"),
     ("tests/runtime/frontends/", "frontends"),
-    ("tests/runtime/builder/aotinductor/", "aotinductor"),  # shares nothing: its compilers take minutes
+    ("tests/builder/aotinductor/", "aotinductor"),  # shares nothing: its compilers take minutes
 )
 """The beginning of a test's id, and what it shares; the first that fits counts."""
 FIRST = ("node", "api server", "ports", "fleet", "chart", "aotinductor")

@@ -21,7 +21,7 @@ import numpy as np
 from argosy_agent.contract.builddocuments import parse_report, request_text
 from argosy_agent.contract.builds import BuildReport, BuildRequest, BuildState, DataSource, Gate
 from argosy_agent.transfer.localfiles import digest_of
-from argosy_runtime.builder.onnxruntime.optimizing import MACHINES
+from argosy_builder.onnxruntime.optimizing import MACHINES
 
 from .models import MOST, Subject, encoder, perceptron
 from .serving import Served, in_turns
@@ -103,7 +103,7 @@ def built_by(request: BuildRequest, workspace: Path) -> BuildReport:
     command = [
         sys.executable,
         "-m",
-        "argosy_runtime.builder",
+        "argosy_builder",
         "--log=warning",
         "--allowed-folder=/",
         f"--request={asked}",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.autoscaling.decision import Allocation
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
 from argosy.simulation.autoscalers.keda import Keda, KedaSettings

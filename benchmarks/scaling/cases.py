@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.policy import Bounds, Pace, Policy, Targets
+from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
 from argosy.simulation import traces
 from argosy.simulation.member import Workload
 from argosy.simulation.servers.engine import EngineCurve

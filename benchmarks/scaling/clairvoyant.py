@@ -7,8 +7,8 @@ from math import ceil
 
 import numpy as np
 
-from argosy.fleet.amounts import counted
-from argosy.fleet.scaling.decision import NOBODY, Allocation
+from argosy.autoscaling.decision import NOBODY, Allocation
+from argosy.planning.amounts import counted
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.servers.engine import EngineCurve
 from argosy.simulation.traces import Floats

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import mean
 from typing import Any
 
-from argosy.fleet.scaling.policy import Policy
+from argosy.autoscaling.policy import Policy
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.member import Workload

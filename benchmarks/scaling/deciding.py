@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from argosy.autoscaling.decide import decide
+from argosy.autoscaling.decision import Allocation, Room
+from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.metrics.signals import Distribution, Signals
+from argosy.autoscaling.policy import Bounds, Policy, Targets
 from argosy.cli.operator import COLLECTED_AFTER
-from argosy.fleet.scaling.decide import decide
-from argosy.fleet.scaling.decision import Allocation, Room
-from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.policy import Bounds, Policy, Targets
-from argosy.fleet.signals.signals import Distribution, Signals
 from argosy.simulation.recorder import date
 
 _ROUNDS = 6

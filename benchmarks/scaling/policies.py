@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 
-from argosy.fleet.scaling.policy import Policy, Targets
+from argosy.autoscaling.policy import Policy, Targets
 
 from .baselines import CONCURRENCY
 

@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from prometheus_client.parser import text_string_to_metric_families
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.signals.gathering import pool_signals
-from argosy.fleet.signals.metricnames import SAMPLE_NAMES
-from argosy.fleet.signals.samples import Sample, exposed
-from argosy.fleet.signals.targets import PoolTargets, Target
-from argosy.fleet.signals.windows import ServerWindow
+from argosy.autoscaling.metrics.gathering import pool_signals
+from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
+from argosy.autoscaling.metrics.samples import Sample, exposed
+from argosy.autoscaling.metrics.targets import PoolTargets, Target
+from argosy.autoscaling.metrics.windows import ServerWindow
 from argosy.signals.exposition import samples
 from argosy_runtime.telemetry.exposition import exposition
 

@@ -15,39 +15,39 @@ from argosy.api.problems import Problem
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.status import EngineStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus, ServingPoolStatus
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.builds.architectures import PoolNodes
-from argosy.fleet.builds.engines import EngineFacts
-from argosy.fleet.builds.forms import held_back, pool_engines
-from argosy.fleet.builds.plan import PlannedBuild
-from argosy.fleet.builds.pool import PoolEngines
-from argosy.fleet.builds.scheduling import plan_builds, withhold
-from argosy.fleet.demand.members import Members
-from argosy.fleet.demand.pool_facts import LoadedVersions, pool_facts
-from argosy.fleet.facts import CurrentServer, Device, Node, PoolFacts
-from argosy.fleet.migration.disruption import Disruption, limited
-from argosy.fleet.migration.migrate import DRAIN_PERIOD, migrate
-from argosy.fleet.migration.next_step import ServerStep, server_steps
-from argosy.fleet.migration.observed import Observed
-from argosy.fleet.migration.state import Migration, Places, PoolState
-from argosy.fleet.migration.versions import outdated_forms, target_forms
-from argosy.fleet.nodes.cordons import Cordons, cordons, with_cordons
-from argosy.fleet.nodes.readiness import next_change, standing
-from argosy.fleet.nodes.reservations import devices
-from argosy.fleet.nodes.selection import closed
-from argosy.fleet.packing.priorities import RankedPlan, pack_by_priority
-from argosy.fleet.plan import FleetPlan, PoolPlan
-from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.scaling.pool.forms import allocations, policies, scaled_forms
-from argosy.fleet.scaling.pool.room import Grant, grants, hopes
-from argosy.fleet.status.statuses import Situation, Status, statuses
-from argosy.fleet.topology.deployment import Machine
-from argosy.fleet.validation.accept import Accepted, accept
+from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.policy import Policy
+from argosy.autoscaling.pool.forms import allocations, policies, scaled_forms
+from argosy.autoscaling.pool.room import Grant, grants, hopes
+from argosy.planning.builds.architectures import PoolNodes
+from argosy.planning.builds.engines import EngineFacts
+from argosy.planning.builds.forms import held_back, pool_engines
+from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.pool import PoolEngines
+from argosy.planning.builds.scheduling import plan_builds, withhold
+from argosy.planning.demand.members import Members
+from argosy.planning.demand.pool_facts import LoadedVersions, pool_facts
+from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
+from argosy.planning.migration.disruption import Disruption, limited
+from argosy.planning.migration.migrate import DRAIN_PERIOD, migrate
+from argosy.planning.migration.next_step import ServerStep, server_steps
+from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.state import Migration, Places, PoolState
+from argosy.planning.migration.versions import outdated_forms, target_forms
+from argosy.planning.nodes.cordons import Cordons, cordons, with_cordons
+from argosy.planning.nodes.readiness import next_change, standing
+from argosy.planning.nodes.reservations import devices
+from argosy.planning.nodes.selection import closed
+from argosy.planning.packing.priorities import RankedPlan, pack_by_priority
+from argosy.planning.plan import FleetPlan, PoolPlan
+from argosy.planning.topology.deployment import Machine
+from argosy.planning.validation.accept import Accepted, accept
 from argosy.render.config.configrules import check_together
 from argosy.render.forms import OF_ARGOSY, OF_TRITON, RenderedKeys, forms_by_server
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.render.sizes import document_sizes
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
+from argosy.status.statuses import Situation, Status, statuses
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,19 +12,19 @@ from datetime import UTC, datetime
 
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.bottlenecks.diagnose import Memory as FoundBefore
-from argosy.fleet.bottlenecks.diagnose import Told
-from argosy.fleet.scaling.decision import Decision
-from argosy.fleet.scaling.ensemble import EnsembleMemory
-from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.pool.forms import policies
-from argosy.fleet.scaling.pool.pool_round import decide_pool
-from argosy.fleet.scaling.pool.recalled import remembered
-from argosy.fleet.scaling.pool.scene import PoolMemory, PoolScene
-from argosy.fleet.scaling.pool.served import served
-from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.status.findings import bottleneck
+from argosy.autoscaling.bottlenecks.diagnose import Memory as FoundBefore
+from argosy.autoscaling.bottlenecks.diagnose import Told
+from argosy.autoscaling.decision import Decision
+from argosy.autoscaling.ensemble import EnsembleMemory
+from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.pool.forms import policies
+from argosy.autoscaling.pool.pool_round import decide_pool
+from argosy.autoscaling.pool.recalled import remembered
+from argosy.autoscaling.pool.scene import PoolMemory, PoolScene
+from argosy.autoscaling.pool.served import served
 from argosy.reconcile import Outcome
+from argosy.status.findings import bottleneck
 
 Member = InferenceModel | Ensemble
 

@@ -7,13 +7,13 @@ from datetime import datetime
 from argosy.api.documents import Resource
 from argosy.api.problems import Problem
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.bottlenecks.diagnose import Told
-from argosy.fleet.builds.observed import ObservedBuild
-from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
-from argosy.fleet.migration.observed import Binding
-from argosy.fleet.nodes.device_errors import DeviceErrors
-from argosy.fleet.scaling.decision import Decision
-from argosy.fleet.status.statuses import Status
+from argosy.autoscaling.bottlenecks.diagnose import Told
+from argosy.autoscaling.decision import Decision
+from argosy.planning.builds.observed import ObservedBuild
+from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.planning.migration.observed import Binding
+from argosy.planning.nodes.device_errors import DeviceErrors
+from argosy.status.statuses import Status
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.contract.builds import ModelShape
 

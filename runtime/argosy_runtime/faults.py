@@ -7,9 +7,10 @@ then: in what a model, or a client through it, says for itself everything may st
 from types import TracebackType
 from typing import Final
 
+from argosy_common import device_errors
+
 from .errors import ServingError, internal
 from .out_of_memory import causes_of, reason_of, with_reason
-from .shared import device_errors
 
 _ONNX_RUNTIME: Final = "onnxruntime.capi.onnxruntime_pybind11_state"
 _TYPES: Final = frozenset(

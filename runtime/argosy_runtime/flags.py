@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from argosy_common.quiet import QuietPeriod, seconds
+
 from .frontends.grpc.flags import COMPRESSION, keepalive_rules, tls_files
 from .frontends.grpc.flags import add_flags as add_grpc_flags
 from .frontends.grpc.tls import TlsFiles
@@ -14,7 +16,6 @@ from .frontends.restrictions import CONTROL_TOKEN_FLAG, Api, Restriction, Restri
 from .http2 import KeepAliveRules
 from .repository.backend_settings import BackendSetting
 from .repository.options import ControlMode, RepositoryOptions
-from .shared.quiet import QuietPeriod, seconds
 from .telemetry.log_settings import DEFAULT_FORMAT, FORMATS, LogSettings
 
 # tritonserver's flags that may stand on a command line and change nothing here; each is told when the server starts.

@@ -11,6 +11,8 @@ from typing import Any
 
 import uvloop
 
+from argosy_common.quiet import Quiet
+
 from .backends.unpacked import remove_unused
 from .cpus import limit_threads
 from .dataplane import DataPlane
@@ -23,7 +25,6 @@ from .frontends.grpc.listener import GrpcListener
 from .frontends.http import app as http
 from .frontends.http.wire.listener import HttpListener
 from .repository.options import ControlMode
-from .shared.quiet import Quiet
 from .telemetry.exposition import Family
 from .telemetry.machine.cpu import CpuReader, cpu_families
 from .telemetry.machine.gpu import Gpu, GpuReader, gpu_families

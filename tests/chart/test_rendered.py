@@ -11,7 +11,7 @@ import typer
 import yaml
 from e2e.cluster import Cluster
 from tests.chart.conftest import CHART, WITHOUT_CRDS, Release, established, only
-from tests.operator.fleet import declared
+from tests.operator.planning import declared
 
 from argosy.api import ServingPool
 from argosy.cli.operator import operator

@@ -8,7 +8,7 @@ import httpx
 from tests.peers.server import Server
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.signals.targets import PoolTargets, Target
+from argosy.autoscaling.metrics.targets import PoolTargets, Target
 from argosy.signals.scraping import Scraper
 
 BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1, 16], "data": list(range(16))}]}).encode()

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
+from argosy.autoscaling.bottlenecks.rules import RULES
 from argosy.controller.metrics import Metrics
-from argosy.fleet.bottlenecks.rules import RULES
 from argosy.render.monitoring.alerts import ALERTS
 from argosy.render.monitoring.rules import Alert
 

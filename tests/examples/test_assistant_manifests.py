@@ -8,8 +8,8 @@ import pytest
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api import Ensemble, InferenceModel, ServingPool
-from argosy.fleet.facts import Node
 from argosy.local.manifests.reading import read_manifests
+from argosy.planning.facts import Node
 from argosy.reconcile import reconcile
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, model_config

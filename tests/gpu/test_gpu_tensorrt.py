@@ -12,9 +12,9 @@ from tests.runtime.backends.fake_device import copies
 from tests.runtime.backends.plans import FLOAT, info, model, node
 from tests.runtime.service.conftest import Repository, infer
 
+from argosy_builder.process import call
+from argosy_builder.tensorrt.settings import Settings
 from argosy_runtime.backends.cuda import compute_capability
-from argosy_runtime.builder.process import call
-from argosy_runtime.builder.tensorrt.settings import Settings
 from argosy_runtime.dataplane import DataPlane
 from argosy_runtime.messages import InferRequest, Tensor
 
@@ -44,7 +44,7 @@ def built(folder: Path, of: onnx.ModelProto, **more: Any) -> bytes:
         "samples": 0,
         "timings": str(folder / "timing.cache"),
     }
-    call("argosy_runtime.builder.tensorrt.building:build", arguments, lambda percent, line: print(percent, line))
+    call("argosy_builder.tensorrt.building:build", arguments, lambda percent, line: print(percent, line))
     return (folder / "model.plan").read_bytes()
 
 

@@ -2,7 +2,7 @@
 
 from argosy.api.values.identity import PoolKey
 from argosy.controller.workqueue import RETRY_MOST_S, _Item
-from argosy_runtime.shared.backoff import backoff_s
+from argosy_common.backoff import backoff_s
 
 
 def test_pauses_double_up_to_the_longest() -> None:

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.operator.fleet.declared import model, pool
-from tests.operator.fleet.simulated_cluster import POOL, Cluster
+from tests.operator.planning.declared import model, pool
+from tests.operator.planning.simulated_cluster import POOL, Cluster
 
 from argosy.api import Resource
-from argosy.fleet.facts import Gpu, Node
+from argosy.planning.facts import Gpu, Node
 from argosy_agent.contract import LoadedModel, LoadState, RenderedRepository, in_load_order
 from argosy_agent.contract.documents import AgentState, repository_text, state_text
 from argosy_agent.contract.sizes import DOCUMENT_BYTES

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from argosy.api.documents import Resource, parse_documents
 from argosy.api.problems import Problem
-from argosy.fleet.facts import Gpu, Node, ServerReport
+from argosy.planning.facts import Gpu, Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository

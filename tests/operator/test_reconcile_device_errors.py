@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.operator.fleet.declared import gpu_node, model, pool
-from tests.operator.fleet.simulated_cluster import POOL, Cluster
+from tests.operator.planning.declared import gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import POOL, Cluster
 from tests.operator.watching import always_routed
 
 from argosy.api import ConditionType, InferenceModelStatus, ServingPoolStatus
-from argosy.fleet.nodes.cordons import UNCORDONED_AT
+from argosy.planning.nodes.cordons import UNCORDONED_AT
 from argosy.snapshot import PoolSnapshot
 
 

@@ -1,7 +1,7 @@
 """How many servers go with their Nodes: a list of Nodes that is wrong ends no fleet."""
 
-from tests.operator.fleet.declared import gpu_node, model, pool
-from tests.operator.fleet.simulated_cluster import POOL, Cluster
+from tests.operator.planning.declared import gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import POOL, Cluster
 from tests.operator.watching import message
 
 from argosy.api import ConditionType, Resource

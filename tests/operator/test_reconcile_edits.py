@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
-from tests.operator.fleet.simulated_cluster import Cluster
+from tests.operator.planning.declared import GIB, ensemble, gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import Cluster
 from tests.operator.watching import always_routed, message
 
 from argosy.api import ConditionStatus, ConditionType

@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from tests.operator.fleet.declared import gpu_node, model, resource
-from tests.operator.fleet.simulated_cluster import Cluster
+from tests.operator.planning.declared import gpu_node, model, resource
+from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.api import Resource
 from argosy_agent.contract import RenderedModel

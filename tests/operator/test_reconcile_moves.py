@@ -1,11 +1,11 @@
 """What moves to other nodes or to another pool, and that nobody who asks for it notices."""
 
 import pytest
-from tests.operator.fleet.declared import ensemble, gpu_node, model, pool
-from tests.operator.fleet.simulated_cluster import Cluster
+from tests.operator.planning.declared import ensemble, gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import Cluster
 from tests.operator.watching import always_routed, message
 
-from argosy.fleet.migration.migrate import DRAIN_PERIOD
+from argosy.planning.migration.migrate import DRAIN_PERIOD
 
 
 def test_models_of_a_new_ensemble_come_together_without_anyone_noticing() -> None:

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.operator.fleet.declared import ensemble, gpu_node, model, pool
-from tests.operator.fleet.simulated_cluster import POOL, Cluster
+from tests.operator.planning.declared import ensemble, gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import POOL, Cluster
 
 from argosy.api import Resource
-from argosy.fleet.validation.references import check_set
+from argosy.planning.validation.references import check_set
 from argosy.render.workloads.services import member_url
 from argosy_runtime.modelconfig import parse_text
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.operator.fleet.declared import GIB, gpu_node, model, pool
-from tests.operator.fleet.simulated_cluster import Cluster
+from tests.operator.planning.declared import GIB, gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import Cluster
 from tests.operator.watching import always_routed
 
-from argosy.fleet.facts import Gpu, Node
+from argosy.planning.facts import Gpu, Node
 
 
 def test_what_runs_on_a_cordoned_node_stays_and_nothing_comes_to_it() -> None:

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.operator.fleet.declared import GIB, ensemble, gpu_node, model, pool
-from tests.operator.fleet.simulated_cluster import Cluster
+from tests.operator.planning.declared import GIB, ensemble, gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.api import Resource
 

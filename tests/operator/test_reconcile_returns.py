@@ -1,8 +1,8 @@
 """What served comes back with a new Pod: the versions that were kept, and nothing that never served."""
 
 import pytest
-from tests.operator.fleet.declared import ensemble, gpu_node, model, pool
-from tests.operator.fleet.simulated_cluster import Cluster
+from tests.operator.planning.declared import ensemble, gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import Cluster
 
 
 def test_versions_that_were_kept_come_back_with_a_new_pod() -> None:

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.operator.fleet import declared
+from tests.operator.planning import declared
 
 from argosy.api import ConditionType, Reason, Resource
 from argosy.api.status import InferenceModelStatus, ScalingChange, ScalingStatus
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.facts import Gpu, Node, ServerReport
-from argosy.fleet.scaling.decision import Allocation, Decision, Scaled
+from argosy.autoscaling.decision import Allocation, Decision, Scaled
+from argosy.planning.facts import Gpu, Node, ServerReport
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract import LoadedModel, LoadState

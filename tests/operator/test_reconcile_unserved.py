@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.operator.fleet.declared import ensemble, gpu_node, model, pool
-from tests.operator.fleet.simulated_cluster import Cluster
+from tests.operator.planning.declared import ensemble, gpu_node, model, pool
+from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.api import ConditionType, Resource
 from argosy.api.problems import Problem

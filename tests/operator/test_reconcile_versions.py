@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.operator.fleet.declared import GIB, ensemble, gpu_node, pool, resource
-from tests.operator.fleet.simulated_cluster import Cluster
+from tests.operator.planning.declared import GIB, ensemble, gpu_node, pool, resource
+from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.api import ConditionType, InferenceModelStatus, Resource
 from argosy.api.status import VersionState

@@ -1,6 +1,6 @@
 """What a simulated cluster says of a resource, and that nobody who asks for it notices a change."""
 
-from tests.operator.fleet.simulated_cluster import Cluster
+from tests.operator.planning.simulated_cluster import Cluster
 
 from argosy.api import ConditionType, Resource
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from argosy_common.device_errors import is_faulty, line_of, said_in, signed
 from argosy_runtime.out_of_memory import says_out_of_memory
-from argosy_runtime.shared.device_errors import is_faulty, line_of, said_in, signed
 
 ECC = "CUDA error: uncorrectable ECC error encountered"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from argosy_runtime.shared.tarballs import extract_all, opened
+from argosy_common.tarballs import extract_all, opened
 
 
 @pytest.fixture(params=["filter", "no filter"], autouse=True)

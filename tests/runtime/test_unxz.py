@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy_runtime.shared.tarballs import BROKEN_TAR, extract_all, opened
-from argosy_runtime.shared.unxz import Unxz
+from argosy_common.tarballs import BROKEN_TAR, extract_all, opened
+from argosy_common.unxz import Unxz
 
 
 def _demanding(file: bytes) -> bytes:

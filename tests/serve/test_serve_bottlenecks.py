@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
-from tests.operator.fleet import declared
+from tests.operator.planning import declared
 from tests.serve.process import Serving, start
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.bottlenecks.bottleneck import Bottleneck, BottleneckKind
-from argosy.fleet.bottlenecks.limiting import limiting_stage
-from argosy.fleet.bottlenecks.rules import findings
-from argosy.fleet.bottlenecks.subjects import subjects
-from argosy.fleet.facts import CurrentServer
-from argosy.fleet.signals.targets import PoolTargets, Target
+from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
+from argosy.autoscaling.bottlenecks.limiting import limiting_stage
+from argosy.autoscaling.bottlenecks.rules import findings
+from argosy.autoscaling.bottlenecks.subjects import subjects
+from argosy.autoscaling.metrics.targets import PoolTargets, Target
+from argosy.planning.facts import CurrentServer
 from argosy.signals.scraping import Scraper
 
 CLIENTS, REQUESTS = 4, 15

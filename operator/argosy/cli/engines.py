@@ -17,8 +17,8 @@ from argosy.api.servingpool import ServingPool
 from argosy.api.values.quantity import parse_duration
 from argosy.cli.printing.engines import collected, engine_document, engine_table, total
 from argosy.cli.printing.terminal import console, refuse
-from argosy.fleet.builds.uses import EngineUses
 from argosy.local.manifests.reading import read_manifests
+from argosy.planning.builds.uses import EngineUses
 from argosy_agent.engines.inventory import Half, Held
 from argosy_agent.engines.store import EngineStore, open_store
 from argosy_agent.transfer.errors import StorageError

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from argosy.fleet.builds.observed import JobState, ObservedBuild
-from argosy.fleet.builds.plan import PlannedBuild
+from argosy.planning.builds.observed import JobState, ObservedBuild
+from argosy.planning.builds.plan import PlannedBuild
 from argosy.reconcile import Outcome, reconcile
 from argosy.snapshot import FleetSnapshot
 from argosy_agent.contract.builds import BuildReport, BuildState

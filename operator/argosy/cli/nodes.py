@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.yamltext import YamlTextError, read_documents
-from argosy.fleet.facts import Node
-from argosy.fleet.nodes.parse import BadNodeError, node_of
+from argosy.planning.facts import Node
+from argosy.planning.nodes.parse import BadNodeError, node_of
 
 
 class NodesError(Exception):

@@ -16,12 +16,12 @@ from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.plan_document import plan_document
 from argosy.cli.printing.plan_table import plan_table
 from argosy.cli.printing.terminal import console, refuse
-from argosy.fleet.status.findings.unsupported import settings_without_effect
 from argosy.local.manifests.checks import checked
 from argosy.local.manifests.reading import read_manifests
 from argosy.local.manifests.shapes import local_shapes
 from argosy.reconcile import Outcome
 from argosy.snapshot import FleetSnapshot
+from argosy.status.findings.unsupported import settings_without_effect
 
 UNPLACED = 2
 _PIPE_WIDTH = 140

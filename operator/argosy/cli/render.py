@@ -10,16 +10,16 @@ import typer
 from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.terminal import refuse
-from argosy.fleet.facts import Node
-from argosy.fleet.status.findings.unsupported import settings_without_effect
 from argosy.local.export import NotOursError, export
 from argosy.local.machine import this_machine
 from argosy.local.manifests.checks import checked
 from argosy.local.manifests.reading import for_this_machine, read_manifests
 from argosy.local.manifests.shapes import local_shapes
 from argosy.local.state import DEFAULT_STATE
+from argosy.planning.facts import Node
 from argosy.reconcile import Outcome
 from argosy.snapshot import FleetSnapshot
+from argosy.status.findings.unsupported import settings_without_effect
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.transfer.errors import StorageError
 

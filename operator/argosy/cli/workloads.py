@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from argosy.api import InferenceModel
+from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.policy import Policy
+from argosy.autoscaling.pool.from_spec import policy_of
 from argosy.cli.curves import Curve
-from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.policy import Policy
-from argosy.fleet.scaling.pool.from_spec import policy_of
 from argosy.simulation.autoscalers.autoscaler import Autoscaling
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
 from argosy.simulation.autoscalers.keda import Keda, KedaSettings

@@ -12,11 +12,11 @@ from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError
 from argosy.controller.resources.parsed_body import ParsedBody
-from argosy.fleet.facts import Node
-from argosy.fleet.history import Revision
-from argosy.fleet.nodes.reservations import PodGpus
-from argosy.fleet.status.statuses import Status
+from argosy.planning.facts import Node
+from argosy.planning.history import Revision
+from argosy.planning.nodes.reservations import PodGpus
 from argosy.render.workloads import KubernetesObject, object_identity
+from argosy.status.statuses import Status
 
 
 @dataclass(slots=True)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from argosy.autoscaling.learning.memory import Memory
 from argosy.controller.status_metrics import Amount, Member, gauges, labels_of
-from argosy.fleet.scaling.learning.memory import Memory
 
 Learnt = tuple[Member, Memory]
 

@@ -7,7 +7,7 @@ from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.controller.resources.store import Declared
-from argosy.fleet.migration.observed import Observed
+from argosy.planning.migration.observed import Observed
 from argosy.render.names import service_name
 
 

@@ -9,11 +9,11 @@ from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.cluster.cache.pool_view import PoolView
-from argosy.fleet.facts import Node
-from argosy.fleet.history import Revision
-from argosy.fleet.nodes.reservations import PodGpus
-from argosy.fleet.status.statuses import Status
+from argosy.planning.facts import Node
+from argosy.planning.history import Revision
+from argosy.planning.nodes.reservations import PodGpus
 from argosy.render.workloads import KubernetesObject
+from argosy.status.statuses import Status
 
 
 class Cache(Protocol):

@@ -13,6 +13,7 @@ from typing import Any
 
 from argosy.api import InferenceModel, Problem, Resource
 from argosy.api.values.identity import Identity, PoolKey
+from argosy.autoscaling.decision import Decision, Ejection
 from argosy.cluster.apply.applier import soonest
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
@@ -28,12 +29,10 @@ from argosy.controller.rendering.upgrades import held_back
 from argosy.controller.reservations import Reservations
 from argosy.controller.resources.store import Declared, Store
 from argosy.controller.round_inputs import Around, Memory, RoundInputs, round_snapshot
-from argosy.fleet.facts import Refusal
-from argosy.fleet.nodes.concessions import next_concession
-from argosy.fleet.nodes.device_errors import DeviceErrors
-from argosy.fleet.scaling.decision import Decision, Ejection
-from argosy.fleet.status.statuses import Status, failed_status
-from argosy.fleet.validation.references import check_names
+from argosy.planning.facts import Refusal
+from argosy.planning.nodes.concessions import next_concession
+from argosy.planning.nodes.device_errors import DeviceErrors
+from argosy.planning.validation.references import check_names
 from argosy.reconcile import DecidedRound, Outcome, conclude, decide
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
@@ -46,6 +45,7 @@ from argosy.render.workloads import (
     pool_objects,
 )
 from argosy.scaling import Holding, Scaling
+from argosy.status.statuses import Status, failed_status
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from argosy.fleet.facts import ServerReport
+from argosy.planning.facts import ServerReport
 
 EXPIRY = timedelta(seconds=120)
 """A report that is older says nothing of now: four writes in a row have not come."""

@@ -6,14 +6,14 @@ from datetime import datetime
 
 from argosy.api.values.identity import PoolKey
 from argosy.controller.ports import Cache
-from argosy.fleet.builds.observed import JobState
-from argosy.fleet.builds.plan import PlannedBuild
-from argosy.fleet.facts import CurrentServer, Device, Node, ServerReport
-from argosy.fleet.nodes.concessions import conceded
-from argosy.fleet.nodes.device_errors import failing
-from argosy.fleet.nodes.lost_gpus import GpuUse, answering, short, without_lost
-from argosy.fleet.nodes.reservations import devices, reserved
-from argosy.fleet.plan import FleetPlan
+from argosy.planning.builds.observed import JobState
+from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.facts import CurrentServer, Device, Node, ServerReport
+from argosy.planning.nodes.concessions import conceded
+from argosy.planning.nodes.device_errors import failing
+from argosy.planning.nodes.lost_gpus import GpuUse, answering, short, without_lost
+from argosy.planning.nodes.reservations import devices, reserved
+from argosy.planning.plan import FleetPlan
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from argosy.cluster.cache.pool_view import PoolView
 from argosy.controller.rendering.addresses import grpc_addresses, selectors, urls
 from argosy.controller.report_ages import ReportAges
 from argosy.controller.resources.store import Declared
-from argosy.fleet.facts import CurrentServer, Device, Node, Refusal, ServerReport
-from argosy.fleet.nodes.device_errors import DeviceErrors
+from argosy.planning.facts import CurrentServer, Device, Node, Refusal, ServerReport
+from argosy.planning.nodes.device_errors import DeviceErrors
 from argosy.scaling import Decided
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 

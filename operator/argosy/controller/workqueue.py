@@ -14,7 +14,7 @@ from typing import Protocol
 
 from argosy.api.values.identity import PoolKey
 from argosy.cluster.client.errors import ApiError
-from argosy_runtime.shared.backoff import backoff_s
+from argosy_common.backoff import backoff_s
 
 log = logging.getLogger(__name__)
 

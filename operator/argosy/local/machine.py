@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pynvml
 
-from argosy.fleet.facts import Gpu, Node
+from argosy.planning.facts import Gpu, Node
 
 _CPUS = {"x86_64": "amd64", "aarch64": "arm64"}
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.facts import ServerReport
-from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.signals.targets import PoolTargets, Target, measured_pool
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.targets import PoolTargets, Target, measured_pool
+from argosy.planning.facts import ServerReport
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource
 

@@ -9,7 +9,7 @@ from argosy.api.documents import Resource, parse_body
 from argosy.api.servingpool import ServingPool
 from argosy.api.status import PlacementStatus, ScalingStatus
 from argosy.api.values.times import timestamp
-from argosy.fleet.status.statuses import Status
+from argosy.status.statuses import Status
 
 from .view import Row
 

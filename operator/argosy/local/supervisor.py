@@ -15,17 +15,17 @@ from watchfiles import Change, awatch
 from argosy.api.problems import Problem
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.bottlenecks.diagnose import Told
-from argosy.fleet.facts import Node, ServerReport
-from argosy.fleet.scaling.decision import Decision
-from argosy.fleet.status.findings.unsupported import settings_without_effect
-from argosy.fleet.status.statuses import Status, failed_status
-from argosy.fleet.topology.refusals import refusals
-from argosy.fleet.validation.accept import accept
+from argosy.autoscaling.bottlenecks.diagnose import Told
+from argosy.autoscaling.decision import Decision
+from argosy.planning.facts import Node, ServerReport
+from argosy.planning.topology.refusals import refusals
+from argosy.planning.validation.accept import accept
 from argosy.reconcile import Outcome, reconcile
 from argosy.render.config.configrules import check_together
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
+from argosy.status.findings.unsupported import settings_without_effect
+from argosy.status.statuses import Status, failed_status
 
 from .builds.compilers import installed_compilers
 from .builds.runner import LocalBuilds

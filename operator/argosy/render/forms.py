@@ -9,8 +9,8 @@ from tritonclient.grpc.model_config_pb2 import ModelConfig
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.fleet.migration.forms import Form, FormKeys
-from argosy.fleet.plan import Placement, ServerPlan
+from argosy.planning.migration.forms import Form, FormKeys
+from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, local_devices, model_config

@@ -7,10 +7,10 @@ from functools import lru_cache
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
-from argosy.fleet.demand.members import Members
-from argosy.fleet.migration.forms import Form
-from argosy.fleet.migration.next_step import ServerStep
-from argosy.fleet.plan import ServerPlan
+from argosy.planning.demand.members import Members
+from argosy.planning.migration.forms import Form
+from argosy.planning.migration.next_step import ServerStep
+from argosy.planning.plan import ServerPlan
 from argosy.render.alike import Alike
 from argosy.render.config.configtext import config_text
 from argosy.render.config.ensemble_config import ensemble_config

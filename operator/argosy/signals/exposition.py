@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from argosy.fleet.signals.metricnames import SAMPLE_NAMES
-from argosy.fleet.signals.samples import Buckets, Sample
+from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
+from argosy.autoscaling.metrics.samples import Buckets, Sample
 
 _BUCKETS = frozenset(name for name in SAMPLE_NAMES if name.endswith("_bucket"))
 _LE = ',le="'

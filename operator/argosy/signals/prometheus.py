@@ -1,7 +1,7 @@
 """Prometheus, asked for what it scraped from a pool's servers.
 
 It is asked for the samples themselves, not for rates: so the arithmetic is the same as for servers that are scraped
-directly (`fleet/signals`), most samples cross the wire once, and an operator that starts knows the last minute.
+directly (`autoscaling/metrics`), most samples cross the wire once, and an operator that starts knows the last minute.
 """
 
 import asyncio
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
-from argosy.fleet.signals.gathering import STALE_S, is_fresh, pool_signals
-from argosy.fleet.signals.series import Exposed
-from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.signals.targets import PoolTargets
-from argosy.fleet.signals.windows import ServerWindow
+from argosy.autoscaling.metrics.gathering import STALE_S, is_fresh, pool_signals
+from argosy.autoscaling.metrics.series import Exposed
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.targets import PoolTargets
+from argosy.autoscaling.metrics.windows import ServerWindow
 from argosy_agent.threads import in_thread
 
 from .connection import PrometheusConnection, PrometheusError

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, isfinite
 from typing import Any
 
-from argosy.fleet.signals.metricnames import SAMPLE_NAMES
-from argosy.fleet.signals.samples import Sample, exposed
-from argosy.fleet.signals.series import Exposed
-from argosy.fleet.signals.targets import PoolTargets, Query
+from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
+from argosy.autoscaling.metrics.samples import Sample, exposed
+from argosy.autoscaling.metrics.series import Exposed
+from argosy.autoscaling.metrics.targets import PoolTargets, Query
 
 _VARIABLE = re.compile(r"\$\(([^)]*)\)")
 _NAMES = "|".join(sorted(SAMPLE_NAMES))

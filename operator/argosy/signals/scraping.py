@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 import httpx
 
-from argosy.fleet.signals.gathering import pool_signals
-from argosy.fleet.signals.samples import exposed
-from argosy.fleet.signals.series import Exposed
-from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.signals.targets import PoolTargets, Target
-from argosy.fleet.signals.windows import ServerWindow
+from argosy.autoscaling.metrics.gathering import pool_signals
+from argosy.autoscaling.metrics.samples import exposed
+from argosy.autoscaling.metrics.series import Exposed
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.targets import PoolTargets, Target
+from argosy.autoscaling.metrics.windows import ServerWindow
 
 from .exposition import ExpositionError, samples
 

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Protocol
 
-from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.signals.targets import PoolTargets
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.targets import PoolTargets
 
 
 class SignalSource(Protocol):

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection
-from argosy.fleet.signals.signals import ServerQueue
+from argosy.autoscaling.decision import NOBODY, Allocation, Ejection
+from argosy.autoscaling.metrics.signals import ServerQueue
 from argosy.simulation.outcome import Change
 from argosy.simulation.recorder import Recorder, Sample, State
 from argosy.simulation.servers.batching import BatchingServer

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.autoscaling.decision import Allocation
 from argosy.simulation.traces import Floats
 
 

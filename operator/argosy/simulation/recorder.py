@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from argosy.fleet.signals.signals import UNMEASURED, Distribution, ServerQueue, Signals
+from argosy.autoscaling.metrics.signals import UNMEASURED, Distribution, ServerQueue, Signals
 from argosy.simulation.servers.served import Served
 from argosy.simulation.traces import Floats
 
@@ -109,7 +109,7 @@ class Recorder:
         return min(1.0, sum(each.busy_s for each in found) / over) if over else None
 
     def signals(self, until: float, seconds: float) -> Signals | None:
-        """As `argosy.fleet.signals` would make them of scrapes; None where nothing was sampled yet."""
+        """As `argosy.autoscaling.metrics` would make them of scrapes; None where nothing was sampled yet."""
         found = self.window(until, seconds)
         over = sum(each.seconds for each in found)
         if not over:

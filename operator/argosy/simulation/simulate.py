@@ -11,7 +11,7 @@ from itertools import count
 import numpy as np
 from msgspec import structs
 
-from argosy.fleet.scaling.decision import Allocation, Ejection, Room
+from argosy.autoscaling.decision import Allocation, Ejection, Room
 from argosy.simulation.autoscalers.autoscaler import Autoscaler, Autoscaling, Seen
 from argosy.simulation.member import Member, Replica, Workload
 from argosy.simulation.outcome import Outcome, Timeline

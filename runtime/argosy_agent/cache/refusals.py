@@ -9,7 +9,7 @@ from pathlib import Path
 from argosy_agent.contract.fields import DocumentError, Fields
 from argosy_agent.jsonfiles import read_json, write_json
 from argosy_agent.transfer.errors import StorageError, TooLargeError, UnusableError
-from argosy_runtime.shared.backoff import backoff_s
+from argosy_common.backoff import backoff_s
 
 PREFIX = ".refused-"
 FIRST_S, MOST_S = 60.0, 1800.0

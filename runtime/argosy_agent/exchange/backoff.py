@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass, field
 
-from argosy_runtime.shared.backoff import backoff_s
+from argosy_common.backoff import backoff_s
 
 
 @dataclass(slots=True)

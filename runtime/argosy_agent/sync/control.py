@@ -8,7 +8,7 @@ import httpx
 
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 from argosy_agent.controltoken import authorization
-from argosy_runtime.shared import crash_loops, device_errors
+from argosy_common import crash_loops, device_errors
 
 ASK_TIMEOUT_S = 10.0
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository
 from argosy_agent.folder.target import Target
-from argosy_runtime.shared import crash_loops
-from argosy_runtime.shared.backoff import backoff_s
+from argosy_common import crash_loops
+from argosy_common.backoff import backoff_s
 
 RETRY_FIRST_S, RETRY_MOST_S = 2.0, 60.0
 COSTLY_FIRST_S, COSTLY_MOST_S = 60.0, 1800.0

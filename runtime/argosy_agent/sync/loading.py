@@ -13,7 +13,7 @@ from argosy_agent.contract import LoadState
 from argosy_agent.folder.repository import Change, RepositoryFolder
 from argosy_agent.folder.target import Target
 from argosy_agent.transfer.errors import StorageError, StorageStoppedError
-from argosy_runtime.shared import device_errors
+from argosy_common import device_errors
 
 from .control import ControlError, Controls, RefusedError
 from .ledger import LOADING, QUEUED, Ledger

@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import Sequence
 
-from argosy_runtime.shared.backoff import backoff_s
+from argosy_common.backoff import backoff_s
 
 LOG = logging.getLogger(__name__)
 BACKOFF_FIRST_S, BACKOFF_MOST_S = 0.5, 30.0

@@ -6,7 +6,7 @@ import shutil
 import zipfile
 from pathlib import Path
 
-from argosy_runtime.shared.tarballs import BROKEN_TAR, extract, opened
+from argosy_common.tarballs import BROKEN_TAR, extract, opened
 
 from .budget import Budget
 from .localfiles import is_leftover

@@ -11,9 +11,9 @@ from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
+from argosy_common import device_errors
 from argosy_runtime.errors import internal, unavailable
 from argosy_runtime.messages import Array
-from argosy_runtime.shared import device_errors
 
 _STREAM_NON_BLOCKING: Final = 1
 _PORTABLE: Final = 1  # the memory is page-locked for every device

@@ -16,7 +16,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from argosy_runtime.shared.tarballs import extract_all, opened
+from argosy_common.tarballs import extract_all, opened
 
 _NO_LOCKS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK, errno.EINVAL)
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -5,10 +5,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from argosy_common import device_errors
+from argosy_common.crash_loops import LAST_PAUSE_S, LOOP_AFTER, on_trial, pause_s, resting
 from argosy_runtime.errors import ServingError, internal, unavailable
 from argosy_runtime.messages import InferResponse
-from argosy_runtime.shared import device_errors
-from argosy_runtime.shared.crash_loops import LAST_PAUSE_S, LOOP_AFTER, on_trial, pause_s, resting
 
 from .clock import Clock, sleep
 from .instance import Instance

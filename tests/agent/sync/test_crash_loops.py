@@ -10,7 +10,7 @@ from tests.agent.sync.bench import Bench
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 from argosy_agent.contract.documents import AgentState, parse_state, state_text
 from argosy_agent.sync.control import Control
-from argosy_runtime.shared.crash_loops import on_trial, resting
+from argosy_common.crash_loops import on_trial, resting
 
 
 def crashing(state: LoadState, version: int = 1) -> LoadedModel:

@@ -7,8 +7,8 @@ from tests.agent.sync.bench import Bench
 
 from argosy_agent.contract import FailureKind, LoadState
 from argosy_agent.sync.control import Control, RefusedError
-from argosy_runtime.shared.crash_loops import on_trial, resting
-from argosy_runtime.shared.device_errors import signed
+from argosy_common.crash_loops import on_trial, resting
+from argosy_common.device_errors import signed
 
 ECC = "CUDA error: uncorrectable ECC error encountered"
 

@@ -14,8 +14,8 @@ from tests.peers.s3 import S3
 from typer.testing import CliRunner
 
 from argosy.cli.engines import engines
-from argosy.fleet.builds.requests import requests
 from argosy.local.manifests.reading import read_manifests
+from argosy.planning.builds.requests import requests
 from argosy_agent.contract.builds import AccuracyReport
 from argosy_agent.engines.store import EngineStore
 

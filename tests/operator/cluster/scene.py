@@ -15,8 +15,8 @@ from argosy.cluster.apply.applier import Applier
 from argosy.cluster.cache.cluster_cache import ClusterCache
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.discovery import offered
-from argosy.fleet.facts import Refusal
-from argosy.fleet.plan import Placement, ServerPlan
+from argosy.planning.facts import Refusal
+from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads import Cluster as Offered
 from argosy.render.workloads import Images, KubernetesObject, owners, pool_objects

@@ -5,7 +5,7 @@ from tests.operator.cluster.scene import Declared, declare, model_body, until, w
 
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import CONTROLLER_REVISION
-from argosy.fleet.history import Revision
+from argosy.planning.history import Revision
 from argosy.render.workloads import LatestForms, controller_revision, form_name, managed_selector
 
 

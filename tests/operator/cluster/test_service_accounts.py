@@ -9,7 +9,7 @@ from tests.operator.render.workloads.cases import IMAGES, read_case
 from argosy.cluster.cache.pool_view import PoolView, pool_view
 from argosy.cluster.cache.server_objects import of_account, of_deployment
 from argosy.controller.rendering.upgrades import held_back
-from argosy.fleet.facts import ServerReport
+from argosy.planning.facts import ServerReport
 from argosy.render.workloads import (
     NO_ACCOUNT,
     Account,

@@ -10,6 +10,8 @@ import pytest
 from tests.operator.controller.test_store import model, pool
 
 from argosy.api.values.identity import Identity, PoolKey
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.targets import PoolTargets, Query, Target
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
 from argosy.cluster.client.errors import ApiError, ForbiddenError, NotFoundError, UnreachableError
@@ -21,8 +23,6 @@ from argosy.controller.measuring.measured import pool_targets
 from argosy.controller.metrics import Metrics
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
-from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.signals.targets import PoolTargets, Query, Target
 from argosy.signals.login import Login
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from tests.operator.controller.test_store import STATUS, model, pool, with_status
-from tests.operator.fleet.declared import GIB, gpu_node
+from tests.operator.planning.declared import GIB, gpu_node
 
 from argosy.api import Condition, ConditionType, InferenceModel
 from argosy.api.conditions import Reason
 from argosy.api.values.identity import PoolKey
+from argosy.autoscaling.decision import Allocation, Decision, Ejection
 from argosy.cluster.apply.applier import Applied
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pool_view import PoolView
@@ -25,15 +26,14 @@ from argosy.controller.reconciler import ELSEWHERE_AGAIN_S, REFUSED_AGAIN_S, Rec
 from argosy.controller.report_ages import EXPIRY
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
-from argosy.fleet.facts import CurrentServer, Node, Refusal, ServerReport
-from argosy.fleet.migration.migrate import DRAIN_PERIOD
-from argosy.fleet.plan import Placement, ServerPlan
-from argosy.fleet.scaling.decision import Allocation, Decision, Ejection
-from argosy.fleet.status.statuses import Situation, Status, statuses
+from argosy.planning.facts import CurrentServer, Node, Refusal, ServerReport
+from argosy.planning.migration.migrate import DRAIN_PERIOD
+from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.forms import RenderedKeys
 from argosy.render.workloads import DRAIN_ANNOTATION as DRAIN
 from argosy.render.workloads import HARDWARE_ANNOTATION, Cluster, Images, KubernetesObject, parse_drain
 from argosy.scaling import Decided, Scaling
+from argosy.status.statuses import Situation, Status, statuses
 from argosy_agent.contract import LoadedModel, LoadState, RenderedModel, RenderedRepository, VersionSource
 
 KEY = PoolKey("n/p")

@@ -16,7 +16,7 @@ from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
-from argosy.fleet.facts import Node, Refusal
+from argosy.planning.facts import Node, Refusal
 from argosy.render.workloads import Cluster, Images
 from argosy_agent.contract.builddocuments import REQUEST_KEY, parse_request
 from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildState

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from argosy.controller.report_ages import EXPIRY, ReportAges
-from argosy.fleet.facts import ServerReport
+from argosy.planning.facts import ServerReport
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

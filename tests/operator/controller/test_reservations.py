@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.operator.controller.test_reconciler import NOW
 from tests.operator.controller.test_store import model, pool
-from tests.operator.fleet.declared import gpu_node
+from tests.operator.planning.declared import gpu_node
 
 from argosy.api import ConditionType, ServingPoolStatus
 from argosy.api.status import CordonedGpu
@@ -22,9 +22,9 @@ from argosy.controller.fake import FakeCache, FakeStatusListener, FakeWriter
 from argosy.controller.reconciler import Reconciler
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
-from argosy.fleet.builds.observed import JobState
-from argosy.fleet.facts import CurrentServer, Refusal, ServerReport
-from argosy.fleet.nodes.concessions import PATIENCE
+from argosy.planning.builds.observed import JobState
+from argosy.planning.facts import CurrentServer, Refusal, ServerReport
+from argosy.planning.nodes.concessions import PATIENCE
 from argosy.render.workloads import Cluster, Images, KubernetesObject
 from argosy_agent.contract import FailureKind, LoadedModel, LoadState
 

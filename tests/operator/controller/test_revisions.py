@@ -15,7 +15,7 @@ from argosy.controller.reconciler import Reconciler
 from argosy.controller.rendering.revisions import FormNames
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
-from argosy.fleet.history import Revision
+from argosy.planning.history import Revision
 from argosy.render.workloads import Cluster, Images, KubernetesObject, object_identity
 
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from argosy.autoscaling.decision import Ejection
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
 from argosy.controller.rendering.routing import routed
-from argosy.fleet.plan import ServerPlan
-from argosy.fleet.scaling.decision import Ejection
+from argosy.planning.plan import ServerPlan
 from argosy.render.repositories import RenderedServer
 from argosy_agent.contract import RenderedRepository
 

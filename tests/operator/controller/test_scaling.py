@@ -7,15 +7,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.operator.fleet import declared
-from tests.operator.fleet.scaling.loads import measured
+from tests.operator.autoscaling.loads import measured
+from tests.operator.planning import declared
 
 from argosy.api import Ensemble, InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
+from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.metrics.signals import PoolSignals, Signals
 from argosy.controller.learnt_metrics import LearntMetrics
-from argosy.fleet.facts import Gpu, Node
-from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.signals.signals import PoolSignals, Signals
+from argosy.planning.facts import Gpu, Node
 from argosy.reconcile import Outcome, reconcile
 from argosy.scaling import Holding, Scaling
 from argosy.snapshot import FleetSnapshot

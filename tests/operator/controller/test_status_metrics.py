@@ -1,7 +1,7 @@
 """What statuses say of scaling, as Prometheus reads it."""
 
 from prometheus_client.parser import text_string_to_metric_families
-from tests.operator.fleet.declared import ensemble, model, pool
+from tests.operator.planning.declared import ensemble, model, pool
 
 from argosy.api import Condition, ConditionStatus, ConditionType, Ensemble, InferenceModel, Reason, Resource
 from argosy.api.status import BottleneckStatus, EnsembleStatus, InferenceModelStatus, ScalingStatus

@@ -17,8 +17,8 @@ from argosy.api.documents import parse_body
 from argosy.api.values.identity import PoolKey
 from argosy.controller.resources.parsed_body import parsed_body
 from argosy.controller.resources.store import Store
-from argosy.fleet.history import Revision
-from argosy.fleet.nodes.cordons import UNCORDONED_AT
+from argosy.planning.history import Revision
+from argosy.planning.nodes.cordons import UNCORDONED_AT
 from argosy.render.workloads import LatestForms, controller_revision
 
 POOL = {"apiVersion": "argosy.dev/v1alpha1", "kind": "ServingPool"}

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from tests.operator.controller.test_store import model, pool
 
 from argosy.api.values.identity import PoolKey
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.metrics.targets import PoolTargets, Target
 from argosy.controller.resources.parsed_body import parsed_body
-from argosy.fleet.facts import ServerReport
-from argosy.fleet.signals.signals import PoolSignals
-from argosy.fleet.signals.targets import PoolTargets, Target
 from argosy.local.measuring import INTERVAL_S, Measuring, pool_targets
+from argosy.planning.facts import ServerReport
 from argosy_agent.contract import LoadedModel, LoadState
 
 KEY = PoolKey("n/p")

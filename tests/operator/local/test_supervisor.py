@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.acceptance.running import Workspace
-from tests.operator.fleet.declared import gpu_node
+from tests.operator.planning.declared import gpu_node
 
 from argosy.api.problems import Problem
 from argosy.local import supervisor as module

@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.operator.fleet.declared import ensemble, gpu_node, model, pool
+from tests.operator.planning.declared import ensemble, gpu_node, model, pool
 
 from argosy.api import InferenceModel, Resource
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.demand.documents import DocumentSize
-from argosy.fleet.demand.members import Members
-from argosy.fleet.facts import Gpu, Node
-from argosy.fleet.scaling.decision import Allocation
-from argosy.fleet.scaling.pool.forms import scaled_form
+from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.pool.forms import scaled_form
+from argosy.planning.demand.documents import DocumentSize
+from argosy.planning.demand.members import Members
+from argosy.planning.facts import Gpu, Node
 from argosy.reconcile import Outcome, reconcile
 from argosy.render import sizes
 from argosy.render.sizes import document_sizes

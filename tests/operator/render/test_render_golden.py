@@ -10,8 +10,8 @@ import pytest
 
 from argosy.api.documents import parse_documents
 from argosy.cli.nodes import read_nodes
-from argosy.fleet.builds.observed import ObservedBuild
-from argosy.fleet.builds.plan import PlannedBuild
+from argosy.planning.builds.observed import ObservedBuild
+from argosy.planning.builds.plan import PlannedBuild
 from argosy.reconcile import reconcile
 from argosy.snapshot import FleetSnapshot, PoolSnapshot
 from argosy_agent.contract.builds import BuildReport, BuildState

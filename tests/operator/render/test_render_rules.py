@@ -6,14 +6,14 @@ import pytest
 from google.protobuf import text_format
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.operator.fleet import declared
+from tests.operator.planning import declared
 from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.values.versions import VersionPolicy, retained
-from argosy.fleet.demand.model_files import declared_sources
-from argosy.fleet.plan import Placement, ServerPlan
+from argosy.planning.demand.model_files import declared_sources
+from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.configrules import check_rendered
 from argosy.render.config.configtext import config_text
 from argosy.render.config.engine_config import POD_REPOSITORY

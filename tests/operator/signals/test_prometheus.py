@@ -21,8 +21,8 @@ from tests.peers.prometheus import Prometheus, Scraped
 from tests.peers.server import Server
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.signals.signals import PoolSignals, Signals
-from argosy.fleet.signals.targets import PoolTargets, Query, Target
+from argosy.autoscaling.metrics.signals import PoolSignals, Signals
+from argosy.autoscaling.metrics.targets import PoolTargets, Query, Target
 from argosy.signals.login import Login
 from argosy.signals.prometheus import PrometheusSource
 from argosy.signals.scraping import Scraper

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.signals.series import Counted
-from argosy.fleet.signals.targets import PoolTargets, Query
+from argosy.autoscaling.metrics.series import Counted
+from argosy.autoscaling.metrics.targets import PoolTargets, Query
 from argosy.signals.promql import AnswerError, filled_in, only_value, readings, series_query
 
 POOL = PoolTargets(PoolKey("team/chat"), served_names={"llama": "Llama-3"})

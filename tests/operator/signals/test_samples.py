@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from argosy.fleet.signals.metricnames import SAMPLE_NAMES
-from argosy.fleet.signals.samples import Buckets, Sample, exposed
-from argosy.fleet.signals.series import Counted, Exposed, Gauged, GpuSeries, Spread
+from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
+from argosy.autoscaling.metrics.samples import Buckets, Sample, exposed
+from argosy.autoscaling.metrics.series import Counted, Exposed, Gauged, GpuSeries, Spread
 from argosy.signals.exposition import ExpositionError, samples
 
 HISTOGRAM = """

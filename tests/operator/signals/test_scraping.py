@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.signals.targets import PoolTargets, Query, Target
+from argosy.autoscaling.metrics.targets import PoolTargets, Query, Target
 from argosy.signals.scraping import NO_PROMETHEUS, Scraper
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

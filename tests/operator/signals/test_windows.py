@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.signals.gathering import pool_signals
-from argosy.fleet.signals.histograms import distribution, quantile, together
-from argosy.fleet.signals.samples import Sample, exposed
-from argosy.fleet.signals.series import Exposed, Histogram
-from argosy.fleet.signals.signals import PoolSignals, ServerQueue, Signals
-from argosy.fleet.signals.targets import PoolTargets, Target
-from argosy.fleet.signals.windows import GAP_S, WINDOW_S, ServerWindow
+from argosy.autoscaling.metrics.gathering import pool_signals
+from argosy.autoscaling.metrics.histograms import distribution, quantile, together
+from argosy.autoscaling.metrics.samples import Sample, exposed
+from argosy.autoscaling.metrics.series import Exposed, Histogram
+from argosy.autoscaling.metrics.signals import PoolSignals, ServerQueue, Signals
+from argosy.autoscaling.metrics.targets import PoolTargets, Target
+from argosy.autoscaling.metrics.windows import GAP_S, WINDOW_S, ServerWindow
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 LABELS = {"model": "m", "version": "1"}

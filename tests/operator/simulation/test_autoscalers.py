@@ -2,7 +2,7 @@
 
 import pytest
 
-from argosy.fleet.scaling.decision import Allocation, Room
+from argosy.autoscaling.decision import Allocation, Room
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
 from argosy.simulation.autoscalers.keda import Keda, KedaSettings

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from argosy.fleet.scaling.decision import NOBODY, Allocation
-from argosy.fleet.scaling.policy import Bounds, Policy, Targets
+from argosy.autoscaling.decision import NOBODY, Allocation
+from argosy.autoscaling.policy import Bounds, Policy, Targets
 from argosy.simulation import traces
 from argosy.simulation.autoscalers.own import Own
 from argosy.simulation.member import Workload

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.autoscaling.decision import Allocation
 from argosy.simulation.servers.batching import BatchingServer
 from argosy.simulation.service import ServiceCurve, affine, interpolated
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection
+from argosy.autoscaling.decision import NOBODY, Allocation, Ejection
 from argosy.simulation import traces
 from argosy.simulation.autoscalers.autoscaler import Fixed
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings

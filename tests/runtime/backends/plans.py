@@ -35,7 +35,7 @@ def standin(version: str = "10.16.1.11") -> Iterator[Any]:
 
 
 def _needs_tensorrt(module: str) -> bool:
-    own = ("argosy_runtime.backends.tensorrt", "argosy_runtime.builder.tensorrt")
+    own = ("argosy_runtime.backends.tensorrt", "argosy_builder.tensorrt")
     return module.split(".")[0] in ("tensorrt", "played_cuda") or any(
         module == name or module.startswith(f"{name}.") for name in own
     )

@@ -7,9 +7,9 @@ import pytest
 from tests.runtime.execution.fakes import SECOND, settle
 from tests.runtime.execution.test_dispatcher import Bench
 
+from argosy_common import device_errors
+from argosy_common.crash_loops import LAST_PAUSE_S, last_of, pause_s, said_in
 from argosy_runtime.errors import ServingError, internal
-from argosy_runtime.shared import device_errors
-from argosy_runtime.shared.crash_loops import LAST_PAUSE_S, last_of, pause_s, said_in
 
 
 @pytest.fixture(autouse=True)

@@ -8,10 +8,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column, Table
 from rich.text import Text
 
-from argosy.fleet.builds.failures import failure_message
 from argosy.local.builds.build import LocalBuild
 from argosy.local.builds.rows import engine_of, models_of
 from argosy.local.view import BuildRow
+from argosy.planning.builds.failures import failure_message
 from argosy_agent.contract.builds import AccuracyReport, BuildState
 
 

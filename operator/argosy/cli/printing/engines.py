@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from argosy.fleet.amounts import counted, gib
-from argosy.fleet.builds.uses import EngineUses
 from argosy.local.printing import age
+from argosy.planning.amounts import counted, gib
+from argosy.planning.builds.uses import EngineUses
 from argosy_agent.engines.inventory import Half, Held
 from argosy_agent.engines.manifest import Manifest
 

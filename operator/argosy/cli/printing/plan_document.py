@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from argosy.fleet.builds.plan import PlannedBuild
-from argosy.fleet.facts import PoolFacts
-from argosy.fleet.packing.capacity import gpus_of
-from argosy.fleet.packing.lower_bound import fewest_gpus
-from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
+from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.facts import PoolFacts
+from argosy.planning.packing.capacity import gpus_of
+from argosy.planning.packing.lower_bound import fewest_gpus
+from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 
 Document = dict[str, Any]
 

@@ -7,13 +7,13 @@ from rich.table import Table
 from rich.text import Text
 
 from argosy.cli.printing.plan_document import gpus_total, gpus_withheld
-from argosy.fleet.amounts import counted, gib, percent
-from argosy.fleet.builds.plan import PlannedBuild
-from argosy.fleet.facts import Node, PoolFacts
-from argosy.fleet.packing.capacity import FULL_COMPUTE, gpus_of
-from argosy.fleet.packing.lower_bound import fewest_gpus
-from argosy.fleet.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 from argosy.local.builds.rows import engine_of, models_of
+from argosy.planning.amounts import counted, gib, percent
+from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.facts import Node, PoolFacts
+from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
+from argosy.planning.packing.lower_bound import fewest_gpus
+from argosy.planning.plan import FleetPlan, Placement, PoolPlan, ServerPlan
 
 _BAR = 10
 

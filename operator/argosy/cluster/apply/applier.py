@@ -29,9 +29,9 @@ from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ApiError, ConflictError, InvalidError, NotFoundError
 from argosy.cluster.client.kinds import Key, Kind, key_of, kind_of
-from argosy.fleet.facts import Refusal
-from argosy.fleet.status.statuses import Status
+from argosy.planning.facts import Refusal
 from argosy.render.workloads import ACTIVATOR_LABEL, BUILD_LABEL, SERVER_LABEL, KubernetesObject, object_identity
+from argosy.status.statuses import Status
 
 from .lookup import Lookup, Place
 from .owned_fields import is_applied

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from argosy.cluster.client.errors import ApiError
-from argosy_runtime.shared.backoff import backoff_s
+from argosy_common.backoff import backoff_s
 
 FIRST_S, MOST_S = 0.5, 30.0
 _FORGOTTEN_S = 600.0

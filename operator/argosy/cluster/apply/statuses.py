@@ -5,7 +5,7 @@ from typing import Any
 from argosy.api import API_VERSION, Resource
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
-from argosy.fleet.status.statuses import Status
+from argosy.status.statuses import Status
 
 STATUS_MANAGER = "argosy-status"
 

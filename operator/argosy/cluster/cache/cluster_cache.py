@@ -19,10 +19,10 @@ from argosy.cluster.cache.watches.reflectors import Reflectors
 from argosy.cluster.client import kinds
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.kinds import Kind
-from argosy.fleet.facts import Node
-from argosy.fleet.history import Revision
-from argosy.fleet.nodes.last_known import with_last_known
-from argosy.fleet.nodes.reservations import PodGpus
+from argosy.planning.facts import Node
+from argosy.planning.history import Revision
+from argosy.planning.nodes.last_known import with_last_known
+from argosy.planning.nodes.reservations import PodGpus
 from argosy.render.names import label
 from argosy.render.workloads import (
     ACTIVATOR_LABEL,

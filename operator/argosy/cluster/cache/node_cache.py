@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from argosy.cluster.client.kinds import Key
-from argosy.fleet.facts import Node
-from argosy.fleet.nodes.parse import BadNodeError, node_of, state_of
+from argosy.planning.facts import Node
+from argosy.planning.nodes.parse import BadNodeError, node_of, state_of
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 
 from argosy.cluster.cache.pods.pod_trouble import deployment_trouble
-from argosy.fleet.facts import CurrentServer, Node
-from argosy.fleet.history import Revision
-from argosy.fleet.nodes.last_known import parse_hardware
+from argosy.planning.facts import CurrentServer, Node
+from argosy.planning.history import Revision
+from argosy.planning.nodes.last_known import parse_hardware
 from argosy.render.names import label
 from argosy.render.workloads import (
     ACCOUNT_ANNOTATION,

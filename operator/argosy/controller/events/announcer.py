@@ -18,7 +18,7 @@ from argosy.controller.events.bottleneck_events import bottleneck_events
 from argosy.controller.events.build_events import NORMAL, WARNING, build_events
 from argosy.controller.events.cordon_events import cordon_events
 from argosy.controller.events.scaling_events import scaling_events
-from argosy.fleet.status.statuses import Status
+from argosy.status.statuses import Status
 
 log = logging.getLogger(__name__)
 

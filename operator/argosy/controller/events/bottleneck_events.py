@@ -6,8 +6,8 @@ Pure. Nothing is said where only its numbers change.
 from collections.abc import Iterator
 
 from argosy.api.status import BottleneckStatus, EnsembleStatus, InferenceModelStatus, ResourceStatus
+from argosy.autoscaling.bottlenecks.bottleneck import BottleneckKind
 from argosy.controller.events.build_events import NORMAL, WARNING, Announcement
-from argosy.fleet.bottlenecks.bottleneck import BottleneckKind
 
 ENDED = "BottleneckEnded"
 _HARMLESS = frozenset({BottleneckKind.IDLE_GPU, BottleneckKind.LOW_CACHE_HIT_RATE})

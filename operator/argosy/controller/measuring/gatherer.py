@@ -10,11 +10,11 @@ from typing import Protocol
 
 from argosy.api import ServingPool
 from argosy.api.values.identity import PoolKey
+from argosy.autoscaling.metrics.signals import PoolSignals
 from argosy.controller.measuring.logins import Logins
 from argosy.controller.measuring.measured import pool_targets
 from argosy.controller.ports import Cache
 from argosy.controller.resources.store import Store
-from argosy.fleet.signals.signals import PoolSignals
 from argosy.signals.login import Login
 from argosy.signals.scraping import Scraper
 from argosy.signals.source import SignalSource

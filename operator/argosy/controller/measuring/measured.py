@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from argosy.api import Ensemble, InferenceModel
 from argosy.api.values.identity import PoolKey
+from argosy.autoscaling.metrics.targets import PoolTargets, Target, measured_pool
 from argosy.cluster.cache.pods.pod_cache import PodView
-from argosy.fleet.signals.targets import PoolTargets, Target, measured_pool
 from argosy.render.workloads import METRICS_PORT
 
 Member = InferenceModel | Ensemble

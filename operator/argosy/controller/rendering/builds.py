@@ -14,8 +14,8 @@ from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import Identity
 from argosy.cluster.cache.builds.build_objects import BuildJob
 from argosy.cluster.cache.builds.build_view import BuildView
-from argosy.fleet.builds.observed import JobState
-from argosy.fleet.builds.plan import PlannedBuild
+from argosy.planning.builds.observed import JobState
+from argosy.planning.builds.plan import PlannedBuild
 from argosy.render.names import build_name
 from argosy.render.workloads import (
     TTL_S,

@@ -8,7 +8,7 @@ from weakref import ReferenceType, ref
 from argosy.api import Resource
 from argosy.api.values.identity import Identity
 from argosy.controller.resources.store import Declared
-from argosy.fleet.history import Revision, revised
+from argosy.planning.history import Revision, revised
 from argosy.reconcile import Outcome
 from argosy.render.workloads import REVISION, KubernetesObject, controller_revision, form_name
 

@@ -4,9 +4,9 @@ the Pods that there are. Pure.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from argosy.autoscaling.decision import Ejection
 from argosy.cluster.cache.pods.pod_cache import PodView
 from argosy.cluster.cache.pods.routing import Routes
-from argosy.fleet.scaling.decision import Ejection
 from argosy.render.repositories import RenderedServer
 
 

@@ -14,7 +14,7 @@ from argosy.api import (
 )
 from argosy.api.documents import KINDS, parse_body
 from argosy.api.values.meta import PoolReference
-from argosy.fleet.status.statuses import Status
+from argosy.status.statuses import Status
 
 
 @dataclass(frozen=True, slots=True)

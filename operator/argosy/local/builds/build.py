@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
-from argosy.fleet.builds.observed import JobState, ObservedBuild
-from argosy.fleet.builds.plan import PlannedBuild
 from argosy.local.process import LocalProcess, stop
+from argosy.planning.builds.observed import JobState, ObservedBuild
+from argosy.planning.builds.plan import PlannedBuild
 from argosy_agent.contract.builddocuments import parse_report, request_text
 from argosy_agent.contract.builds import BuildFailure, BuildReport, BuildState
 from argosy_agent.contract.fields import DocumentError

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PROGRAM = (sys.executable, "-m", "argosy_runtime.builder")
+PROGRAM = (sys.executable, "-m", "argosy_builder")
 """The bundled builder."""
 LOG = "builder.log"
 

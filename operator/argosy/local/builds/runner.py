@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.builds.observed import ObservedBuild
-from argosy.fleet.builds.plan import PlannedBuild
-from argosy.fleet.facts import Node
 from argosy.local.view import BuildRow
+from argosy.planning.builds.observed import ObservedBuild
+from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.facts import Node
 
 from .build import LocalBuild, end_left
 from .command import PROGRAM

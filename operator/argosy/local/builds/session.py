@@ -12,14 +12,14 @@ from argosy.api.documents import Resource
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.builds.architectures import PoolNodes
-from argosy.fleet.builds.engines import EngineFacts
-from argosy.fleet.builds.observed import ObservedBuild
-from argosy.fleet.builds.plan import PlannedBuild
-from argosy.fleet.builds.pool import PoolEngines
-from argosy.fleet.builds.scheduling import plan_builds
-from argosy.fleet.facts import Node
 from argosy.local.view import BuildRow
+from argosy.planning.builds.architectures import PoolNodes
+from argosy.planning.builds.engines import EngineFacts
+from argosy.planning.builds.observed import ObservedBuild
+from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.builds.pool import PoolEngines
+from argosy.planning.builds.scheduling import plan_builds
+from argosy.planning.facts import Node
 
 from .build import LocalBuild
 from .compilers import installed_compilers

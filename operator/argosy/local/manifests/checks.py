@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from argosy.api.values.identity import Identity
-from argosy.fleet.topology.refusals import refusals
 from argosy.local.manifests.reading import Manifests, with_engine_store
+from argosy.planning.topology.refusals import refusals
 from argosy.render.config.configrules import check_together
 from argosy_agent.contract.builds import ModelShape
 

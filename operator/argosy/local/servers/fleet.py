@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.facts import CurrentServer, Node, ServerReport
-from argosy.fleet.plan import ServerPlan
 from argosy.local.process import LocalProcess, stop
 from argosy.local.state import StateFolder
 from argosy.local.view import ServerRow
+from argosy.planning.facts import CurrentServer, Node, ServerReport
+from argosy.planning.plan import ServerPlan
 from argosy.reconcile import Outcome
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository

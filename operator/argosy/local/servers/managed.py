@@ -4,15 +4,15 @@ import asyncio
 import time
 from pathlib import Path
 
-from argosy.fleet.facts import ServerReport
 from argosy.local.process import LocalProcess, stop
+from argosy.planning.facts import ServerReport
 from argosy_agent.cache.storage import Storage
 from argosy_agent.contract import RenderedRepository
 from argosy_agent.controltoken import OWNER, write_token
 from argosy_agent.folder.repository import RepositoryFolder
 from argosy_agent.sync.agent import Agent
 from argosy_agent.sync.control import Control, ControlError, Tally
-from argosy_runtime.shared.backoff import backoff_s
+from argosy_common.backoff import backoff_s
 
 from .ports import PortInUseError, check_free
 from .server import EXIT_TIMEOUT_S, Command

@@ -13,7 +13,7 @@ from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.problems import Problem
 from argosy.api.values.identity import Identity
-from argosy.fleet.validation.references import check_set
+from argosy.planning.validation.references import check_set
 from argosy.render.alike import Alike
 from argosy.render.config.ensemble_config import ensemble_config
 from argosy.render.config.model_config import Devices, model_config

@@ -8,7 +8,7 @@ from tritonclient.grpc import model_config_pb2 as pb
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.model.batching import Batching, QueuePolicy
-from argosy.fleet.plan import Placement, ServerPlan
+from argosy.planning.plan import Placement, ServerPlan
 from argosy.render.config.engine_config import name_engine
 from argosy.render.config.engine_parameters import engine_parameters
 from argosy.render.config.instance_groups import place

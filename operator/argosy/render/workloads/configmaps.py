@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import Any
 
 from argosy.api.servingpool import ServingPool
-from argosy.fleet.facts import CurrentServer, Node
-from argosy.fleet.nodes.last_known import hardware_text
-from argosy.fleet.plan import ServerPlan
+from argosy.planning.facts import CurrentServer, Node
+from argosy.planning.nodes.last_known import hardware_text
+from argosy.planning.plan import ServerPlan
 from argosy.render.names import object_name, state_name
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.metadata import owned, server_labels

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from argosy.api.ensemble import Ensemble
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
-from argosy.fleet.facts import Node
+from argosy.planning.facts import Node
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.configmaps import desired_configmap, state_configmap
 from argosy.render.workloads.pods.deployment import deployment, disruption_budget

@@ -11,7 +11,7 @@ from typing import Any
 from argosy.api.documents import KINDS, Resource
 from argosy.api.servingpool import ServingPool
 from argosy.api.values.meta import API_VERSION
-from argosy.fleet.history import Revision
+from argosy.planning.history import Revision
 from argosy.render.names import revision_name
 from argosy.render.workloads.metadata import owned, revision_labels
 

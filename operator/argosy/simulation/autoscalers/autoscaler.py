@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from argosy.fleet.scaling.decision import NOBODY, Allocation, Ejection, Room
+from argosy.autoscaling.decision import NOBODY, Allocation, Ejection, Room
 from argosy.simulation.recorder import Recorder
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 
-from argosy.fleet.scaling.decision import NOBODY, Allocation
+from argosy.autoscaling.decision import NOBODY, Allocation
 from argosy.simulation.autoscalers.autoscaler import Seen
 
 

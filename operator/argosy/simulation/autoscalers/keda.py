@@ -4,7 +4,7 @@ replicas, and by itself from zero to one and back.
 
 from dataclasses import dataclass, field, replace
 
-from argosy.fleet.scaling.decision import NOBODY, Allocation
+from argosy.autoscaling.decision import NOBODY, Allocation
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.autoscalers.hpa import Hpa, HpaMetric, HpaSettings
 

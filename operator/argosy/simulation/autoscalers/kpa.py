@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from math import ceil, floor
 
-from argosy.fleet.scaling.decision import NOBODY, Allocation
+from argosy.autoscaling.decision import NOBODY, Allocation
 from argosy.simulation.autoscalers.autoscaler import Seen
 
 

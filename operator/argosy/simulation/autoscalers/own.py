@@ -1,9 +1,9 @@
 """Argosy's own decisions, by the very functions that the operator calls."""
 
-from argosy.fleet.scaling.decide import decide
-from argosy.fleet.scaling.decision import NOBODY, Allocation
-from argosy.fleet.scaling.learning.memory import Memory
-from argosy.fleet.scaling.policy import Policy
+from argosy.autoscaling.decide import decide
+from argosy.autoscaling.decision import NOBODY, Allocation
+from argosy.autoscaling.learning.memory import Memory
+from argosy.autoscaling.policy import Policy
 from argosy.simulation.autoscalers.autoscaler import Seen
 from argosy.simulation.recorder import date
 

@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.autoscaling.decision import Allocation
 from argosy.simulation.servers.served import Served
 from argosy.simulation.service import ServiceCurve
 

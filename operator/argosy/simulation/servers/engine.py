@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.autoscaling.decision import Allocation
 from argosy.simulation.servers.served import Served
 from argosy.simulation.traces import Floats
 

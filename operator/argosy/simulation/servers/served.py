@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.autoscaling.decision import Allocation
 
 
 @dataclass(slots=True)

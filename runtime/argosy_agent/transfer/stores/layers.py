@@ -5,7 +5,7 @@ import tarfile
 from pathlib import Path, PurePosixPath
 
 from argosy_agent.transfer.budget import Budget
-from argosy_runtime.shared.tarballs import extract, opened
+from argosy_common.tarballs import extract, opened
 
 from .source import safe_name
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_common.tarballs import BROKEN_TAR
 from argosy_runtime.backends.unpacked import Unpacked, unpack
 from argosy_runtime.errors import invalid, not_found
-from argosy_runtime.shared.tarballs import BROKEN_TAR
 
 PARAMETER = "EXECUTION_ENV_PATH"
 _MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"

@@ -9,10 +9,10 @@ from typing import Any, Final
 import tensorrt
 from tritonclient.grpc.model_config_pb2 import ModelConfig
 
+from argosy_common import device_errors
 from argosy_runtime.backends.contract import Host
 from argosy_runtime.backends.parameters import Parameters
 from argosy_runtime.errors import ServingError, internal, invalid
-from argosy_runtime.shared import device_errors
 
 trt: Any = tensorrt
 

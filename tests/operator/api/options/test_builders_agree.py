@@ -8,9 +8,9 @@ from argosy.api.engine.options.checks import TABLES
 from argosy.api.engine.options.precisions import PRECISIONS, unsupported_here
 from argosy.api.engine.options.tensorrt_llm import QFORMATS
 from argosy_agent.contract.builds import BuildRequest, DataSource
-from argosy_runtime.builder.contract import BuildError
-from argosy_runtime.builder.tensorrt import settings as tensorrt
-from argosy_runtime.builder.tensorrt_llm.asked import gpus, options, settings
+from argosy_builder.contract import BuildError
+from argosy_builder.tensorrt import settings as tensorrt
+from argosy_builder.tensorrt_llm.asked import gpus, options, settings
 
 TAKEN = {"tensorrt_llm": options.OPTIONS, "tensorrt_llm pytorch": options.PYTORCH_OPTIONS}
 
@@ -33,7 +33,7 @@ def test_formats_and_their_precisions_are_the_same_on_both_sides() -> None:
 
 @pytest.mark.parametrize("builder", ["tensorrt", "onnxruntime", "aotinductor"])
 def test_other_builders_take_the_options_of_their_tables(builder: str) -> None:
-    taken = importlib.import_module(f"argosy_runtime.builder.{builder}.settings").OPTIONS
+    taken = importlib.import_module(f"argosy_builder.{builder}.settings").OPTIONS
     assert TABLES[builder].keys() == taken.keys()
 
 

@@ -11,7 +11,7 @@ from tests.operator.cluster.scene import Declared, Requests, declare, model_body
 from argosy.api import parse_body
 from argosy.cluster.apply.lookup import MANY
 from argosy.cluster.client.connection import Connection
-from argosy.fleet.history import Revision
+from argosy.planning.history import Revision
 from argosy.render.workloads import controller_revision, form_name
 
 MORE_RIGHTS = json.dumps(

@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from argosy.api.values.identity import PoolKey
-from argosy.fleet.builds.observed import JobState, ObservedBuild
-from argosy.fleet.builds.plan import PlannedBuild
-from argosy.fleet.facts import Gpu, Node
 from argosy.local.builds import build as module
 from argosy.local.builds.inputs import state_of
 from argosy.local.builds.runner import LocalBuilds
+from argosy.planning.builds.observed import JobState, ObservedBuild
+from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.facts import Gpu, Node
 from argosy_agent.contract.builds import BuildFailure, BuildRequest, BuildState, DataSource, Gate
 
 POOL = PoolKey("default/p")

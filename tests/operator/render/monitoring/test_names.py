@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from argosy.autoscaling.metrics.metricnames import SAMPLE_NAMES
 from argosy.controller.metrics import Metrics
-from argosy.fleet.signals.metricnames import SAMPLE_NAMES
 from argosy.render.monitoring.alerts import ALERTS
 from argosy.render.monitoring.dashboards.dashboard import Dashboard
 from argosy.render.monitoring.files import DASHBOARDS

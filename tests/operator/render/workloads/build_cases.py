@@ -8,7 +8,7 @@ import yaml
 from tests.operator.render.workloads.cases import IMAGES
 
 from argosy.api import ServingPool, parse_documents
-from argosy.fleet.builds.plan import PlannedBuild
+from argosy.planning.builds.plan import PlannedBuild
 from argosy.render.workloads import (
     Cluster,
     KubernetesObject,

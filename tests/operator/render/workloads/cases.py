@@ -7,12 +7,12 @@ from typing import Any
 import yaml
 
 from argosy.api import Ensemble, InferenceModel, ServingPool, parse_documents
-from argosy.fleet.demand.members import Members
-from argosy.fleet.migration.next_step import server_steps
-from argosy.fleet.migration.observed import Observed
-from argosy.fleet.migration.state import Migration, Places, PoolState
-from argosy.fleet.migration.versions import target_forms
-from argosy.fleet.plan import Placement, PoolPlan, ServerPlan
+from argosy.planning.demand.members import Members
+from argosy.planning.migration.next_step import server_steps
+from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.state import Migration, Places, PoolState
+from argosy.planning.migration.versions import target_forms
+from argosy.planning.plan import Placement, PoolPlan, ServerPlan
 from argosy.render.forms import RenderedKeys
 from argosy.render.repositories import RenderedServer, rendered_servers
 from argosy.render.workloads import Cluster, Images, KubernetesObject, pool_objects

@@ -16,7 +16,7 @@ from argosy.api import ServingPool
 from argosy.api.pool.podtemplate import PodTemplate
 from argosy.api.pool.serverflags import RateLimit, ResponseCache
 from argosy.api.servingpool import ModelCache, Runtime, RuntimeName, Storage, Toleration
-from argosy.fleet.plan import ServerPlan
+from argosy.planning.plan import ServerPlan
 from argosy.render.names import secret_volume_name
 from argosy.render.workloads import Images, pod_template, template_hash
 from argosy.render.workloads.pods import control

@@ -7,7 +7,7 @@ from tests.operator.render.workloads.cases import CASES, read_case
 
 from argosy.api import InferenceModel, ServingPool, parse_documents
 from argosy.api.documents import Resource, parse_body
-from argosy.fleet.history import Revision
+from argosy.planning.history import Revision
 from argosy.render.workloads.revisions import LatestForms, controller_revision, form_name
 
 

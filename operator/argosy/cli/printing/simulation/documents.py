@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
-from argosy.fleet.scaling.decision import Allocation
+from argosy.autoscaling.decision import Allocation
 from argosy.simulation.outcome import Outcome
 from argosy.simulation.traces import Floats
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from argosy.cluster.client.connection import Connection
 from argosy.cluster.client.errors import ApiError, ForbiddenError, GoneError
 from argosy.cluster.client.kinds import Key, Kind, key_of
-from argosy_runtime.shared.backoff import backoff_s
+from argosy_common.backoff import backoff_s
 
 log = logging.getLogger(__name__)
 

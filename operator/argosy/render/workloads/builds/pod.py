@@ -8,7 +8,7 @@ from typing import Any
 
 from argosy.api.pool.podtemplate import AGENT, SERVER
 from argosy.api.servingpool import ServingPool
-from argosy.fleet.builds.plan import PlannedBuild
+from argosy.planning.builds.plan import PlannedBuild
 from argosy.render.names import build_name, report_name, secret_volume_name, volume_name
 from argosy.render.workloads.builds.objects import build_account_name
 from argosy.render.workloads.metadata import build_pod_labels
@@ -64,7 +64,7 @@ def _container(pool: ServingPool, build: PlannedBuild, images: Images) -> dict[s
         "name": BUILD_CONTAINER,
         "image": build.image,
         "imagePullPolicy": images.pull_policy,
-        "command": ["python", "-m", "argosy_runtime.builder"],
+        "command": ["python", "-m", "argosy_builder"],
         "args": _arguments(pool, build),
         "env": [HOME, POD_UID, *(() if build.gpus else NO_GPUS)],
         "terminationMessagePolicy": "FallbackToLogsOnError",

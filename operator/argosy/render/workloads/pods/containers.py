@@ -6,7 +6,7 @@ from argosy.api.pool.podtemplate import AGENT, SERVER
 from argosy.api.pool.serverflags import setting_flags
 from argosy.api.servingpool import RuntimeName, ServingPool
 from argosy.api.values.storage import file_path
-from argosy.fleet.plan import ServerPlan
+from argosy.planning.plan import ServerPlan
 from argosy.render.names import object_name, state_name
 from argosy.render.workloads.pods import control, volumes
 from argosy.render.workloads.pods.ending import DRAIN_FLAGS, ending_flags, lifecycle

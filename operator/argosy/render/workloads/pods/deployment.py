@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy.api.pool.podtemplate import SERVER
 from argosy.api.servingpool import ServingPool, Toleration
-from argosy.fleet.plan import ServerPlan
+from argosy.planning.plan import ServerPlan
 from argosy.render.names import object_name
 from argosy.render.repositories import RenderedServer
 from argosy.render.workloads.metadata import GATE, owned, pods_of_pool, pods_of_server, pool_labels, server_labels

@@ -6,7 +6,7 @@ from typing import Any
 
 from argosy.api.inferencemodel import InferenceModel
 from argosy.api.servingpool import ServingPool
-from argosy.fleet.validation.runtimes import Variant, choose_variant
+from argosy.planning.validation.runtimes import Variant, choose_variant
 
 KubernetesObject = Mapping[str, Any]
 """An object as the API server takes it: JSON values."""

@@ -1,0 +1,130 @@
+"""From resources and measurements to what rules look at."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.autoscaling.metrics.signals import GpuSignals, PoolSignals
+from argosy.planning.facts import CurrentServer
+
+from .subject import Lever, Stage, Subject
+
+Member = InferenceModel | Ensemble
+_US, _MS = 1e6, 1e3
+
+
+def subjects(
+    members: Iterable[Member],
+    signals: PoolSignals,
+    servers: Collection[CurrentServer],
+    levers: Mapping[str, Collection[Lever]] | None = None,
+) -> dict[str, Subject]:
+    """By name, the members of which something was measured; an ensemble only where it was of all its steps' models.
+
+    `members` are a pool's, as they are served: with the instances and the window that were decided. `servers`: where
+    they sit. `levers`: what Argosy decides of each by itself.
+    """
+    places, gpus = _places(servers), {(gpu.server, gpu.index): gpu for gpu in signals.gpus}
+    scene = _Scene({member.name: member for member in members}, signals, places, gpus, levers or {})
+    found = ((name, scene.subject(member)) for name, member in scene.members.items())
+    return {name: subject for name, subject in found if subject is not None}
+
+
+def _places(servers: Iterable[CurrentServer]) -> dict[str, list[tuple[str, list[int]]]]:
+    """By model, its servers, and which GPUs of each it sits on: a server counts its own from 0, the plan the node's."""
+    found: dict[str, list[tuple[str, list[int]]]] = {}
+    for server in servers:
+        counted = {gpu: index for index, gpu in enumerate(sorted(server.gpus))}
+        for model, gpus in server.placed.items():
+            own = [counted[gpu] for gpu in gpus if gpu in counted]
+            found.setdefault(model, []).append((server.name, own))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    members: Mapping[str, Member]
+    signals: PoolSignals
+    places: Mapping[str, list[tuple[str, list[int]]]]
+    gpus: Mapping[tuple[str, int], GpuSignals]
+    levers: Mapping[str, Collection[Lever]]
+
+    def subject(self, member: Member) -> Subject | None:
+        measured = self.signals.members.get(member.name)
+        stages = self._stages(member)
+        if measured is None or not stages:
+            return None
+        return Subject(member.name, measured, stages, isinstance(member, Ensemble), _latency(member))
+
+    def _stages(self, member: Member) -> tuple[Stage, ...]:
+        """Its stages; none where one of them was not measured."""
+        if isinstance(member, InferenceModel):
+            stage = self._stage(member)
+            return () if stage is None else (stage,)
+        stages: list[Stage] = []
+        ends: dict[int, tuple[int, ...]] = {}
+        for index, before in _in_order(member):
+            step = self.members.get(member.spec.steps[index].model)
+            inner = self._stages(step) if step is not None else ()
+            if not inner:
+                return ()
+            reads = tuple(dict.fromkeys(end for step in before for end in ends[step]))
+            ends[index] = tuple(len(stages) + end for end in _last(inner))
+            stages += _shifted(inner, len(stages), reads)
+        return tuple(stages)
+
+    def _stage(self, model: InferenceModel) -> Stage | None:
+        measured = self.signals.members.get(model.name)
+        if measured is None:
+            return None
+        if measured.max_batch is None:
+            measured = replace(measured, max_batch=model.spec.max_batch_size)
+        batching = model.spec.batching
+        return Stage(
+            name=model.name,
+            signals=measured,
+            window_s=None if batching is None else batching.max_queue_delay_microseconds / _US,
+            joins=model.spec.sequence is None,
+            instances=model.spec.instances or sum(group.count for group in model.spec.instance_groups) or 1,
+            replicas=len(self.places.get(model.name, ())),
+            gpus=tuple(self._gpus(model.name)),
+            levers=frozenset(self.levers.get(model.name, ())),
+        )
+
+    def _gpus(self, model: str) -> Iterator[GpuSignals]:
+        """What was measured of the GPUs that it sits on."""
+        for server, indexes in self.places.get(model, ()):
+            for index in indexes:
+                if (gpu := self.gpus.get((server, index))) is not None:
+                    yield gpu
+
+
+def _latency(member: Member) -> dict[str, float]:
+    latency = member.spec.slo.latency if member.spec.slo is not None else None
+    return {} if latency is None else {name: value / _MS for name, value in latency if value is not None}
+
+
+def _in_order(ensemble: Ensemble) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Steps by index, each after those that write what it reads, with these."""
+    steps, done = ensemble.spec.steps, set[int]()
+    writer = {tensor: index for index, step in enumerate(steps) for tensor in step.outputs.values()}
+    reads = [{writer[name] for name in step.inputs.values() if name in writer} for step in steps]
+    while len(done) < len(steps):
+        ready = [index for index in range(len(steps)) if index not in done and reads[index] <= done]
+        if not ready:
+            return  # steps that wait for each other: such an ensemble is not accepted
+        for index in ready:
+            yield index, tuple(sorted(reads[index]))
+        done.update(ready)
+
+
+def _last(stages: tuple[Stage, ...]) -> tuple[int, ...]:
+    """The stages that no other reads."""
+    read = {index for stage in stages for index in stage.reads}
+    return tuple(index for index in range(len(stages)) if index not in read)
+
+
+def _shifted(stages: tuple[Stage, ...], by: int, reads: tuple[int, ...]) -> Iterator[Stage]:
+    """An ensemble's stages behind `by` others; its first ones read what the step reads."""
+    for stage in stages:
+        yield replace(stage, reads=tuple(by + index for index in stage.reads) or reads)

@@ -1,0 +1,113 @@
+"""What there is to be had for a member beyond what it has, as the last plan shows it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from msgspec import structs
+
+from argosy.api.conditions import Reason
+from argosy.api.values.identity import PoolKey
+from argosy.autoscaling.decision import Decision, Room
+from argosy.autoscaling.policy import Policy
+from argosy.autoscaling.pool.devices import Devices, replicas_of
+from argosy.planning.demand.members import Members
+from argosy.planning.facts import Demand, Group, PoolFacts
+from argosy.planning.packing.priorities import GroupKey, RankedPlan
+from argosy.planning.plan import PoolPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What the last plan gave a member: `placed` replicas of the `asked`, and the room beside them. `gpu_memory`: bytes
+    of the smallest GPU that it sits on, 0 on none.
+    """
+
+    asked: int
+    placed: int
+    room: Room
+    gpu_memory: int = 0
+
+
+def hopes(
+    ranked: RankedPlan,
+    decisions: Mapping[str, Decision],
+    members: Mapping[PoolKey, Members],
+    policies: Mapping[str, Policy],
+) -> dict[GroupKey, int]:
+    """Return how many replicas are wanted of each group that lacked the room for them, or made room for another.
+    `decisions` and `policies` are by identity.
+    """
+    models: dict[tuple[PoolKey, str], int] = {}
+    for key, each in members.items():
+        for member in (*each.models.values(), *each.ensembles.values()):
+            decision, policy = decisions.get(member.identity), policies.get(member.identity)
+            if decision is None or policy is None or decision.reason is not Reason.LIMITED_BY_CAPACITY:
+                continue
+            replicas = min(decision.desired, policy.bounds.max_replicas)
+            for model in each.runs.get(member.name, (member.name,)):
+                models[key, model] = max(replicas, models.get((key, model), 0))
+    wanted = {
+        (facts.pool, group.name): _wanted(facts.pool, group, models) for facts in ranked.facts for group in facts.groups
+    }
+    return {key: replicas for key, replicas in wanted.items() if replicas or key in ranked.shortfalls}
+
+
+def _wanted(pool: PoolKey, group: Group, models: Mapping[tuple[PoolKey, str], int]) -> int:
+    return max((models.get((pool, demand.model), 0) for demand in group.demands), default=0)
+
+
+def grants(ranked: RankedPlan, hoped: RankedPlan | None, members: Mapping[PoolKey, Members]) -> dict[str, Grant]:
+    """Return what the plan gave each model and ensemble, by identity; `members` are by the pool's key. `hoped`: the
+    plan with all that is wanted of what is short, where there is something.
+    """
+    found: dict[str, Grant] = {}
+    facts = {each.pool: each for each in ranked.facts}
+    hopeful = {plan.pool: plan for plan in hoped.plan.pools} if hoped else {}
+    for plan in ranked.plan.pools:
+        view = _View(facts[plan.pool], Devices.of(facts[plan.pool], plan), _lacks(ranked, plan))
+        if hoped is not None:
+            better = hopeful[plan.pool]
+            view = replace(view, hopes=_lacks(hoped, better), hoped=replicas_of(better))
+        found |= view.grants(members[plan.pool])
+    return found
+
+
+def _lacks(ranked: RankedPlan, plan: PoolPlan) -> dict[str, str]:
+    """By group, what its next replica lacks."""
+    missing = {each.group: each.message for each in plan.unplaced}
+    return missing | {group: each.message for (pool, group), each in ranked.shortfalls.items() if pool == plan.pool}
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One pool's plan, with what groups lack in it, and in the hoped one, which has so many replicas of each model."""
+
+    facts: PoolFacts
+    devices: Devices
+    lacks: Mapping[str, str]
+    hopes: Mapping[str, str] = field(default_factory=dict)
+    hoped: Mapping[str, int] = field(default_factory=dict)
+
+    def grants(self, members: Members) -> dict[str, Grant]:
+        found: dict[str, Grant] = {}
+        rooms: dict[str, Room] = {}
+        for group in self.facts.groups:
+            for demand in group.demands:
+                room = rooms[demand.model] = self._room(group.name, demand)
+                model, memory = members.models[demand.model], self.devices.smallest(demand.model)
+                found[model.identity] = Grant(model.spec.fewest_replicas, self._placed(demand.model), room, memory)
+        for name, ensemble in members.ensembles.items():
+            runs = [model for model in members.runs[name] if model in rooms]
+            placed = min((self._placed(model) for model in members.runs[name]), default=0)
+            room = structs.replace(rooms[runs[0]], instances=None) if runs else Room()
+            found[ensemble.identity] = Grant(ensemble.spec.fewest_replicas, placed, room)
+        return found
+
+    def _room(self, group: str, demand: Demand) -> Room:
+        """The hoped plan says what is missing also of what made room for another."""
+        instances, missing = self.devices.instances(demand), self.hopes.get(group) or self.lacks.get(group, "")
+        more = max(0, self.hoped.get(demand.model, 0) - self._placed(demand.model))
+        return Room(instances, more, missing) if missing else Room(instances)
+
+    def _placed(self, model: str) -> int:
+        return self.devices.replicas.get(model, 0)

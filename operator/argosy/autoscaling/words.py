@@ -1,0 +1,66 @@
+"""A decision in one sentence, with its numbers."""
+
+from collections.abc import Collection
+from functools import lru_cache
+
+from argosy.autoscaling.capacity.service import Service
+from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.wanted.needs import seconds
+from argosy.planning.amounts import counted
+
+
+def change(before: Allocation, after: Allocation) -> str:
+    """`from 2 to 3 replicas and from 1 to 2 instances`; nothing where both are alike."""
+    parts = []
+    if before.replicas != after.replicas:
+        parts.append(f"from {before.replicas} to {counted(after.replicas, 'replica')}")
+    if before.instances != after.instances:
+        parts.append(f"from {before.instances} to {counted(after.instances, 'instance')}")
+    if before.window_s != after.window_s and after.window_s is not None:
+        parts.append(f"to a batching window of {seconds(after.window_s)}")
+    if before.max_batch != after.max_batch and after.max_batch is not None:
+        parts.append(f"to batches of at most {counted(after.max_batch, 'row')}")
+    if before.max_batch is not None and after.max_batch is None:
+        parts.append("to batches as large as the spec has them")
+    return " and ".join(parts)
+
+
+def sentence(before: Allocation, after: Allocation, because: str, limit: str) -> str:
+    """Return what becomes of it, by what numbers, and what keeps it from what is desired."""
+    changed = change(before, after)
+    what = f"Goes {changed}" if changed else f"Stays at {_allocation(after)}"
+    return joined(f"{what}: {because}", limit)
+
+
+@lru_cache(maxsize=20_000)
+def learnt_times(service: Service, *, of_engine: bool) -> str:
+    """Return what an execution takes, as it was learnt, or a step of an engine that batches token by token."""
+    times = f"takes {seconds(service.fixed)} and {seconds(service.per_row)} for each"
+    if of_engine:
+        return f"a step {times} sequence, without prompts"
+    share = f", {service.contention:.0%} longer for each other busy instance of its device"
+    return f"an execution {times} row{share if service.contention else ''}"
+
+
+def sent_nothing(servers: Collection[str]) -> str:
+    """Return which servers are left out for their queues; nothing where none is."""
+    if not servers:
+        return ""
+    first, *others = sorted(servers)
+    who = f"{first} and {counted(len(others), 'other')} are" if others else f"{first} is"
+    return f"{who} sent nothing until what waits there is worked off"
+
+
+def joined(*clauses: str) -> str:
+    """Return those that say something as one sentence; it ends in one full stop, whether or not they do."""
+    return "; ".join(clause.removesuffix(".") for clause in clauses if clause) + "."
+
+
+def bound(field: str, replicas: int) -> str:
+    """`maxReplicas is 3`, for a field of the spec."""
+    return f"{field.removeprefix('spec.')} is {replicas}"
+
+
+def _allocation(allocation: Allocation) -> str:
+    each = f" with {counted(allocation.instances, 'instance')}" if allocation.instances > 1 else ""
+    return f"{counted(allocation.replicas, 'replica')}{each}"

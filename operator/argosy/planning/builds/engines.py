@@ -1,0 +1,188 @@
+"""The engines of a pool's models: how each stands, which serve, what waits for one.
+
+An engine that serves is told from the builds' reports, and from the statuses written before: it goes on serving while
+another is built for the same request, by a newer image or because its report was lost.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.servingpool import ServingPool
+from argosy.api.status import EngineStatus
+from argosy.planning.builds.architectures import PoolNodes
+from argosy.planning.builds.observed import JobState, ObservedBuild
+from argosy.planning.builds.requests import requests
+from argosy.planning.demand.engine_files import EngineFiles
+from argosy_agent.contract.builds import BuildRequest, BuildState, digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class AskedEngine:
+    """An engine that one version of a model asks for, on one architecture.
+
+    `digest` is of what is asked for, whatever image builds it and wherever it is kept. `former` is what serves in its
+    place until it is ready: one of the same digest.
+    """
+
+    version: int
+    request: BuildRequest
+    build: ObservedBuild
+    digest: str
+    former: EngineFiles | None = None
+
+    @property
+    def name(self) -> str:
+        """The build's, which is the request's."""
+        return self.build.name
+
+    @property
+    def architecture(self) -> str:
+        """What it is compiled for."""
+        return self.request.architecture
+
+    @property
+    def state(self) -> BuildState:
+        """Where its build is."""
+        return self.build.state
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be served."""
+        return self.state is BuildState.READY
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its build was begun, or something serves in its place."""
+        return self.former is not None or self.build.report is not None or self.build.job is not JobState.ABSENT
+
+    @property
+    def files(self) -> EngineFiles | None:
+        """What serves now: the engine, or the former one."""
+        report = self.build.report
+        if self.is_ready and report is not None:
+            return EngineFiles(report.uri, report.digest)
+        return self.former
+
+
+@dataclass(frozen=True, slots=True)
+class FormEngines:
+    """All engines that one form of a model asks for."""
+
+    model: InferenceModel
+    asked: tuple[AskedEngine, ...] = ()
+
+    @property
+    def architectures(self) -> frozenset[str]:
+        """Those that it is to be built for."""
+        return frozenset(each.architecture for each in self.asked)
+
+    @property
+    def complete(self) -> frozenset[str]:
+        """The architectures on which every declared version can be served."""
+        return frozenset(
+            each for each in self.architectures if len(self._files(each)) == len(self.model.spec.declared_versions)
+        )
+
+    @property
+    def served(self) -> Mapping[str, Mapping[int, EngineFiles]]:
+        """What serves, by architecture and version: every declared version; where that is so nowhere, those that are
+        there once no build is left to wait for, or that served before. The same versions are served everywhere.
+        """
+        if self.complete:
+            return {each: self._files(each) for each in sorted(self.complete)}
+        there = {each: self._settled(each) for each in sorted(self.architectures)}
+        most = max(there.values(), key=len, default={}).keys()
+        return {
+            each: {version: files[version] for version in most}
+            for each, files in there.items()
+            if most and most <= files.keys()
+        }
+
+    @property
+    def effective(self) -> InferenceModel:
+        """The model with those of its versions that are served; as it is where none is."""
+        versions = {version for files in self.served.values() for version in files}
+        spec = self.model.spec
+        if not versions or versions == set(spec.declared_versions):
+            return self.model
+        kept = tuple(each for each in spec.versions if each.version in versions)
+        return self.model.model_copy(update={"spec": spec.model_copy(update={"versions": kept})})
+
+    def _files(self, architecture: str) -> dict[int, EngineFiles]:
+        found = ((each.version, each.files) for each in self.asked if each.architecture == architecture)
+        return {version: files for version, files in found if files is not None}
+
+    def _settled(self, architecture: str) -> dict[int, EngineFiles]:
+        """What is there on an architecture and does not wait for other versions' builds."""
+        here = [each for each in self.asked if each.architecture == architecture]
+        over = all(each.build.is_over for each in here)
+        served = {each.version for each in here if over or each.former is not None}
+        return {version: files for version, files in self._files(architecture).items() if version in served}
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What one pool's engines are told from: `builds` by their names, and the entries of the models' last statuses,
+    by the model's identity. `image` builds where a model names none.
+    """
+
+    pool: ServingPool
+    nodes: PoolNodes
+    builds: Mapping[str, ObservedBuild]
+    before: Mapping[str, Collection[EngineStatus]]
+    image: str = ""
+
+    def of(self, model: InferenceModel) -> FormEngines:
+        """Return the engines that a form of a model asks for."""
+        formers, on_gpu = _formers(self.before.get(model.identity, ())), self.nodes.on_gpu(model)
+        every = list(self._asked(model, {node.architecture(on_gpu) for node in self.nodes.selected}, formers))
+        known = {each.architecture for each in every if each.is_known}
+        wanted = self.nodes.architectures(model, known)
+        return FormEngines(model, tuple(each for each in every if each.architecture in wanted))
+
+    def _asked(
+        self, model: InferenceModel, architectures: Iterable[str], formers: Mapping[tuple[int, str, str], EngineFiles]
+    ) -> Iterator[AskedEngine]:
+        for architecture in sorted(set(architectures) - {""}):
+            for version, request in requests(model, self.pool, architecture, self.image).items():
+                name, digest = _names(request)
+                build = self.builds.get(name) or ObservedBuild(name)
+                yield AskedEngine(version, request, build, digest, formers.get((version, architecture, digest)))
+
+
+def _names(request: BuildRequest) -> tuple[str, str]:
+    """`request.name`, and the same without the image that builds and the place that keeps; worked out together."""
+    plain = asdict(request)
+    return digest_of(plain)[:20], digest_of({**plain, "compiler": "", "store": ""})[:20]
+
+
+def _formers(entries: Iterable[EngineStatus]) -> dict[tuple[int, str, str], EngineFiles]:
+    """What serves by the status written last, by version, architecture and the request's digest."""
+    return {
+        (each.version, each.architecture, each.request_digest): EngineFiles(each.storage_uri, each.digest)
+        for each in entries
+        if each.serving and each.storage_uri
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEngines:
+    """The engines of the form that is declared, and of the one that is acted upon: its former one, while it is held
+    back.
+    """
+
+    declared: FormEngines
+    acting: FormEngines
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the former form goes on until the declared one's engines are there."""
+        return self.acting is not self.declared
+
+
+def waits(new: FormEngines, former: FormEngines) -> bool:
+    """Return whether a form lacks an engine where the former one serves. What failed is lacking for good."""
+    if former.model.spec.engine is None:
+        return not new.architectures or not new.architectures <= new.complete
+    return not former.served.keys() & new.architectures <= new.complete

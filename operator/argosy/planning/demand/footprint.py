@@ -1,0 +1,82 @@
+"""What one replica of a model takes of a server, from what its resource declares."""
+
+from collections.abc import Collection, Iterable
+
+from argosy.api import InferenceModel
+from argosy.api.model import footprint as api
+from argosy.api.model.instancegroups import per_gpu
+from argosy.api.values.versions import retained
+from argosy.planning.facts import Footprint
+from argosy.planning.topology.deployment import Deployment
+from argosy.planning.topology.memory import budget, is_counted
+from argosy_agent.contract.builds import ModelShape
+
+
+def footprint_of(
+    model: InferenceModel, versions: int = 1, has_gpus: bool = True, shape: ModelShape | None = None
+) -> Footprint:
+    """Return the footprint of one replica with all its instances, of so many versions that stay loaded.
+
+    `has_gpus`: whether the pool has GPUs. `shape`: the model's, where it is known.
+
+    - Whole GPUs: `footprint.gpus`, or else `parallelism.tensor x pipeline` where that is more than one. Each
+      has `gpuMemory` for every instance; the share of compute means nothing, because nobody else is there.
+    - A share of one GPU: `gpuMemory` and `compute`, each times `instances`. What is not declared counts as
+      nothing: a model with `gpuMemory` alone is never kept from a GPU because of compute.
+    - `device: CPU`, or the format `python` with nothing declared: the CPU.
+    - Nothing declared of any other: a GPU of its own where there are GPUs. It is not put on the CPU without being told.
+    - Whole GPUs without `gpuMemory`, and a GPU of its own: of the memory that its shape's arithmetic gives.
+
+    Each version has memory of its own; the compute is shared, as a request goes to one of them.
+    """
+    spec, declared = model.spec, model.spec.footprint or api.Footprint()
+    if spec.device is api.Device.CPU:
+        return Footprint()
+    one = declared.gpu_memory if declared.gpu_memory is not None else memory_by_shape(model, shape)
+    memory = one * instances_of(model) * versions
+    if spec.gpus:
+        return Footprint(memory=memory, gpus=spec.gpus)
+    if declared.gpu_memory is None:
+        return Footprint(memory=memory, gpus=1, assumed=True) if has_gpus else Footprint()
+    return Footprint(memory=memory, compute=(declared.compute or 0) * instances_of(model))
+
+
+def memory_by_shape(model: InferenceModel, shape: ModelShape | None) -> int:
+    """Return bytes of each GPU that a model of this shape needs at least, split as declared.
+
+    0 where nobody counted its weights.
+    """
+    if shape is None or not is_counted(shape):
+        return 0
+    return budget(shape, Deployment.of(model, shape).split, 0).needed
+
+
+def instances_of(model: InferenceModel) -> int:
+    """Return how many copies run on one device of a replica, of all groups: one where nobody says."""
+    spec, groups = model.spec, model.spec.instance_groups
+    if not groups:
+        return spec.instances or 1
+    if spec.device is api.Device.CPU:
+        return sum(group.count for group in groups)
+    return per_gpu(groups, spec.gpus or 1)
+
+
+def versions_kept(model: InferenceModel, named: Collection[int] = (), loaded: Iterable[Collection[int]] = ()) -> int:
+    """Return how many versions of a model stay loaded on a server: those its policy will come to, and no fewer than
+    now.
+
+    `named` are those that ensembles ask for, `loaded` those that each server has.
+    """
+    declared, policy = set(model.spec.declared_versions), model.spec.version_policy
+    known = ({*declared, *versions} for versions in loaded)
+    now = (len(retained(declared, policy, each) | (set(named) & each)) for each in known)
+    return max([_to_come(model), *now])
+
+
+def _to_come(model: InferenceModel) -> int:
+    """As many as are declared and the policy itself tells; with `all`, only storage knows of more."""
+    declared, policy = set(model.spec.declared_versions), model.spec.version_policy
+    if policy is not None and policy.specific is not None:
+        return len({*declared, *policy.specific.versions})
+    latest = policy.latest.num_versions if policy is not None and policy.latest is not None else 0
+    return max(len(declared), latest)

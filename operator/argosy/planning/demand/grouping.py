@@ -1,0 +1,158 @@
+"""What must share a server: the models of an ensemble, and of every ensemble that shares a model with it."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.planning.demand.documents import NO_SIZE, DocumentSize
+from argosy.planning.demand.engine_files import ServedEngines
+from argosy.planning.demand.footprint import footprint_of, instances_of, versions_kept
+from argosy.planning.facts import Demand, Group
+from argosy_agent.contract.builds import ModelShape
+from argosy_agent.contract.sizes import stepped
+
+Loaded = Mapping[str, Sequence[Collection[int]]]
+"""The versions of each model that each server has loaded."""
+
+
+def groups_of(
+    models: Sequence[InferenceModel],
+    ensembles: Sequence[Ensemble],
+    loaded: Loaded | None = None,
+    has_gpus: bool = True,
+    shapes: Mapping[str, ModelShape] | None = None,
+    engines: ServedEngines | None = None,
+    sizes: Mapping[str, DocumentSize] | None = None,
+) -> tuple[Group, ...]:
+    """Return the groups of one pool, by name; models in the order of the steps that use them.
+
+    A group has as many replicas as the most demanding of its models and ensembles asks for, and is named
+    after its first ensemble, or its only model. An ensemble with a step that is not among `models` and
+    `ensembles` joins nothing. `has_gpus`: whether the pool has GPUs. `shapes`: the models' that are known, by name. Of
+    models that wait for their `engines` there is nothing. `sizes`: what models and ensembles take of their server's
+    documents, by name.
+    """
+    built = engines or ServedEngines()
+    by_name = {model.name: model for model in models if model.name not in built.waiting}
+    members = _members(by_name, ensembles)
+    root = {name: name for name in by_name}
+    for names in members.values():
+        for name in names[1:]:
+            _join(root, names[0], name)
+    together: dict[str, list[str]] = {}
+    for name in _in_step_order(by_name, members):
+        together.setdefault(_find(root, name), []).append(name)
+    users = _users(ensembles, members)
+    versions, known = loaded or {}, shapes or {}
+    demands = {
+        name: replace(
+            _demand(each, users.get(name, ()), versions.get(name, ()), has_gpus, known.get(name)),
+            architectures=built.architectures(name),
+        )
+        for name, each in by_name.items()
+    }
+    known_sizes = sizes or {}
+    groups = [_group([demands[name] for name in names], users, known_sizes) for names in together.values()]
+    return tuple(sorted(groups, key=lambda group: group.name))
+
+
+def models_of(ensemble: str, ensembles: Sequence[Ensemble]) -> tuple[str, ...]:
+    """Return the models that an ensemble runs, those of its inner ensembles in their place, each once, in step
+    order.
+    """
+    return _run_by(ensemble, _steps(ensembles))
+
+
+def runs_of(ensembles: Iterable[Ensemble]) -> dict[str, tuple[str, ...]]:
+    """Return the models that each ensemble runs, as `models_of` gives them."""
+    steps = _steps(ensembles)
+    return {name: _run_by(name, steps) for name in sorted(steps)}
+
+
+def _steps(ensembles: Iterable[Ensemble]) -> dict[str, list[str]]:
+    return {each.name: [step.model for step in each.spec.steps] for each in ensembles}
+
+
+def _run_by(ensemble: str, steps: dict[str, list[str]]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    _collect(ensemble, steps, found, frozenset())
+    return tuple(found)
+
+
+def _collect(name: str, steps: dict[str, list[str]], found: dict[str, None], above: frozenset[str]) -> None:
+    if name in above:
+        return
+    if name not in steps:
+        found.setdefault(name)
+        return
+    for step in steps[name]:
+        _collect(step, steps, found, above | {name})
+
+
+def _members(models: Iterable[str], ensembles: Sequence[Ensemble]) -> dict[str, tuple[str, ...]]:
+    known = set(models)
+    return {name: names for name, names in runs_of(ensembles).items() if names and known >= set(names)}
+
+
+def _in_step_order(models: Iterable[str], members: dict[str, tuple[str, ...]]) -> dict[str, None]:
+    used = {name: None for names in members.values() for name in names}
+    return used | dict.fromkeys(sorted(models))
+
+
+def _users(ensembles: Sequence[Ensemble], members: dict[str, tuple[str, ...]]) -> dict[str, list[Ensemble]]:
+    """The ensembles that run each model."""
+    users: dict[str, list[Ensemble]] = {}
+    for ensemble in ensembles:
+        for name in members.get(ensemble.name, ()):
+            users.setdefault(name, []).append(ensemble)
+    return users
+
+
+def _group(demands: Sequence[Demand], users: dict[str, list[Ensemble]], sizes: Mapping[str, DocumentSize]) -> Group:
+    ensembles = {each.name for demand in demands for each in users.get(demand.model, ())}
+    name = min(ensembles, default=demands[0].model)
+    minimum, priority = max(each.minimum for each in demands), max(each.priority for each in demands)
+    size = sum(sizes.get(each.model, NO_SIZE).with_versions(each.versions) for each in demands)
+    size += sum(sizes.get(each, NO_SIZE).declared for each in ensembles)
+    return Group(name, tuple(demands), max(demand.replicas for demand in demands), minimum, priority, stepped(size))
+
+
+def _demand(
+    model: InferenceModel,
+    users: Sequence[Ensemble],
+    loaded: Sequence[Collection[int]],
+    has_gpus: bool,
+    shape: ModelShape | None,
+) -> Demand:
+    steps = (step for each in users for step in each.spec.steps if step.model == model.name)
+    versions = versions_kept(model, {step.version for step in steps if step.version is not None}, loaded)
+    return Demand(
+        model=model.name,
+        version=model.spec.default_version,
+        footprint=footprint_of(model, versions, has_gpus, shape),
+        replicas=_replicas(model, users),
+        instances=instances_of(model),
+        versions=versions,
+        minimum=max([_needed(model), *(_needed(each) for each in users)]),
+        priority=max([model.spec.priority, *(each.spec.priority for each in users)]),
+    )
+
+
+def _replicas(model: InferenceModel, users: Sequence[Ensemble]) -> int:
+    return max([model.spec.fewest_replicas, *(each.spec.fewest_replicas for each in users)])
+
+
+def _needed(member: InferenceModel | Ensemble) -> int:
+    """The replicas that it has to have: of a form that was filled in, `minReplicas`."""
+    return min(member.spec.min_replicas, member.spec.fewest_replicas)
+
+
+def _find(root: dict[str, str], name: str) -> str:
+    while root[name] != name:
+        name = root[name]
+    return name
+
+
+def _join(root: dict[str, str], one: str, other: str) -> None:
+    first, second = sorted((_find(root, one), _find(root, other)))
+    root[second] = first

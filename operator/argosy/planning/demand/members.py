@@ -1,0 +1,78 @@
+"""A pool's models and ensembles, by name."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from argosy.api import Ensemble, InferenceModel, Resource, ServingPool
+from argosy.api.values.identity import PoolKey
+from argosy.planning.demand.documents import DocumentSize
+from argosy.planning.demand.engine_files import ServedEngines
+from argosy.planning.demand.grouping import runs_of
+from argosy.planning.demand.model_files import declared_sources
+from argosy.planning.plan import Placement
+from argosy_agent.contract import VersionSource
+from argosy_agent.contract.builds import ModelShape
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """What a pool is to serve.
+
+    `broken`: names that are declared and have no valid form, so that what serves under them is left as it is.
+    `runs`: the models of each ensemble. `elsewhere`: names that another pool is to serve by now, and whether requests
+    reach them there. `served_names`: what clients call each member that they know by another name than its own.
+    `shapes`: those of the models of which one is known. `engines`: what serves in place of models' own files. `sizes`:
+    what each takes of its server's documents; what is not among them counts for nothing.
+    """
+
+    models: Mapping[str, InferenceModel] = field(default_factory=dict)
+    ensembles: Mapping[str, Ensemble] = field(default_factory=dict)
+    broken: frozenset[str] = frozenset()
+    runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    elsewhere: Mapping[str, bool] = field(default_factory=dict)
+    served_names: Mapping[str, str] = field(default_factory=dict)
+    shapes: Mapping[str, ModelShape] = field(default_factory=dict)
+    engines: ServedEngines = field(default_factory=ServedEngines)
+    sizes: Mapping[str, DocumentSize] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        pool: PoolKey,
+        valid: Iterable[Resource],
+        broken: Iterable[Resource] = (),
+        elsewhere: Mapping[str, bool] | None = None,
+        shapes: Mapping[str, ModelShape] | None = None,
+        engines: ServedEngines | None = None,
+    ) -> "Members":
+        """Return what of these asks for the pool of this key; `broken` has no valid form, `shapes` are by identity."""
+        mine = [each for each in valid if not isinstance(each, ServingPool) and each.pool_key == pool]
+        ensembles = {each.name: each for each in mine if isinstance(each, Ensemble)}
+        return cls(
+            {each.name: each for each in mine if isinstance(each, InferenceModel)},
+            ensembles,
+            frozenset(each.name for each in broken if not isinstance(each, ServingPool) and each.pool_key == pool),
+            runs_of(ensembles.values()),
+            elsewhere or {},
+            {each.name: each.served_name for each in mine if each.served_name != each.name},
+            {each.name: shape for each in mine if (shape := (shapes or {}).get(each.identity)) is not None},
+            engines or ServedEngines(),
+        )
+
+    def sources(self, placement: Placement, node: str) -> dict[int, VersionSource]:
+        """Return where a placed model's declared versions come from on the node."""
+        engines = self.engines.on(placement.model, node, on_gpu=bool(placement.gpus))
+        return declared_sources(self.models[placement.model], engines)
+
+    def declares(self, name: str) -> bool:
+        """Return whether something of this name is asked of the pool, well or not."""
+        return name in self.models or name in self.ensembles or name in self.broken
+
+    def knows(self, name: str) -> bool:
+        """Return whether something of this name is asked of this pool or another."""
+        return self.declares(name) or name in self.elsewhere
+
+    def version(self, name: str) -> int | None:
+        """Return the version of a valid member that answers a request which names none."""
+        member = self.models.get(name) or self.ensembles.get(name)
+        return member.spec.default_version if member else None

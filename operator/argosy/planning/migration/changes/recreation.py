@@ -1,0 +1,52 @@
+"""What `rollout.strategy` asks for. Recreate: a server unloads a model's old form before it loads the new one, with a
+gap. Surge: never, be there room for both or not.
+
+Replicas change one after the other. An only replica changes in its place, and so does one that requests do not reach.
+"""
+
+from collections.abc import Collection
+
+from argosy.api.model.rollout import Strategy
+from argosy.api.values.versions import retained
+from argosy.planning.demand.members import Members
+from argosy.planning.migration.memory.changes import Change, fresh_versions
+from argosy.planning.migration.observed import Binding
+from argosy.planning.migration.state import PoolState
+
+
+def asks_to_recreate(members: Members, name: str) -> bool:
+    """Return whether a model is declared to change in its place."""
+    return _strategy(members, name) is Strategy.RECREATE
+
+
+def asks_to_surge(members: Members, name: str) -> bool:
+    """Return whether a model is declared to keep its old form until the new one is loaded beside it."""
+    return _strategy(members, name) is Strategy.SURGE
+
+
+def _strategy(members: Members, name: str) -> Strategy:
+    model = members.models.get(name)
+    rollout = model.spec.rollout if model is not None else None
+    return rollout.strategy if rollout is not None else Strategy.AUTO
+
+
+def replaces(state: PoolState, server: str, change: Change) -> bool:
+    """Return whether a change takes the place of what a server has loaded of a model to recreate: versions leave, or
+    are loaded in another form. A version that comes beside others takes no place.
+    """
+    name = change.placement.model
+    if change.before is None or change.in_place or not asks_to_recreate(state.members, name):
+        return False
+    spec = state.members.models[name].spec
+    leaving = change.versions - retained(spec.declared_versions, spec.version_policy, change.versions)
+    held, target = state.observed.held(server)[name], state.targets[server][name]
+    return bool(leaving or change.versions & fresh_versions(held, target).keys())
+
+
+def awaited(state: PoolState, binding: Binding, recreated: Collection[Binding]) -> frozenset[Binding]:
+    """Return the replicas that must be reached before this one may go: none where it is alone or not reached itself."""
+    server, name = binding
+    if not state.observed.reachable(server, name):
+        return frozenset()
+    others = [(other, name) for other in state.places.servers.get(name, ()) if other != server]
+    return frozenset(each for each in others if each in recreated or not state.observed.reachable(*each))

@@ -1,0 +1,60 @@
+"""What waits for each other in a circle: one gives way, until none does."""
+
+from collections.abc import Mapping
+
+from argosy.planning.cycles import find_cycle
+from argosy.planning.migration.blockers import Blockers
+from argosy.planning.migration.changes.recreation import asks_to_surge
+from argosy.planning.migration.changes.surge import SURGES, SURGES_IN_DOCUMENTS, Surges, with_users
+from argosy.planning.migration.drain import Drain
+from argosy.planning.migration.observed import Binding
+from argosy.planning.migration.state import Note, PoolState
+
+
+def break_deadlocks(
+    state: PoolState, drains: dict[Binding, Drain], blockers: Blockers, changes: Surges, notes: dict[Binding, Note]
+) -> None:
+    """Make one of those that wait for each other go first: one that is to leave leaves early; where all stay, one is
+    recreated, or, where all are declared to surge, one keeps its form.
+
+    The loaded ensembles that run it go with it: they would keep it.
+    Changes `drains`, `changes` and `notes`.
+    """
+    while circle := find_cycle(_dependences(state, drains, blockers, changes.deferred)):
+        surplus = [each for each in circle if drains.get(each) is Drain.NOT_YET]
+        staying = [(asks_to_surge(state.members, each[1]), each) for each in circle if each in changes.deferred]
+        surges, (server, name) = (False, min(surplus)) if surplus else min(staying)
+        if surges:
+            del changes.deferred[server, name]
+            why = SURGES_IN_DOCUMENTS if (server, name) in changes.crowded else SURGES
+            changes.stuck[server, name] = why
+            notes[server, name] = Note(why, stuck=True)
+            continue
+        together = {(server, each) for each in with_users(name, state.observed, server)}
+        if surplus:
+            together &= drains.keys()
+        for binding in sorted(together):
+            drains[binding] = Drain.AT_ONCE
+            note_early(state, binding, notes)
+            if not surplus:
+                changes.deferred.pop(binding, None)
+                changes.recreated.add(binding)
+
+
+def note_early(state: PoolState, binding: Binding, notes: dict[Binding, Note]) -> None:
+    """Say where it should be why something left before its time."""
+    for place in state.places.servers.get(binding[1], ()):
+        message = f"it left {binding[0]} before it was loaded here, because others waited for its room"
+        notes[place, binding[1]] = Note(message)
+
+
+def _dependences(
+    state: PoolState, drains: Mapping[Binding, Drain], blockers: Blockers, deferred: Blockers
+) -> dict[Binding, tuple[Binding, ...]]:
+    """What drains needs its new places; a place that waits, and a new form of what is there, need others' room."""
+    edges = {binding: tuple(sorted(awaited)) for binding, awaited in sorted(deferred.items())}
+    for server, name in sorted(binding for binding, drain in drains.items() if drain is Drain.NOT_YET):
+        models = state.members.runs.get(name, (name,))
+        new = [(place, model) for place in state.places.servers.get(name, ()) for model in models]
+        edges[server, name] = tuple(sorted({binding for each in new for binding in blockers.get(each, ())}))
+    return edges

@@ -1,0 +1,99 @@
+"""When something that is loaded and not planned goes: once it is available where it should be, and drained.
+
+A model that moves stays routed where it was until every new place of it is reachable, and for as long as endpoints
+take to follow. Then it is no longer routed to, and after the drain it is unloaded. So it is with one that moves to
+another pool. What nobody declares any more is drained at once. What is declared and has no place, or no valid form,
+stays: what serves goes on serving.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import Enum
+
+from argosy.planning.migration.observed import Binding
+from argosy.planning.migration.state import Migration, PoolState
+
+
+class Drain(Enum):
+    """When something that the plan does not have where it is drains."""
+
+    NOT_YET = "not until its new places are reachable, or as long as it has none"
+    AFTER_HANDOVER = "its new places are reachable: once endpoints have followed"
+    AT_ONCE = "nobody needs it here"
+
+
+def drain_of(state: PoolState, binding: Binding) -> Drain:
+    """Return when a surplus model or ensemble of a server drains."""
+    server, name = binding
+    members, places = state.members, state.places
+    steps = state.observed.held(server)[name].steps
+    if not all(members.knows(each) for each in (name, *steps)):
+        return Drain.AT_ONCE
+    if not members.declares(name):
+        return Drain.AFTER_HANDOVER if members.elsewhere[name] else Drain.NOT_YET
+    if name in members.broken:
+        return Drain.NOT_YET
+    new = places.servers.get(name, ())
+    if not new:
+        return Drain.NOT_YET if name in places.unschedulable else Drain.AT_ONCE
+    return Drain.AFTER_HANDOVER if all(_available(state, each, name) for each in new) else Drain.NOT_YET
+
+
+def schedule(
+    state: PoolState,
+    drains: Mapping[Binding, Drain],
+    before: Mapping[Binding, datetime],
+    now: datetime,
+    period: timedelta,
+    found: Migration,
+) -> None:
+    """Put all that is surplus where it stands in time: routed, draining or gone. `before` is the last `drain_since`.
+
+    `period` is from when something is no longer routed to, until it is unloaded.
+    """
+    for binding, drain in sorted(drains.items(), key=lambda each: each[0]):
+        if drain is Drain.NOT_YET:
+            found.kept.setdefault(binding[0], set()).add(binding[1])
+        else:
+            since = _since(state, binding, drain, before.get(binding), now, period)
+            _schedule(binding, since, now, period, found)
+    _keep_steps(state, found)
+
+
+def _since(
+    state: PoolState, binding: Binding, drain: Drain, before: datetime | None, now: datetime, period: timedelta
+) -> datetime:
+    """From when it is no longer routed to; endpoints have half a period to follow."""
+    handover = drain is Drain.AFTER_HANDOVER
+    since = before if before is not None else now + (period / 2 if handover else timedelta())
+    if state.observed.routed(*binding):
+        since = max(since, now)  # what should have taken it from the routes failed: the drain begins only then
+    if handover:
+        return since
+    since = min(since, now)
+    return since if state.observed.serves(*binding) else min(since, now - period)  # nothing to drain
+
+
+def _schedule(binding: Binding, since: datetime, now: datetime, period: timedelta, found: Migration) -> None:
+    server, name = binding
+    found.drain_since[binding] = since
+    if now >= since:
+        found.unrouted.setdefault(server, set()).add(name)
+    if now < since + period:
+        found.kept.setdefault(server, set()).add(name)
+        due = since if now < since else since + period
+        found.wake = min(due, found.wake or due)
+
+
+def _available(state: PoolState, server: str, name: str) -> bool:
+    version = state.members.version(name)
+    ready = version is not None and state.observed.is_ready(server, name, version)
+    return ready and state.observed.reachable(server, name) and not state.starts_anew(server)
+
+
+def _keep_steps(state: PoolState, found: Migration) -> None:
+    """An ensemble that is kept keeps the models that it runs."""
+    for server, names in found.kept.items():
+        held = state.observed.held(server)
+        while steps := {step for name in names for step in held[name].steps if step in held} - names:
+            names |= steps

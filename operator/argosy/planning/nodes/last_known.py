@@ -1,0 +1,63 @@
+"""What a node had, where it does not say what it has: its GPUs as they are noted with the servers that run there."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from argosy.planning.facts import Gpu, Node
+
+
+def with_last_known(nodes: Iterable[Node], noted: Mapping[str, Node]) -> tuple[Node, ...]:
+    """Return the nodes, each that tells of no GPU with those that are `noted` of it, by its name, and as if cordoned.
+
+    GPU feature discovery and the device plugin take back what they said whenever they start anew; the GPUs stay, and
+    so does what uses them.
+    """
+    return tuple(_with_gpus(node, noted[node.name]) if _lacks(node, noted) else node for node in nodes)
+
+
+def hardware_text(node: Node) -> str:
+    """Return the GPUs of a node as JSON: bytes of each, who holds slices, NVLink, product and compute capability."""
+    gpus = [gpu for gpu in node.gpus if not gpu.is_cpu]
+    return json.dumps(
+        {
+            "memory": [gpu.memory for gpu in gpus],
+            "withheld": {str(gpu.index): gpu.withheld_by for gpu in gpus if gpu.withheld_by},
+            "nvlink": [sorted(joined) for joined in node.nvlink],
+            "product": node.product,
+            "computeCapability": node.compute_capability,
+        },
+        sort_keys=True,
+    )
+
+
+def parse_hardware(name: str, text: str) -> Node | None:
+    """Return the node of this name, as a text of `hardware_text` has it. None where it is no such text: people edit
+    ConfigMaps.
+    """
+    try:
+        read: dict[str, Any] = json.loads(text)
+        withheld = {int(index): str(holder) for index, holder in read["withheld"].items()}
+        gpus = tuple(
+            Gpu(index, int(memory), withheld_by=withheld.get(index, "")) for index, memory in enumerate(read["memory"])
+        )
+        nvlink = tuple(frozenset(map(int, joined)) for joined in read["nvlink"])
+        return Node(name, gpus, str(read["product"]), str(read["computeCapability"]), nvlink)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _lacks(node: Node, noted: Mapping[str, Node]) -> bool:
+    return node.name in noted and all(gpu.is_cpu for gpu in node.gpus)
+
+
+def _with_gpus(node: Node, noted: Node) -> Node:
+    return replace(
+        node,
+        gpus=noted.gpus,
+        product=noted.product,
+        compute_capability=noted.compute_capability,
+        nvlink=noted.nvlink,
+        schedulable=False,
+    )

@@ -1,0 +1,188 @@
+"""A Kubernetes Node becomes facts: GPUs by the labels of NVIDIA's GPU feature discovery."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from argosy.api.values.quantity import parse_bytes
+from argosy.planning.facts import Gpu, Node
+
+NVLINK = "argosy.dev/nvlink"
+"""An annotation: `all`, `none`, or the groups of joined GPUs by index, as `0,1;2,3`."""
+_GPU = "nvidia.com/gpu"
+_MIG = "nvidia.com/mig-"
+"""What the slices of a GPU are called that MIG divides, under the device plugin's mixed strategy."""
+_JOINED_PRODUCTS = ("SXM", "NVL", "HBM3", "H200", "B200", "B300")
+_MIB = 1 << 20
+
+
+class BadNodeError(Exception):
+    """A node cannot be used; the message names the field and the way out."""
+
+
+def node_of(body: Mapping[str, Any]) -> Node:
+    """Return a Node's devices and state. A node without GPUs is one CPU slot with its memory. Raises BadNodeError."""
+    node, status = state_of(body), _map(body, "status")
+    offer = _offer(node.labels, status)
+    product = node.labels.get(f"{_GPU}.product", "")
+    return replace(
+        node,
+        gpus=_gpus(node.labels, offer) if offer.count else _cpu_slot(status),
+        product=product,
+        compute_capability=_capability(node.labels),
+        nvlink=_nvlink(_map(_map(body, "metadata"), "annotations").get(NVLINK), product, offer.count),
+        schedulable=offer.now and not _map(body, "spec").get("unschedulable"),
+        stale=False,
+    )
+
+
+def state_of(body: Mapping[str, Any]) -> Node:
+    """Return a Node's state alone: what can be said of one whose devices cannot be read. Raises BadNodeError where it
+    has no name, or no labels that are a map.
+    """
+    metadata, spec = _map(body, "metadata"), _map(body, "spec")
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        raise BadNodeError("metadata.name: is required")
+    readiness = _readiness(_map(body, "status"))
+    return Node(
+        name=name,
+        gpus=(),
+        labels={str(key): str(value) for key, value in _map(metadata, "labels").items()},
+        taints=tuple(
+            {key: str(value) for key, value in taint.items()}
+            for taint in spec.get("taints") or []
+            if isinstance(taint, Mapping)
+        ),
+        ready=all(condition.get("status") == "True" for condition in readiness),
+        schedulable=False,
+        unready_since=_since(readiness),
+        stale=True,
+        boot_id=str(_map(_map(body, "status"), "nodeInfo").get("bootID") or ""),
+    )
+
+
+def _map(body: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = body.get(key) or {}
+    if not isinstance(value, Mapping):
+        raise BadNodeError(f"{key}: expected a map; found {value!r}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """GPUs of a node: how many, and whether they can be had `now`. The last ones, `sliced`, are had in slices only,
+    which are called `slices`.
+    """
+
+    count: int
+    now: bool = True
+    sliced: int = 0
+    slices: str = ""
+
+
+def _offer(labels: Mapping[str, str], status: Mapping[str, Any]) -> _Offer:
+    """What the device plugin offers, or the physical GPUs where it offers shares of them.
+
+    A plugin that starts again offers none for a while; what runs keeps its GPUs, of which the capacity and the label
+    still tell. Of GPUs that MIG divides it offers slices under names of their own, and goes on doing so.
+    """
+    label = f"metadata.labels[{_GPU}.count]"
+    physical = _whole_number(labels.get(f"{_GPU}.count", "0"), label)
+    capacity, allocatable = (_map(status, kind).get(_GPU) for kind in ("capacity", "allocatable"))
+    slices = _slices(status)
+    if allocatable is None and capacity is None and not slices:
+        return _Offer(physical)
+    there = _whole_number("0" if capacity is None else capacity, f"status.capacity[{_GPU}]")
+    offered = there if allocatable is None else _whole_number(allocatable, f"status.allocatable[{_GPU}]")
+    if slices:
+        return _Offer(max(physical, offered), sliced=max(0, physical - offered), slices=slices)
+    shared = labels.get(f"{_GPU}.sharing-strategy", "none") != "none" and physical > 0
+    if offered == 0:
+        count = physical if shared else max(there, physical)
+        return _Offer(count, now=count == 0)
+    return _Offer(physical if shared else offered)
+
+
+def _slices(status: Mapping[str, Any]) -> str:
+    """The names of the slices of GPUs that a node has; empty if it has none."""
+    capacity = _map(status, "capacity")
+    names = sorted(name for name in capacity if str(name).startswith(_MIG))
+    return ", ".join(name for name in names if _whole_number(capacity[name], f"status.capacity[{name}]"))
+
+
+def _gpus(labels: Mapping[str, str], offer: _Offer) -> tuple[Gpu, ...]:
+    label = f"{_GPU}.memory"
+    if label not in labels:
+        raise BadNodeError(
+            f"metadata.labels[{label}]: is required for a node with {offer.count} GPUs (MiB of each); install "
+            "NVIDIA's GPU feature discovery, or add the label"
+        )
+    memory = _whole_number(labels[label], f"metadata.labels[{label}]")
+    if memory == 0:
+        raise BadNodeError(f"metadata.labels[{label}]: must be more than 0 MiB")
+    whole = offer.count - offer.sliced
+    holders = ["" if index < whole else f"MIG ({offer.slices})" for index in range(offer.count)]
+    return tuple(Gpu(index, memory * _MIB, withheld_by=holder) for index, holder in enumerate(holders))
+
+
+def _cpu_slot(status: Mapping[str, Any]) -> tuple[Gpu, ...]:
+    memory = _map(status, "allocatable").get("memory", _map(status, "capacity").get("memory"))
+    if memory is None:
+        return ()
+    try:
+        return (Gpu(index=0, memory=parse_bytes(memory), is_cpu=True),)
+    except ValueError as error:
+        raise BadNodeError(f"status.capacity.memory: {error}") from error
+
+
+def _capability(labels: Mapping[str, str]) -> str:
+    major = labels.get(f"{_GPU}.compute.major", "")
+    return f"{major}.{labels.get(f'{_GPU}.compute.minor', '0')}" if major else ""
+
+
+def _nvlink(annotation: Any, product: str, count: int) -> tuple[frozenset[int], ...]:
+    every = (frozenset(range(count)),) if count > 1 else ()
+    if annotation is None:
+        joined = "-MIG-" not in product and any(mark in product.upper() for mark in _JOINED_PRODUCTS)
+        return every if joined else ()
+    if annotation in ("all", "none"):
+        return every if annotation == "all" else ()
+    groups = [group.split(",") for group in str(annotation).split(";") if group.strip()]
+    indexes = [[_index(part, annotation, count) for part in group] for group in groups]
+    named = [index for group in indexes for index in group]
+    if len(named) != len(set(named)):
+        raise BadNodeError(f"metadata.annotations[{NVLINK}]: {annotation!r} names a GPU twice; name each once")
+    return tuple(frozenset(group) for group in indexes if len(group) > 1)
+
+
+def _index(text: str, annotation: Any, count: int) -> int:
+    if not text.strip().isdecimal() or int(text) >= count:
+        raise BadNodeError(
+            f"metadata.annotations[{NVLINK}]: {annotation!r} must be all, none, or groups of GPU indexes "
+            f"below {count} such as 0,1;2,3"
+        )
+    return int(text)
+
+
+def _readiness(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [c for c in status.get("conditions") or [] if isinstance(c, Mapping) and c.get("type") == "Ready"]
+
+
+def _since(readiness: list[Mapping[str, Any]]) -> datetime | None:
+    """When the node stopped being ready; None if it is, or if that is not said."""
+    for condition in readiness:
+        if condition.get("status") != "True":
+            try:
+                return datetime.fromisoformat(str(condition.get("lastTransitionTime")))
+            except ValueError:
+                return None
+    return None
+
+
+def _whole_number(value: Any, path: str) -> int:
+    text = str(value)
+    if isinstance(value, bool) or not text.isdecimal():
+        raise BadNodeError(f"{path}: expected a whole number; found {value!r}")
+    return int(text)

@@ -1,0 +1,145 @@
+"""Whose each GPU is: the one rule for what a pool may not plan with, and for what its servers keep.
+
+Kubernetes counts GPUs and does not say which, so which of them somebody holds is settled here.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from argosy.api.values.identity import PoolKey
+from argosy.planning.facts import CurrentServer, Device, Gpu, Node, PoolFacts
+from argosy.planning.plan import PoolPlan, ServerPlan
+
+PodGpus = Mapping[str, Mapping[str, int]]
+"""GPUs that Pods hold which are not ours: by node, and there by the Pod's `namespace/name`."""
+
+
+def reserved(
+    nodes: Iterable[Node],
+    own: Iterable[CurrentServer],
+    others: Mapping[PoolKey, Iterable[CurrentServer]],
+    pods: PodGpus | None = None,
+    conceded: Collection[Device] = (),
+) -> tuple[Node, ...]:
+    """Return the nodes, on which every GPU that a pool may not plan with says who holds it.
+
+    `own` are the pool's servers, `others` other pools', by the pool's key. What another pool needs comes first, then
+    what the pool itself needs, then what another has without need, which is reclaimable, then what it has itself. Pods
+    hold the highest indexes of the rest, so what runs keeps its own; for more of them than that, Pods hold GPUs of the
+    pool's own that are `conceded`.
+    """
+    mine = tuple(own)
+    needed, spare = _holders(others)
+    claimed = _Claims(needed, _needed(mine), spare, devices(mine), conceded)
+    return tuple(_reserved(node, claimed, (pods or {}).get(node.name, {})) for node in nodes)
+
+
+def devices(servers: Iterable[CurrentServer | ServerPlan]) -> set[Device]:
+    """Return the GPUs that these servers hold."""
+    return {(server.node, gpu) for server in servers for gpu in server.gpus}
+
+
+def withheld(nodes: Iterable[Node]) -> dict[str, int]:
+    """Return how many GPUs of the nodes others hold, by holder."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        for gpu in node.gpus:
+            if gpu.withheld_by:
+                found[gpu.withheld_by] = found.get(gpu.withheld_by, 0) + 1
+    return found
+
+
+def reclaimable(nodes: Iterable[Node]) -> dict[Device, str]:
+    """Return the GPUs that other pools hold without need, and which pool does."""
+    return {(node.name, gpu.index): gpu.withheld_by for node in nodes for gpu in node.gpus if gpu.reclaimable}
+
+
+def retained(
+    plan: PoolPlan, facts: PoolFacts, taken: Collection[Device] = (), claimed: Collection[Device] = ()
+) -> PoolPlan:
+    """Return the plan, in which a server that lost models keeps GPUs it no longer needs until others want one of them.
+
+    To take a GPU away restarts the server, and interrupts all else that it serves. It gives up all that it does not
+    need if that happens anyway: where another server of the plan gets one, one is `taken` by another pool, or the node
+    has one no longer. For what other pools have `claimed` it does so once nothing is loaded on it that leaves.
+    """
+    wanted, asked_for = devices(plan.servers) | set(taken), set(claimed)
+    there = {(node.name, gpu.index) for node in facts.nodes for gpu in node.gpus if not gpu.withheld_by}
+    running = {server.name: server for server in facts.current}
+
+    def kept(server: ServerPlan) -> ServerPlan:
+        before = running.get(server.name)
+        if before is None or not _shrinks(server, before):
+            return server
+        had = {(server.node, gpu) for gpu in before.gpus}
+        spare = had - devices([server])
+        leaving = facts.loaded.get(server.name, frozenset()) - {placement.model for placement in server.placements}
+        if spare & wanted or (spare & asked_for and not leaving) or not had <= there:
+            return server
+        return replace(server, gpus=tuple(sorted(before.gpus)))
+
+    servers = tuple(map(kept, plan.servers))
+    return replace(plan, servers=servers, gpus_used=sum(len(server.gpus) for server in servers))
+
+
+def _shrinks(server: ServerPlan, before: CurrentServer) -> bool:
+    """Whether a server that goes on serving where it is needs fewer GPUs than it has."""
+    return before.node == server.node and bool(server.placements) and set(server.gpus) < set(before.gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claims:
+    """Who has which GPU, in falling order of right."""
+
+    needed_by_others: Mapping[Device, str]
+    needed: Collection[Device]
+    spare_of_others: Mapping[Device, str]
+    own: Collection[Device]
+    conceded: Collection[Device]
+
+    def holder(self, device: Device) -> tuple[str, bool] | None:
+        """Return which other pool holds it, and whether without need; None if none does."""
+        if device in self.needed_by_others:
+            return self.needed_by_others[device], False
+        if device not in self.needed and device in self.spare_of_others:
+            return self.spare_of_others[device], True
+        return None
+
+
+def _holders(pools: Mapping[PoolKey, Iterable[CurrentServer]]) -> tuple[dict[Device, str], dict[Device, str]]:
+    """The pool that needs each GPU, and the one that holds it without need."""
+    needed: dict[Device, str] = {}
+    spare: dict[Device, str] = {}
+    for pool in sorted(pools):
+        for server in pools[pool]:
+            for gpu in server.gpus:
+                holders = needed if gpu in server.needed else spare
+                holders.setdefault((server.node, gpu), f"ServingPool {pool}")
+    return needed, spare
+
+
+def _needed(servers: Iterable[CurrentServer]) -> set[Device]:
+    return {(server.node, gpu) for server in servers for gpu in server.needed}
+
+
+def _reserved(node: Node, claims: _Claims, pods: Mapping[str, int]) -> Node:
+    open_to_us = [gpu.index for gpu in node.gpus if not gpu.is_cpu and not gpu.withheld_by]
+    holders = {index: found for index in open_to_us if (found := claims.holder((node.name, index)))}
+    rest = sorted((index for index in open_to_us if index not in holders), reverse=True)
+    unowned = [index for index in rest if (node.name, index) not in claims.own]
+    conceded = [index for index in rest if index not in unowned and (node.name, index) in claims.conceded]
+    for index, pod in zip((*unowned, *conceded), _each(pods), strict=False):
+        holders[index] = f"Pod {pod}", False
+    return replace(node, gpus=tuple(_held(gpu, holders) for gpu in node.gpus)) if holders else node
+
+
+def _each(pods: Mapping[str, int]) -> Iterator[str]:
+    """Every Pod's name as often as it holds a GPU."""
+    return (pod for pod in sorted(pods) for _ in range(pods[pod]))
+
+
+def _held(gpu: Gpu, holders: Mapping[int, tuple[str, bool]]) -> Gpu:
+    if gpu.is_cpu or gpu.index not in holders:
+        return gpu
+    holder, given_up = holders[gpu.index]
+    return replace(gpu, withheld_by=holder, reclaimable=given_up)

@@ -1,0 +1,124 @@
+"""Stability: what is placed stays where it is. Matches a group's replicas with the servers that run it now."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from argosy.planning.facts import CurrentServer, Group, PoolFacts
+from argosy.planning.packing.bound.seating import Seating
+from argosy.planning.packing.layout import Layout, Replica
+from argosy.planning.packing.scoring import Candidate, candidates_on
+
+
+@dataclass(frozen=True, slots=True)
+class BoundReplica:
+    """A replica that runs already: its server, and the GPUs of those of its models that are there."""
+
+    replica: Replica
+    server: CurrentServer
+    gpus: Mapping[str, tuple[int, ...]]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every model of the group is there."""
+        return len(self.gpus) == len(self.replica.group.demands)
+
+    def holds(self, candidate: Candidate) -> bool:
+        """Return whether `candidate` leaves every model that is there where it is."""
+        if candidate.server != self.server.name:
+            return False
+        placed = zip(self.replica.group.demands, candidate.assignment, strict=True)
+        return all(self.gpus.get(demand.model, gpus) == gpus for demand, gpus in placed)
+
+
+def bound_replicas(facts: PoolFacts) -> tuple[BoundReplica, ...]:
+    """Return the replicas that run now, the complete ones first, then the hardest to move."""
+    hosts: dict[str, list[CurrentServer]] = {}
+    for server in facts.current:
+        for model in server.placed:
+            hosts.setdefault(model, []).append(server)
+    lost = frozenset(node.name for node in facts.nodes if node.lost)
+    bound = [each for group in facts.groups for each in _bound_of_group(group, hosts, lost)]
+    return tuple(sorted(bound, key=lambda each: (not each.complete, weight(each.replica.group), each.replica.key)))
+
+
+def weight(group: Group) -> tuple[tuple[int, int, int], str]:
+    """Sort key of a group: the hardest to place first, then by name."""
+    needs = [demand.footprint for demand in group.demands]
+    whole = sum(need.gpus for need in needs)
+    shared = [need for need in needs if not need.whole]
+    return (-whole, -sum(need.memory for need in shared), -sum(need.compute for need in shared)), group.name
+
+
+def bind(layout: Layout, bound: Sequence[BoundReplica]) -> Layout:
+    """Return the layout with every bound replica that still fits; a group that has grown takes the rest of its models
+    to its server.
+    """
+    seated = () if layout.topology.cpu_only else tuple(each for each in bound if each.complete)
+    if seated:
+        seating = Seating(layout)
+        for each in seated:
+            seating.seat(each.replica, each.server, tuple(each.gpus[d.model] for d in each.replica.group.demands))
+        layout = seating.done()
+    for each in bound if not seated else (each for each in bound if not each.complete):
+        candidate = _stay(layout, each)
+        layout = candidate.applied(layout, each.replica) if candidate else layout
+    return layout
+
+
+def _stay(layout: Layout, bound: BoundReplica) -> Candidate | None:
+    """The place that leaves its models where they are, or None if that is no longer possible.
+
+    A server that would have to take another GPU for it is restarted, so what is there would not stay.
+    """
+    name, node = bound.server.name, bound.server.node
+    server = layout.servers.get(name)
+    if node not in layout.topology.nodes or (server is None and layout.full):
+        return None
+    found = candidates_on(layout, bound.replica, name, node, server, bound.gpus, tries=16)
+    staying = (c for c in found if bound.holds(c) and _gpus(c) <= set(bound.server.gpus))
+    return min(staying, key=lambda candidate: candidate.cost, default=None)
+
+
+def _gpus(candidate: Candidate) -> set[int]:
+    return {gpu for gpus in candidate.assignment for gpu in gpus}
+
+
+def _bound_of_group(
+    group: Group, hosts: Mapping[str, Sequence[CurrentServer]], lost: frozenset[str]
+) -> list[BoundReplica]:
+    servers = {server.name: server for demand in group.demands for server in hosts.get(demand.model, ())}
+    found = [(server, _gpus_on(server, group)) for server in servers.values()]
+    there = [(server, gpus) for server, gpus in found if gpus]
+    kept = (
+        there
+        if len(there) < 2
+        else sorted(
+            there,
+            key=lambda pair: (
+                pair[0].node in lost,
+                -len(pair[1]),
+                -_bytes(group, pair[1]),
+                -len(pair[0].placed),
+                pair[0].name,
+            ),
+        )
+    )
+    chosen = enumerate(kept[: group.replicas])
+    return [BoundReplica(Replica(group, index), server, gpus) for index, (server, gpus) in chosen]
+
+
+def _gpus_on(server: CurrentServer, group: Group) -> dict[str, tuple[int, ...]]:
+    """GPUs of the group's models on the server, of those whose number of GPUs is still the same."""
+    return {
+        demand.model: server.placed[demand.model]
+        for demand in group.demands
+        if demand.model in server.placed and _same_shape(demand.footprint.gpus, server.placed[demand.model])
+    }
+
+
+def _same_shape(whole: int, gpus: tuple[int, ...]) -> bool:
+    return len(gpus) == whole if whole else len(gpus) <= 1
+
+
+def _bytes(group: Group, gpus: Mapping[str, tuple[int, ...]]) -> int:
+    return sum(demand.footprint.memory for demand in group.demands if demand.model in gpus)

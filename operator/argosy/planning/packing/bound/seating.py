@@ -1,0 +1,89 @@
+"""What runs and stays exactly where it is, put into a layout at once: one by one each would copy all of the layout."""
+
+from dataclasses import dataclass, field
+
+from argosy.planning.facts import CurrentServer
+from argosy.planning.packing.capacity import FreeCapacity
+from argosy.planning.packing.gpu_assignment import may_take
+from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
+
+
+@dataclass(slots=True)
+class _Seats:
+    """One server: what its GPUs, and those of its node that it may have, have left; `gpus` are those that it uses,
+    `size` what is on it takes of its documents.
+    """
+
+    server: Server
+    free: dict[int, FreeCapacity]
+    gpus: set[int] = field(default_factory=set)
+    placed: list[PlacedReplica] = field(default_factory=list)
+    size: int = 0
+
+
+class Seating:
+    """Fills `layout`; ask for it with `done`."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout, self._seats = layout, dict[str, _Seats]()
+        self._left = {node: set(gpus) for node, gpus in layout.unallocated.items()}
+        limit = layout.topology.facts.max_servers
+        self._openings = None if limit is None else max(0, limit - len(layout.servers))
+
+    def seat(self, replica: Replica, server: CurrentServer, assignment: Assignment) -> None:
+        """Put a replica where it is, on GPUs that the server has, if that still fits."""
+        if server.node not in self._left or not replica.group.runs_on(self._layout.topology.nodes[server.node]):
+            return
+        seats, taken = self._seats_of(server), {gpu for gpus in assignment for gpu in gpus}
+        left = self._after(seats, replica, server, assignment, taken) if seats is not None else None
+        if seats is None or left is None:
+            return
+        seats.free.update(left)
+        seats.gpus |= taken
+        self._left[server.node] -= taken
+        seats.size += replica.group.size
+        seats.placed.append(PlacedReplica(replica, assignment))
+        self._open(server.name, seats)
+
+    def done(self) -> Layout:
+        """Return the layout with all of them."""
+        return self._layout.with_servers(
+            (each.server, (*each.server.placed, *each.placed)) for each in self._seats.values() if each.placed
+        )
+
+    def _seats_of(self, server: CurrentServer) -> _Seats | None:
+        """Of a server; None where the pool may have no further one."""
+        if server.name in self._seats:
+            return self._seats[server.name]
+        there = self._layout.servers.get(server.name)
+        if there is None and self._openings == 0:
+            return None
+        known = there or Server(server.name, server.node)
+        topology, left = self._layout.topology, self._left[server.node]
+        free = {gpu: topology.empty_gpu(server.node, gpu) for gpu in server.gpus if gpu in left}
+        return _Seats(known, {**known.free, **free}, set(known.gpus), size=known.size)
+
+    def _open(self, name: str, seats: _Seats) -> None:
+        if name not in self._seats and name not in self._layout.servers and self._openings is not None:
+            self._openings -= 1
+        self._seats[name] = seats
+
+    def _after(
+        self, seats: _Seats, replica: Replica, server: CurrentServer, assignment: Assignment, taken: set[int]
+    ) -> dict[int, FreeCapacity] | None:
+        """What the GPUs that it takes have left then; None where it does not fit there."""
+        topology, limit = self._layout.topology, self._layout.topology.facts.max_gpus_per_server
+        if seats.size + replica.group.size > topology.facts.staying_bytes:
+            return None
+        new = taken - seats.gpus
+        if not taken.issubset(server.gpus) or not new <= self._left[server.node]:
+            return None
+        if limit is not None and new and len(seats.gpus) + len(new) > limit:
+            return None
+        free, node = {gpu: seats.free[gpu] for gpu in taken}, topology.nodes[server.node]
+        for demand, gpus in zip(replica.group.demands, assignment, strict=True):
+            if not may_take(node, demand.footprint, free, gpus):
+                return None
+            for gpu in gpus:
+                free[gpu] = free[gpu].less(demand.footprint)
+        return free

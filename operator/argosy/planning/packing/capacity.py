@@ -1,0 +1,56 @@
+"""What a pool's devices can hold: usable memory, and what is left on each GPU."""
+
+from dataclasses import dataclass
+
+from argosy.planning.facts import Footprint, Gpu, Node, PoolFacts
+
+FULL_COMPUTE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FreeCapacity:
+    """What is left on one GPU. `empty`: nothing sits on it, so a whole-GPU model may take it."""
+
+    memory: int  # bytes
+    compute: int  # thousandths
+    empty: bool = True
+
+    def takes(self, need: Footprint) -> bool:
+        """Return whether a shared model fits here beside the others."""
+        return need.memory <= self.memory and need.compute <= self.compute
+
+    def less(self, need: Footprint) -> "FreeCapacity":
+        """Return what is left once `need` sits here; a whole-GPU model leaves nothing."""
+        if need.whole:
+            return FreeCapacity(0, 0, empty=False)
+        return FreeCapacity(self.memory - need.memory, self.compute - need.compute, empty=False)
+
+
+def usable_memory(gpu: Gpu, headroom: int) -> int:
+    """Return bytes of `gpu` that models may take when `headroom` thousandths stay free."""
+    return gpu.memory * (FULL_COMPUTE - headroom) // FULL_COMPUTE
+
+
+def gpus_of(node: Node) -> tuple[Gpu, ...]:
+    """Return the node's real GPUs, without its CPU slots; those that others hold are among them."""
+    return tuple(gpu for gpu in node.gpus if not gpu.is_cpu)
+
+
+def cpu_memory_of(node: Node, headroom: int) -> int:
+    """Usable bytes of the node's CPU slots."""
+    return sum(usable_memory(gpu, headroom) for gpu in node.gpus if gpu.is_cpu)
+
+
+def is_cpu_only(facts: PoolFacts) -> bool:
+    """Return whether CPU slots serve what asks for a GPU: only in a pool that has no GPU, such as a laptop's.
+
+    GPUs of which nothing is known now, for they are on a node that does not tell, are GPUs all the same.
+    """
+    if any(server.gpus for server in facts.current):
+        return False
+    return not any(gpus_of(node) for node in facts.nodes) and any(node.gpus for node in facts.nodes)
+
+
+def link_group(node: Node, index: int) -> int:
+    """Return the position of the NVLink group that holds the device, or -1 for a device that is joined to none."""
+    return next((at for at, joined in enumerate(node.nvlink) if index in joined), -1)

@@ -1,0 +1,131 @@
+"""What one model needs, and why no empty node of a pool could take it: the first limit, the numbers, the way out."""
+
+from dataclasses import dataclass
+
+from argosy.api import Reason
+from argosy.planning.amounts import counted, gib, percent
+from argosy.planning.facts import Demand
+from argosy.planning.packing.capacity import FULL_COMPUTE
+from argosy.planning.packing.gpu_assignment import hardness
+from argosy.planning.packing.layout import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """The reason, and a sentence with the numbers and what to do."""
+
+    reason: Reason
+    message: str
+
+
+def limit_of(topology: Topology, demands: tuple[Demand, ...]) -> Diagnosis | None:
+    """Return the limit that one of the models is beyond on every node, the hardest model first; None if none is.
+
+    `topology` has every GPU of the nodes, also those that others hold.
+    """
+    for demand in sorted(demands, key=lambda demand: (hardness(demand.footprint), demand.model)):
+        for rule in (_compute, _memory, _count, _nvlink, _per_server):
+            diagnosis = None if demand.footprint.on_cpu else rule(topology, demand)
+            if diagnosis:
+                return diagnosis
+    return None
+
+
+def need_text(demand: Demand) -> str:
+    """Return what a model needs, in words: `2 GPUs of 60 GiB`, `8 GiB and 20 % of a GPU`."""
+    need = demand.footprint
+    if need.whole:
+        size = f" of {memory_text(demand)}" if need.memory else ""
+        unsaid = " of its own (footprint.gpuMemory would tell how much of one it takes)" if need.assumed else ""
+        return counted(need.gpus, "GPU") + size + unsaid
+    return f"{memory_text(demand)} and {percent(need.compute)} of a GPU"
+
+
+def memory_text(demand: Demand) -> str:
+    """`60 GiB`; of several versions, `60 GiB for 3 versions`."""
+    of_several = f" for {counted(demand.versions, 'version')}" if demand.versions > 1 else ""
+    return gib(demand.footprint.memory) + of_several
+
+
+def hardest(demands: list[Demand]) -> Demand:
+    """Return the model that is hardest to place."""
+    return min(demands, key=lambda demand: (hardness(demand.footprint), demand.model))
+
+
+def _compute(topology: Topology, demand: Demand) -> Diagnosis | None:
+    need = demand.footprint
+    if need.whole or need.compute <= FULL_COMPUTE:
+        return None
+    fitting = demand.instances * FULL_COMPUTE // need.compute
+    return Diagnosis(
+        Reason.COMPUTE_TOO_LARGE,
+        f"{demand.model} needs {percent(need.compute)} of a GPU's compute with "
+        f"{counted(demand.instances, 'instance')}; one GPU gives 100 %. Lower instances to "
+        f"{max(1, fitting)}, or raise minReplicas instead, or give it whole GPUs with footprint.gpus.",
+    )
+
+
+def _memory(topology: Topology, demand: Demand) -> Diagnosis | None:
+    need = demand.footprint
+    largest = max(
+        (usable, node) for node, gpus in topology.usable.items() for usable in [max(gpus.values(), default=0)]
+    )
+    if need.memory <= largest[0]:
+        return None
+    headroom = topology.facts.headroom
+    versions = ", the versions that versionPolicy keeps" if demand.versions > 1 else ""
+    return Diagnosis(
+        Reason.GPU_TOO_SMALL,
+        f"{demand.model} needs {memory_text(demand)} on one GPU; the largest usable is {gib(largest[0])} on "
+        f"node {largest[1]} (memoryHeadroom keeps {percent(headroom)} free), {gib(need.memory - largest[0])} "
+        f"short. Lower memoryHeadroom, instances{versions} or the model's memory, spread it with parallelism.tensor, "
+        "or add larger GPUs.",
+    )
+
+
+def _count(topology: Topology, demand: Demand) -> Diagnosis | None:
+    able = {
+        node: sum(1 for usable in gpus.values() if usable >= demand.footprint.memory)
+        for node, gpus in topology.usable.items()
+    }
+    node = max(able, key=lambda name: able[name])
+    if demand.footprint.gpus <= able[node]:
+        return None
+    return Diagnosis(
+        Reason.TOO_FEW_GPUS_ON_A_NODE,
+        f"{demand.model} needs {need_text(demand)} on one node; node {node} has the most that large, "
+        f"{able[node]}. Lower parallelism to {able[node]} GPUs or fewer, or add a node with "
+        f"{demand.footprint.gpus}.",
+    )
+
+
+def _nvlink(topology: Topology, demand: Demand) -> Diagnosis | None:
+    need = demand.footprint
+    if need.gpus <= 1:
+        return None
+    best_node, most = "", 0
+    for node in topology.nodes.values():
+        usable = topology.usable[node.name]
+        joined = max((sum(1 for g in group if usable.get(g, -1) >= need.memory) for group in node.nvlink), default=0)
+        if not best_node or joined > most:
+            best_node, most = node.name, joined
+    if need.gpus <= most:
+        return None
+    return Diagnosis(
+        Reason.NO_NVLINK,
+        f"{demand.model} needs {need_text(demand)} joined by NVLink; the most that are joined is {most}, on "
+        f"node {best_node}. Add a node with NVLink; if the node has it, name the joined GPUs in its "
+        "annotation argosy.dev/nvlink "
+        '(for example "0,1;2,3").',
+    )
+
+
+def _per_server(topology: Topology, demand: Demand) -> Diagnosis | None:
+    limit = topology.facts.max_gpus_per_server
+    if limit is None or max(1, demand.footprint.gpus) <= limit:
+        return None
+    return Diagnosis(
+        Reason.SERVER_TOO_SMALL,
+        f"{demand.model} needs {need_text(demand)}; maxGpusPerServer lets a server have {limit}. "
+        f"Raise maxGpusPerServer to {max(1, demand.footprint.gpus)}.",
+    )

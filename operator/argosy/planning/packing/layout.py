@@ -1,0 +1,234 @@
+"""A layout: who sits where while a plan is being made. Immutable, so that a search can try and step back."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from argosy.planning.facts import Group, Node, PoolFacts
+from argosy.planning.packing.capacity import (
+    FULL_COMPUTE,
+    FreeCapacity,
+    cpu_memory_of,
+    gpus_of,
+    is_cpu_only,
+    usable_memory,
+)
+
+# One tuple of device indexes per demand of the group, in the group's order; () is the server's CPU.
+Assignment = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """The `index`-th copy of a group."""
+
+    group: Group
+    index: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What tells it from every other replica."""
+        return self.group.name, self.index
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedReplica:
+    """A replica that has a place."""
+
+    replica: Replica
+    assignment: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """One runtime process of a layout: the devices it holds, and the replicas on it. `free` is by device index. `size`
+    is what they take of its documents, `cpu_memory` what those of them take that found no GPU.
+    """
+
+    name: str
+    node: str
+    gpus: tuple[int, ...] = ()
+    placed: tuple[PlacedReplica, ...] = ()
+    free: Mapping[int, FreeCapacity] = field(default_factory=dict)
+    memory: int = 0  # bytes left on its GPUs together
+    compute: int = 0  # thousandths left on its GPUs together
+    size: int = 0  # bytes
+    cpu_memory: int = 0  # bytes
+
+    def hosts(self, group: str) -> bool:
+        """Return whether a replica of the group is already here."""
+        return any(each.replica.group.name == group for each in self.placed)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """What does not change while a pool is packed, worked out once."""
+
+    facts: PoolFacts
+    nodes: Mapping[str, Node]
+    usable: Mapping[str, Mapping[int, int]]  # node → device index → bytes
+    cpu_memory: Mapping[str, int]  # node → bytes
+    cpu_only: bool  # CPU slots serve what asks for a GPU
+    running: Mapping[str, frozenset[int]]  # server that runs now → device indexes
+    held: Mapping[str, frozenset[int]]  # node → device indexes of servers that run now, also of other pools
+    kinds: Mapping[str, int]  # node → the same number as for every node that is like it
+    suspect: frozenset[str]  # nodes with a cordoned GPU, which a device plugin may hand out for another one
+
+    @classmethod
+    def of(cls, facts: PoolFacts) -> "Topology":
+        """That of one pool: its ready nodes, in the order of their names."""
+        nodes = {node.name: node for node in sorted(facts.nodes, key=lambda node: node.name) if node.ready}
+        held = {name: frozenset(gpu.index for gpu in node.gpus if gpu.reclaimable) for name, node in nodes.items()}
+        for server in facts.current:
+            held[server.node] = held.get(server.node, frozenset()) | set(server.gpus)
+        return cls(
+            facts=facts,
+            nodes=nodes,
+            usable={node.name: _usable(node, facts.headroom) for node in nodes.values()},
+            cpu_memory={node.name: cpu_memory_of(node, facts.headroom) for node in nodes.values()},
+            cpu_only=is_cpu_only(facts),
+            running={server.name: frozenset(server.gpus) for server in facts.current},
+            held=held,
+            kinds=_kinds(nodes.values(), held),
+            suspect=frozenset(node.name for node in nodes.values() if _is_suspect(node)),
+        )
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The names that no new server gets."""
+        return self.facts.taken | self.running.keys()
+
+    def empty_gpu(self, node: str, index: int) -> FreeCapacity:
+        """Return what is left on a GPU that nothing sits on."""
+        return FreeCapacity(self.usable[node][index], FULL_COMPUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Servers by name, and each node's GPUs that no server holds."""
+
+    topology: Topology
+    servers: Mapping[str, Server] = field(default_factory=dict)
+    unallocated: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, topology: Topology) -> "Layout":
+        """Nothing placed."""
+        return cls(topology, {}, {name: tuple(sorted(usable)) for name, usable in topology.usable.items()})
+
+    @property
+    def gpus_used(self) -> int:
+        """GPUs that servers hold."""
+        return sum(len(server.gpus) for server in self.servers.values())
+
+    @property
+    def full(self) -> bool:
+        """Whether the pool may have no further server."""
+        limit = self.topology.facts.max_servers
+        return limit is not None and len(self.servers) >= limit
+
+    def nodes_with(self, group: str) -> frozenset[str]:
+        """Return the nodes that already serve a replica of the group."""
+        return frozenset(server.node for server in self.servers.values() if server.hosts(group))
+
+    def restricted(self, nodes: frozenset[str]) -> "Layout":
+        """Return the layout of these nodes alone, as if the pool had no others."""
+        facts = self.topology.facts
+        some = replace(facts, nodes=tuple(node for node in facts.nodes if node.name in nodes))
+        servers = {name: server for name, server in self.servers.items() if server.node in nodes}
+        free = {node: gpus for node, gpus in self.unallocated.items() if node in nodes}
+        return Layout(replace(Topology.of(some), cpu_only=self.topology.cpu_only), servers, free)
+
+    def cpu_free(self, node: str) -> int:
+        """Return bytes left in the node's CPU slots, where they stand in for GPUs."""
+        taken = sum(server.cpu_memory for server in self.servers.values() if server.node == node)
+        return self.topology.cpu_memory[node] - taken
+
+    def fresh_name(self) -> str:
+        """Return a server name that neither this layout nor a running server has."""
+        base = self.topology.facts.pool.name
+        taken = self.servers.keys() | self.topology.running.keys()
+        return next(name for name in (f"{base}-{n}" for n in range(len(taken) + 1)) if name not in taken)
+
+    def with_replica(self, server: str, node: str, replica: PlacedReplica) -> "Layout":
+        """This layout and one more replica; the server is opened on `node` if it is new."""
+        before = self.servers.get(server) or Server(server, node)
+        return self._with_server(before, self._with(before, (replica,)))
+
+    def with_servers(self, filled: Iterable[tuple[Server, tuple[PlacedReplica, ...]]]) -> "Layout":
+        """This layout with servers, new ones or of its own, on which this is placed; they keep all that they had."""
+        servers = dict(self.servers)
+        left: dict[str, set[int]] = {}
+        for before, placed in filled:
+            after = servers[before.name] = self._with(Server(before.name, before.node), placed)
+            left.setdefault(after.node, set(self.unallocated[after.node])).difference_update(after.gpus)
+        free = {node: tuple(sorted(gpus)) for node, gpus in left.items()}
+        return Layout(self.topology, servers, {**self.unallocated, **free})
+
+    def without(self, replica: Replica, server: str) -> "Layout":
+        """This layout less one replica of a server; GPUs and a server that nobody needs any more go with it."""
+        before = self.servers[server]
+        left = tuple(t for t in before.placed if t.replica.key != replica.key)
+        return self._with_server(before, self._with(Server(before.name, before.node), left))
+
+    def _with(self, server: Server, placed: tuple[PlacedReplica, ...]) -> Server:
+        """The server with these replicas beside its own."""
+        free = dict(server.free)
+        for each in placed:
+            for demand, gpus in zip(each.replica.group.demands, each.assignment, strict=True):
+                for gpu in gpus:
+                    left = free.get(gpu) or self.topology.empty_gpu(server.node, gpu)
+                    free[gpu] = left.less(demand.footprint)
+        memory = sum(each.memory for each in free.values())
+        compute = sum(each.compute for each in free.values())
+        return Server(
+            server.name,
+            server.node,
+            tuple(sorted(free)),
+            (*server.placed, *placed),
+            free,
+            memory,
+            compute,
+            server.size + sum(each.replica.group.size for each in placed),
+            server.cpu_memory + sum(map(_cpu_bytes, placed)),
+        )
+
+    def _with_server(self, before: Server, after: Server) -> "Layout":
+        servers = dict(self.servers)
+        servers[after.name] = after
+        if not after.placed:
+            del servers[after.name]
+        left = (set(self.unallocated[after.node]) | set(before.gpus)) - set(after.gpus)
+        return Layout(self.topology, servers, {**self.unallocated, after.node: tuple(sorted(left))})
+
+
+def _usable(node: Node, headroom: int) -> dict[int, int]:
+    """Bytes of each GPU that may be planned with."""
+    return {gpu.index: usable_memory(gpu, headroom) for gpu in gpus_of(node) if not gpu.withheld_by}
+
+
+def _kinds(nodes: Iterable[Node], held: Mapping[str, frozenset[int]]) -> dict[str, int]:
+    numbers: dict[object, int] = {}
+    return {node.name: numbers.setdefault(_kind(node, held[node.name]), len(numbers)) for node in nodes}
+
+
+def _kind(node: Node, held: frozenset[int]) -> object:
+    """The same for nodes that are as good as each other."""
+    devices = tuple((gpu.index, gpu.memory, gpu.is_cpu) for gpu in node.gpus if not gpu.withheld_by)
+    return (
+        devices,
+        _is_suspect(node),
+        node.nvlink,
+        held,
+        node.architecture(on_gpu=True),
+        node.architecture(on_gpu=False),
+    )
+
+
+def _is_suspect(node: Node) -> bool:
+    return any(gpu.cordoned for gpu in node.gpus)
+
+
+def _cpu_bytes(replica: PlacedReplica) -> int:
+    """Bytes the replica takes of a CPU slot: those of its models that found no GPU."""
+    placed = zip(replica.replica.group.demands, replica.assignment, strict=True)
+    return sum(demand.footprint.memory for demand, gpus in placed if not gpus)

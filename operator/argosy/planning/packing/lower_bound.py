@@ -1,0 +1,67 @@
+"""How few GPUs could do, and how many the simplest deployment takes: what a plan is measured against."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from argosy.planning.facts import Group, PoolFacts
+from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of, usable_memory
+from argosy.planning.plan import FleetPlan, ServerPlan
+
+
+def fewest_gpus(plan: FleetPlan, facts: Sequence[PoolFacts]) -> int:
+    """Return GPUs that no plan can do without which places what this one places."""
+    groups = {each.pool: each.groups for each in facts}
+    placed = {pool.pool: with_a_place(groups[pool.pool], pool.servers) for pool in plan.pools}
+    return sum(lower_bound(replace(each, groups=placed[each.pool])) for each in facts if each.pool in placed)
+
+
+def lower_bound(facts: PoolFacts) -> int:
+    """Return GPUs no plan can do without: the whole ones, and the most that any single dimension of the shared ones
+    asks for.
+
+    0 for a pool without GPUs, where CPUs stand in for them, and for a suspended one.
+    """
+    sizes = [usable_memory(gpu, facts.headroom) for node in facts.nodes for gpu in gpus_of(node) if not gpu.withheld_by]
+    if facts.suspended or not sizes:
+        return 0
+    capacity = max(sizes)
+    whole = sum(d.footprint.gpus * group.replicas for group in facts.groups for d in group.demands)
+    return whole + max(
+        _volume(facts.groups, "memory", capacity),
+        _volume(facts.groups, "compute", FULL_COMPUTE),
+        _apart(facts.groups),
+    )
+
+
+def with_a_place(groups: Sequence[Group], servers: Sequence[ServerPlan]) -> tuple[Group, ...]:
+    """Return the groups with the replicas that servers have of them. What fits nowhere takes no GPU in any plan."""
+    seen = Counter(name for server in servers for name in {each.group for each in server.placements})
+    found = []
+    for group in groups:
+        replicas = min(group.replicas, seen[group.name])
+        demands = tuple(replace(each, replicas=min(each.replicas, replicas)) for each in group.demands)
+        found += [replace(group, replicas=replicas, demands=demands)] if replicas else []
+    return tuple(found)
+
+
+def gpus_one_per_model(groups: Sequence[Group]) -> int:
+    """Return GPUs if each replica of each model had its own: as many as it needs whole, else one, also for a
+    CPU-only stage.
+
+    Each model counts its own replicas: on its own it would not have to follow the others of its ensemble.
+    """
+    demands = [demand for group in groups for demand in group.demands]
+    return sum(max(1, demand.footprint.gpus) * demand.replicas for demand in demands)
+
+
+def _volume(groups: Sequence[Group], dimension: str, capacity: int) -> int:
+    needs = ((group.replicas, d.footprint) for group in groups for d in group.demands if not d.footprint.whole)
+    total = sum(replicas * int(getattr(need, dimension)) for replicas, need in needs)
+    return -(-total // max(1, capacity))
+
+
+def _apart(groups: Sequence[Group]) -> int:
+    """Replicas sit on different servers, and servers share no GPU."""
+    shared = [g for g in groups if any(not d.footprint.whole and not d.footprint.on_cpu for d in g.demands)]
+    return max((group.replicas for group in shared), default=0)

@@ -1,0 +1,110 @@
+"""Several pools, one set of nodes: no GPU goes to two of them."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from argosy.api import Reason
+from argosy.planning.amounts import counted
+from argosy.planning.facts import CurrentServer, Device, Node, PoolFacts
+from argosy.planning.nodes.reservations import devices, reclaimable, reserved, retained, withheld
+from argosy.planning.packing.solve import pack
+from argosy.planning.plan import FleetPlan, PoolPlan, Unplaced
+
+
+def pack_fleet(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> FleetPlan:
+    """Return every pool's plan, in the order of their keys, with what running servers keep.
+
+    A pool leaves alone what earlier ones take and what others hold. For what fits nowhere else it claims GPUs that
+    other pools' servers hold without need: these give them up, and a later plan takes them. `claimed` are the claims of
+    pools that are not among these.
+    """
+    ordered = sorted(pools, key=lambda facts: facts.pool)
+    plans: dict[str, PoolPlan] = {}
+    for facts in ordered:
+        plans[facts.pool] = _packed(replace(facts, nodes=_nodes(facts, facts.current, ordered, plans)))
+    claims = {*claimed, *(device for plan in plans.values() for device in plan.claims)}
+    for facts in ordered:
+        plans[facts.pool] = _retained(facts, ordered, plans, claims)
+    return FleetPlan(tuple(_counted(facts, ordered, plans) for facts in ordered))
+
+
+def _nodes(
+    facts: PoolFacts, own: Sequence[CurrentServer], pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]
+) -> tuple[Node, ...]:
+    """The pool's nodes, with the GPUs that the other pools hold by now or are to hold."""
+    others = {each.pool: _holdings(each, plans.get(each.pool)) for each in pools if each.pool != facts.pool}
+    return reserved(facts.nodes, own, others) if any(others.values()) else facts.nodes
+
+
+def _holdings(facts: PoolFacts, plan: PoolPlan | None) -> tuple[CurrentServer, ...]:
+    """What a pool holds: of a server that is planned and runs it needs what the plan has on it."""
+    if plan is None:
+        return facts.current
+    planned = {server.name: server.current for server in plan.servers}
+    running = (
+        replace(each, placed=planned[each.name].placed) if each.name in planned else each for each in facts.current
+    )
+    return (*planned.values(), *running)
+
+
+def _packed(facts: PoolFacts) -> PoolPlan:
+    """The pool's plan; where something fits nowhere, with claims on what other pools do not need, if these help."""
+    plan = pack(facts)
+    spare = reclaimable(facts.nodes) if plan.unplaced else {}
+    if not spare:
+        return plan
+    hoped = pack(replace(facts, nodes=tuple(_with_reclaimed(node) for node in facts.nodes)))
+    claims = frozenset(devices(hoped.servers) & spare.keys())
+    if not claims or _lack(hoped) >= _lack(plan):
+        return plan
+    return replace(plan, claims=claims, unplaced=_awaiting(plan, hoped, {device: spare[device] for device in claims}))
+
+
+def _with_reclaimed(node: Node) -> Node:
+    """The node as if what others do not need were free."""
+    return replace(node, gpus=tuple(replace(gpu, withheld_by="") if gpu.reclaimable else gpu for gpu in node.gpus))
+
+
+def _lack(plan: PoolPlan) -> tuple[int, int]:
+    """How many groups have no place at all, and how many replicas."""
+    served = {placement.group for server in plan.servers for placement in server.placements}
+    return len({each.group for each in plan.unplaced} - served), len(plan.unplaced)
+
+
+def _awaiting(plan: PoolPlan, hoped: PoolPlan, claims: Mapping[Device, str]) -> tuple[Unplaced, ...]:
+    """What has no place; that which only waits for the claimed GPUs says so."""
+    still = Counter(each.group for each in hoped.unplaced)
+    waiting = Counter(each.group for each in plan.unplaced) - still
+    holders = ", ".join(sorted(set(claims.values()))[:3])
+    message = (
+        f"it waits for {counted(len(claims), 'GPU')} that servers of {holders} hold and no longer need; "
+        "they give them up first"
+    )
+    found = []
+    for each in plan.unplaced:
+        waits = waiting[each.group] > 0
+        waiting[each.group] -= waits
+        found.append(replace(each, reason=Reason.PENDING, message=message) if waits else each)
+    return tuple(found)
+
+
+def _retained(
+    facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan], claims: Collection[Device]
+) -> PoolPlan:
+    taken = {device for key, plan in plans.items() if key != facts.pool for device in devices(plan.servers)}
+    nodes = _nodes(facts, facts.current, pools, plans)
+    return retained(plans[facts.pool], replace(facts, nodes=nodes), taken, claims)
+
+
+def _counted(facts: PoolFacts, pools: Iterable[PoolFacts], plans: Mapping[str, PoolPlan]) -> PoolPlan:
+    """The plan with who else holds how many GPUs of the pool's nodes, once every pool is planned."""
+    plan = plans[facts.pool]
+    ready = tuple(node for node in _nodes(facts, plan.current, pools, plans) if node.ready)
+    return replace(plan, withheld=withheld(ready), unplaced=(*plan.unplaced, *_waiting(facts)))
+
+
+def _waiting(facts: PoolFacts) -> Iterator[Unplaced]:
+    """The replicas that are not to be placed yet; a suspended pool lacks nothing."""
+    for each in () if facts.suspended else facts.waiting:
+        yield from [Unplaced(each.model, (each.model,), each.reason, each.message)] * each.replicas

@@ -1,0 +1,120 @@
+"""When the first attempt leaves a replica without a place: move as little as possible to make room for it.
+
+What is preempted gets another place; it is never left without one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from argosy.planning.packing.bound.replicas import BoundReplica, bind, weight
+from argosy.planning.packing.equivalence import Room
+from argosy.planning.packing.gpu_assignment import Budget
+from argosy.planning.packing.layout import Layout, Replica, Topology
+from argosy.planning.packing.scoring import best, candidates
+
+_EXHAUSTIVE_REPLICAS = 9
+_EXHAUSTIVE_STEPS = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionBudget:
+    """How much may be tried for all unschedulable replicas of one pool together."""
+
+    moves: Budget = field(default_factory=lambda: Budget(400))
+    steps: Budget = field(default_factory=lambda: Budget(3 * _EXHAUSTIVE_STEPS))
+
+
+def preempt(
+    layout: Layout, unschedulable: Replica, bound: Mapping[tuple[str, int], BoundReplica], budget: PreemptionBudget
+) -> Layout | None:
+    """Return a layout with everything that is in `layout`, and `unschedulable` too; None if none was found.
+
+    A small pool is searched whole, fewest moves first, so that None means there is none. In a large one, only
+    single moves are tried. `bound` by the replica's key.
+    """
+    moved_one = _preempt_one(layout, unschedulable, bound, budget.moves)
+    if moved_one is not None and not bound:
+        return moved_one
+    if sum(len(server.placed) for server in layout.servers.values()) >= _EXHAUSTIVE_REPLICAS:
+        return moved_one
+    replicas = [each.replica for server in layout.servers.values() for each in server.placed]
+    steps = budget.steps.part(_EXHAUSTIVE_STEPS)
+    found = _search_all(layout.topology, [*replicas, unschedulable], [*bound.values()], steps)
+    budget.steps.back(steps)
+    return found or moved_one
+
+
+def _preempt_one(
+    layout: Layout, unschedulable: Replica, bound: Mapping[tuple[str, int], BoundReplica], budget: Budget
+) -> Layout | None:
+    """Move one placed replica elsewhere: the lightest that does not run yet, else the lightest that does.
+
+    Where nothing had a place before, only the node that it leaves can have one then.
+    """
+    if budget.left <= 0:
+        return None
+    placed = [(each.replica, server.name) for server in layout.servers.values() for each in server.placed]
+    placed.sort(key=lambda each: (each[0].key in bound, _lightness(each[0]), each[0].key))
+    room = Room(layout)
+    for preempted, server_name in placed:
+        if not budget.spend():
+            return None
+        without, node = layout.without(preempted, server_name), layout.servers[server_name].node
+        place = best(without, unschedulable, on=None if layout.full else node)
+        if place is None:
+            continue
+        with_it = place.applied(without, unschedulable)
+        elsewhere = best(with_it, preempted, on=None if layout.full or room.has(preempted) else node)
+        if elsewhere is not None:
+            return elsewhere.applied(with_it, preempted)
+    return None
+
+
+def _lightness(replica: Replica) -> tuple[int, int, int]:
+    whole, memory, compute = weight(replica.group)[0]
+    return -whole, -memory, -compute
+
+
+def _search_all(
+    topology: Topology, replicas: Sequence[Replica], bound: Sequence[BoundReplica], budget: Budget
+) -> Layout | None:
+    """The layout of all `replicas` that moves the fewest bound ones, and of those the one with the fewest GPUs."""
+    wanted = {replica.key for replica in replicas}
+    placed = [each for each in bound if each.replica.key in wanted]
+    for moves in range(len(placed) + 1):
+        if budget.left <= 0:
+            return None
+        found = [
+            layout
+            for moved in combinations(placed, moves)
+            if (layout := _search_around([p for p in placed if p not in moved], topology, replicas, budget))
+        ]
+        if found:
+            return min(found, key=lambda layout: layout.gpus_used)
+    return None
+
+
+def _search_around(
+    kept: Sequence[BoundReplica], topology: Topology, replicas: Sequence[Replica], budget: Budget
+) -> Layout | None:
+    """A layout in which the `kept` stay, and every other replica goes where it may."""
+    layout = bind(Layout.empty(topology), kept)
+    if sum(len(server.placed) for server in layout.servers.values()) < len(kept):
+        return None
+    settled = {each.replica.key for each in kept}
+    todo = [replica for replica in replicas if replica.key not in settled]
+    return _search(layout, sorted(todo, key=lambda replica: (weight(replica.group), replica.index)), budget)
+
+
+def _search(layout: Layout, todo: Sequence[Replica], budget: Budget) -> Layout | None:
+    """Depth-first over every place of every replica, the best first."""
+    if not todo:
+        return layout
+    for candidate in sorted(candidates(layout, todo[0], tries=64), key=lambda candidate: candidate.cost):
+        if not budget.spend():
+            return None
+        found = _search(candidate.applied(layout, todo[0]), todo[1:], budget)
+        if found is not None:
+            return found
+    return None

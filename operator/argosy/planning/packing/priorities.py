@@ -1,0 +1,152 @@
+"""Who gets the last GPU: replicas beyond a group's minimum give way to what has none, or is of higher priority."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from argosy.api.values.identity import PoolKey
+from argosy.planning.amounts import counted
+from argosy.planning.facts import Device, Group, PoolFacts
+from argosy.planning.packing.gpu_assignment import Budget
+from argosy.planning.packing.pools import pack_fleet
+from argosy.planning.plan import FleetPlan, PoolPlan
+
+_TRIES = 16
+"""How often at most a whole plan is made anew, for all pools together."""
+_MORE = 16
+"""Replicas more that all groups together may hope for, and each for one: what finds no place takes time to explain."""
+GroupKey = tuple[PoolKey, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """Fewer replicas of a group than were asked for, none of which it has to have. `placed` have a place; `message`
+    says what the next one lacks, or who has it instead.
+    """
+
+    placed: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RankedPlan:
+    """`plan` lacks only what has to be there; by pool and group, `shortfalls` are what else is not there. `facts` are
+    those that the plan was made from.
+    """
+
+    plan: FleetPlan
+    facts: tuple[PoolFacts, ...]
+    shortfalls: Mapping[GroupKey, Shortfall] = field(default_factory=dict)
+
+    def with_more(self, wanted: Mapping[GroupKey, int]) -> list[PoolFacts]:
+        """Return the facts once this plan is carried out, if these groups asked for so many replicas: for one more than
+        they have in it at least, and for no more than a few.
+        """
+        most = max(1, _MORE // max(1, len(wanted)))
+        return [
+            replace(facts, current=plan.current, groups=tuple(_with_more(facts, plan, wanted, most)))
+            for facts, plan in zip(self.facts, self._plans(), strict=True)
+        ]
+
+    def _plans(self) -> Iterator[PoolPlan]:
+        """In the order of the facts."""
+        plans = {plan.pool: plan for plan in self.plan.pools}
+        return (plans[facts.pool] for facts in self.facts)
+
+
+def _with_more(facts: PoolFacts, plan: PoolPlan, wanted: Mapping[GroupKey, int], most: int) -> Iterator[Group]:
+    placed = _placed(plan)
+    for group in facts.groups:
+        replicas, has = wanted.get((facts.pool, group.name)), placed[group.name]
+        yield group if replicas is None else replace(group, replicas=min(max(replicas, has + 1), has + most))
+
+
+def pack_by_priority(pools: Sequence[PoolFacts], claimed: Iterable[Device] = ()) -> RankedPlan:
+    """Return every pool's plan, as `pack_fleet` makes it, in which what matters less has given way."""
+    claims = frozenset(claimed)
+    facts = {each.pool: each for each in pools}
+    plan = pack_fleet(list(facts.values()), claims)
+    yielded: dict[GroupKey, str] = {}
+    budget = Budget(_TRIES)
+    while (found := next(_improved(facts, plan, claims, budget), None)) is not None:
+        key, better, plan, winner = found
+        facts[key[0]] = better
+        yielded[key] = winner
+    return _without_extras(plan, facts, {each.pool: each for each in pools}, yielded)
+
+
+def _improved(
+    facts: Mapping[PoolKey, PoolFacts], plan: FleetPlan, claimed: frozenset[Device], budget: Budget
+) -> Iterator[tuple[GroupKey, PoolFacts, FleetPlan, str]]:
+    """Plans that have one more replica of what matters more: who gives one up, the facts then, the plan, for whom."""
+    for each in plan.pools:
+        for winner, loser in _rivals(facts[each.pool], each):
+            if not budget.spend():
+                return
+            fewer = _with_replicas(facts[each.pool], loser.name, loser.replicas - 1)
+            better = pack_fleet([*{**facts, each.pool: fewer}.values()], claimed)
+            if _lack(better, each.pool, winner.name) < _lack(plan, each.pool, winner.name):
+                yield (each.pool, loser.name), fewer, better, winner.name
+
+
+def _rivals(facts: PoolFacts, plan: PoolPlan) -> Iterator[tuple[Group, Group]]:
+    """What lacks a replica, and what has one to give up for it: the most important first, the least important first."""
+    lacking, placed = _lacking(plan), _placed(plan)
+    short = [group for group in facts.groups if lacking[group.name]]
+    rich = [group for group in facts.groups if placed[group.name] > group.needed]
+    for winner in sorted(short, key=lambda group: (-_claim(group, placed)[0], -_claim(group, placed)[1], group.name)):
+        for loser in sorted(rich, key=lambda group: (group.priority, -placed[group.name], group.name)):
+            if loser.name != winner.name and (loser.priority, 0) < _claim(winner, placed):
+                yield winner, replace(loser, replicas=placed[loser.name])
+
+
+def _claim(group: Group, placed: Mapping[str, int]) -> tuple[int, int]:
+    """How much weight its next replica has: its priority, and whether it has to have it."""
+    return group.priority, int(placed.get(group.name, 0) < group.needed)
+
+
+def _with_replicas(facts: PoolFacts, name: str, replicas: int) -> PoolFacts:
+    groups = tuple(replace(group, replicas=replicas) if group.name == name else group for group in facts.groups)
+    return replace(facts, groups=groups)
+
+
+def _without_extras(
+    plan: FleetPlan,
+    facts: Mapping[PoolKey, PoolFacts],
+    asked: Mapping[PoolKey, PoolFacts],
+    yielded: Mapping[GroupKey, str],
+) -> RankedPlan:
+    """The plan, of which what is not there and need not be is told apart."""
+    shortfalls: dict[GroupKey, Shortfall] = {}
+    pools = []
+    for each in plan.pools:
+        placed = _placed(each)
+        extras = {group.name for group in asked[each.pool].groups if placed[group.name] >= group.needed}
+        for unplaced in each.unplaced:
+            if unplaced.group in extras:
+                shortfalls[each.pool, unplaced.group] = Shortfall(placed[unplaced.group], unplaced.message)
+        pools.append(replace(each, unplaced=tuple(u for u in each.unplaced if u.group not in extras)))
+        for (pool, name), winner in yielded.items():
+            if pool == each.pool:
+                had = counted(_replicas(asked[pool], name) - placed[name], "replica")
+                shortfalls[pool, name] = Shortfall(placed[name], f"{had} gave way to {winner}, which comes first")
+    return RankedPlan(FleetPlan(tuple(pools)), tuple(facts.values()), shortfalls)
+
+
+def _replicas(facts: PoolFacts, name: str) -> int:
+    return next(group.replicas for group in facts.groups if group.name == name)
+
+
+def _lacking(plan: PoolPlan) -> Counter[str]:
+    """Replicas without a place, by group."""
+    return Counter(each.group for each in plan.unplaced)
+
+
+def _lack(plan: FleetPlan, pool: PoolKey, group: str) -> int:
+    return next(_lacking(each)[group] for each in plan.pools if each.pool == pool)
+
+
+def _placed(plan: PoolPlan) -> Counter[str]:
+    """Replicas that have a place, by group."""
+    servers = ({placement.group for placement in server.placements} for server in plan.servers)
+    return Counter(group for groups in servers for group in groups)

@@ -1,0 +1,168 @@
+"""Where a replica may go, best first. The order of preference of the packing is written here, once."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+
+from argosy.planning.packing.capacity import FULL_COMPUTE, FreeCapacity
+from argosy.planning.packing.gpu_assignment import Site, assignments
+from argosy.planning.packing.layout import Assignment, Layout, PlacedReplica, Replica, Server
+
+_TRIES_PER_SITE = 16
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Cost:
+    """Why one place is better than another: fields in falling order of weight, less is better."""
+
+    beside: bool  # another replica of the group is on the same node
+    restarts: bool  # a running server would have to take another GPU, and interrupt all that it serves
+    new_gpus: int
+    suspect: bool  # takes a new GPU on a node that has a cordoned one
+    displaces: bool  # takes a GPU of a server that runs, which has to leave first
+    shape: bool  # opens a server for nothing, or grows one that another would spare
+    stranded: int  # free GPUs left behind on the node
+    leftover: int  # unused thousandths (memory and compute) on the GPUs it touches
+    peak: int  # thousandths of the busiest GPU it touches
+    node: str
+    server: str
+    assignment: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place for one replica."""
+
+    server: str
+    node: str
+    assignment: Assignment
+    cost: Cost
+
+    def applied(self, layout: Layout, replica: Replica) -> Layout:
+        """Return the layout with the replica here."""
+        return layout.with_replica(self.server, self.node, PlacedReplica(replica, self.assignment))
+
+
+def best(layout: Layout, replica: Replica, on: str | None = None) -> Candidate | None:
+    """Return the best place, or None if the replica fits nowhere in this layout, or on the node `on` where that is
+    given.
+    """
+    return min(candidates(layout, replica, on=on), key=lambda candidate: candidate.cost, default=None)
+
+
+def candidates(
+    layout: Layout, replica: Replica, tries: int = _TRIES_PER_SITE, on: str | None = None
+) -> Iterator[Candidate]:
+    """Yield every site that can take the replica, in at most `tries` ways each; `on` one node alone where that is
+    given.
+    """
+    nodes = layout.nodes_with(replica.group.name) if replica.group.replicas > 1 else frozenset()
+    for name, node, server in _sites(layout, replica, on):
+        yield from candidates_on(layout, replica, name, node, server, {}, tries, beside=node in nodes)
+
+
+def candidates_on(
+    layout: Layout,
+    replica: Replica,
+    name: str,
+    node: str,
+    server: Server | None,
+    wanted: Mapping[str, tuple[int, ...]],
+    tries: int,
+    beside: bool = False,
+) -> Iterator[Candidate]:
+    """Yield the replica on one server (`None`: a new one called `name`), at most `tries` ways; none where it lacks an
+    engine for the node, or the server's documents would get too large.
+    """
+    size = replica.group.size + (server.size if server else 0)
+    if size > layout.topology.facts.staying_bytes or not replica.group.runs_on(layout.topology.nodes[node]):
+        return
+    site = _site(layout, name, node, server)
+    for assignment in islice(assignments(site, replica.group.demands, wanted), tries):
+        yield Candidate(name, node, assignment, _cost(layout, replica, site, name, server, assignment, beside))
+
+
+def _sites(layout: Layout, replica: Replica, on: str | None) -> Iterator[tuple[str, str, Server | None]]:
+    nodes, several = layout.topology.nodes, replica.group.replicas > 1
+    shared = [demand.footprint for demand in replica.group.demands if not demand.footprint.whole]
+    memory, compute = sum(need.memory for need in shared), sum(need.compute for need in shared)
+    most = layout.topology.facts.placed_bytes - replica.group.size
+    for server in layout.servers.values():
+        if (on is not None and server.node != on) or server.size > most:
+            continue
+        full = not layout.unallocated[server.node] and (memory > server.memory or compute > server.compute)
+        if full and not layout.topology.cpu_only:
+            continue
+        if nodes[server.node].schedulable and not (several and server.hosts(replica.group.name)):
+            yield server.name, server.node, server
+    if layout.full or most < 0:
+        return
+    name = layout.fresh_name()
+    busy = {server.node for server in layout.servers.values()}
+    seen: set[int] = set()
+    for node in nodes.values() if on is None else (nodes[on],):
+        if not node.schedulable:
+            continue
+        kind = layout.topology.kinds[node.name]
+        if node.name not in busy and kind in seen:
+            continue  # as good as an idle node already offered
+        if node.name not in busy:
+            seen.add(kind)
+        yield name, node.name, None
+
+
+def _site(layout: Layout, name: str, node: str, server: Server | None) -> Site:
+    topology = layout.topology
+    unallocated = layout.unallocated[node]
+    if not topology.nodes[node].schedulable:
+        unallocated = tuple(gpu for gpu in unallocated if gpu in topology.running.get(name, ()))
+    free: dict[int, FreeCapacity] = dict(server.free) if server else {}
+    free.update({gpu: topology.empty_gpu(node, gpu) for gpu in unallocated})
+    held = frozenset(server.gpus) if server else frozenset()
+    limit = topology.facts.max_gpus_per_server
+    growth = len(unallocated) if limit is None else max(0, limit - len(held))
+    cpu_memory = layout.cpu_free(node) if topology.cpu_only else None
+    return Site(topology.nodes[node], free, held, growth, cpu_memory, topology.held.get(node, frozenset()))
+
+
+def _cost(
+    layout: Layout,
+    replica: Replica,
+    site: Site,
+    name: str,
+    server: Server | None,
+    assignment: Assignment,
+    beside: bool,
+) -> Cost:
+    touched = {gpu for gpus in assignment for gpu in gpus}
+    new = touched - site.held
+    limited = layout.topology.facts.max_servers is not None
+    running = layout.topology.running.get(name)
+    left = len(layout.unallocated[site.node.name]) - len(new)
+    leftover, peak = _fit(layout, replica, site, assignment)
+    return Cost(
+        beside=beside,
+        restarts=server is not None and running is not None and not new <= running,
+        new_gpus=len(new),
+        suspect=bool(new) and site.node.name in layout.topology.suspect,
+        displaces=bool((new - (running or frozenset())) & layout.topology.held.get(site.node.name, frozenset())),
+        shape=server is None if limited or not new else server is not None,
+        stranded=(-left if limited else left) if new or server is None else 0,
+        leftover=leftover,
+        peak=peak,
+        node=site.node.name,
+        server=name,
+        assignment=assignment,
+    )
+
+
+def _fit(layout: Layout, replica: Replica, site: Site, assignment: Assignment) -> tuple[int, int]:
+    """Unused thousandths, and the busiest, of the GPUs that the shared models touch."""
+    free: dict[int, FreeCapacity] = {}
+    for demand, gpus in zip(replica.group.demands, assignment, strict=True):
+        if not demand.footprint.whole:
+            for gpu in gpus:
+                free[gpu] = free.get(gpu, site.free[gpu]).less(demand.footprint)
+    usable = layout.topology.usable[site.node.name]
+    unused = [(left.memory * FULL_COMPUTE // max(1, usable[gpu]), left.compute) for gpu, left in free.items()]
+    return sum(m + c for m, c in unused), FULL_COMPUTE - min((min(pair) for pair in unused), default=FULL_COMPUTE)

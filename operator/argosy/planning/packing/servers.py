@@ -1,0 +1,84 @@
+"""The servers of a packed layout: their names, and those that `minServers` keeps with nothing on them.
+
+One that runs keeps its name; new ones take the lowest free numbers, in the order of nodes and GPUs.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from argosy.planning.facts import CurrentServer
+from argosy.planning.packing.layout import Layout
+from argosy.planning.plan import ServerPlan
+
+
+def settled_names(layout: Layout, servers: Iterable[ServerPlan]) -> tuple[ServerPlan, ...]:
+    """Return the servers in order of name, each new one renamed independently of the order it was opened in.
+
+    One whose GPUs a server has that runs and got nothing to do is that server.
+    """
+    topology = layout.topology
+    base = topology.facts.pool.name
+    kept = [server for server in servers if server.name in topology.running]
+    new = [server for server in servers if server.name not in topology.running]
+    new.sort(key=lambda server: (server.node, server.gpus, [(p.group, p.model) for p in server.placements]))
+    named = {server.name for server in kept}
+    idle = [each for each in topology.facts.current if each.name not in named]
+    taken = topology.taken
+    free = (name for name in (f"{base}-{n}" for n in range(len(taken) + len(new))) if name not in taken)
+    settled = [replace(server, name=_taken_over(server, idle) or next(free)) for server in new]
+    return tuple(sorted([*kept, *settled], key=lambda server: natural(server.name)))
+
+
+def _taken_over(server: ServerPlan, idle: list[CurrentServer]) -> str:
+    """The name of an idle server with the fewest GPUs that has those of `server`; it is idle no longer."""
+    able = [each for each in idle if each.node == server.node and set(each.gpus) >= set(server.gpus)]
+    able = [each for each in able if bool(each.gpus) == bool(server.gpus)]
+    found = min(able, key=lambda each: (len(each.gpus), natural(each.name)), default=None)
+    if found is None:
+        return ""
+    idle.remove(found)
+    return found.name
+
+
+def natural(name: str) -> tuple[str, int, str]:
+    """Sort key under which `pool-2` comes before `pool-10`."""
+    base, _, number = name.rpartition("-")
+    return (base, int(number), name) if number.isdecimal() else (name, 0, name)
+
+
+def with_idle_servers(layout: Layout, servers: Sequence[ServerPlan]) -> tuple[ServerPlan, ...]:
+    """`servers`, filled up to the pool's minimum: those that run already first, then one free GPU each on the
+    emptiest node.
+    """
+    facts = layout.topology.facts
+    limit = facts.min_servers if facts.max_servers is None else min(facts.min_servers, facts.max_servers)
+    missing = max(0, limit - len(servers))
+    free = {node: list(gpus) for node, gpus in layout.unallocated.items()}
+    opens = [node for node in free if layout.topology.nodes[node].schedulable]
+    names = {server.name for server in servers}
+    idle: list[ServerPlan] = []
+    if missing and free:
+        spare = (server for server in sorted(facts.current, key=lambda s: natural(s.name)) if server.name not in names)
+        stays = {node for node in free if not opens or not layout.topology.nodes[node].lost}
+        kept = [server for server in spare if server.node in stays and set(server.gpus) <= set(free[server.node])]
+        idle += [_held(free, server.name, server.node, server.gpus[:1]) for server in kept[:missing]]
+        fresh = _fresh_names(layout, names | {server.name for server in idle})
+        for _ in range(missing - len(idle) if opens else 0):
+            node = min(opens, key=lambda name: (-len(free[name]), name))
+            idle.append(_held(free, next(fresh), node, tuple(free[node][:1])))
+    return tuple(sorted([*servers, *idle], key=lambda server: natural(server.name)))
+
+
+def _held(free: dict[str, list[int]], name: str, node: str, gpus: tuple[int, ...]) -> ServerPlan:
+    free[node] = [gpu for gpu in free[node] if gpu not in gpus]
+    return ServerPlan(name, node, gpus, ())
+
+
+def _fresh_names(layout: Layout, taken: set[str]) -> Iterator[str]:
+    base = layout.topology.facts.pool.name
+    used = taken | layout.topology.taken
+    return (
+        name
+        for name in (f"{base}-{n}" for n in range(len(used) + layout.topology.facts.min_servers))
+        if name not in used
+    )

@@ -1,0 +1,208 @@
+"""Packing: facts about one pool become the plan with the fewest GPUs that one honest pass finds.
+
+What runs stays where it is. The rest goes in, hardest first, each to its best place (`scoring.Cost`); if
+something is left over, `preemption` makes room. The answer depends on the facts alone, not on their order. A
+better solver replaces `pack` and nothing else: it is the one solver, for the real run and for what-if.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from argosy.planning.facts import Footprint, Group, PoolFacts
+from argosy.planning.packing.bound.replicas import BoundReplica, bind, bound_replicas
+from argosy.planning.packing.capacity import FULL_COMPUTE, gpus_of
+from argosy.planning.packing.equivalence import Hopeless, Shape, shape
+from argosy.planning.packing.fit.fit_errors import FitErrors
+from argosy.planning.packing.layout import Layout, Replica, Topology
+from argosy.planning.packing.lower_bound import gpus_one_per_model, with_a_place
+from argosy.planning.packing.preemption import PreemptionBudget, preempt
+from argosy.planning.packing.scoring import best
+from argosy.planning.packing.servers import settled_names, with_idle_servers
+from argosy.planning.plan import Placement, PoolPlan, ServerPlan, Unplaced
+
+_SortKey = Callable[[Replica], tuple[object, ...]]
+_Size = Callable[[Footprint, int], int]
+
+
+def pack(facts: PoolFacts) -> PoolPlan:
+    """Return the plan for one pool. A suspended pool serves nothing, and lacks nothing."""
+    total = sum(len(gpus_of(node)) for node in facts.nodes if node.ready)
+    if facts.suspended:
+        return PoolPlan(facts.pool, (), (), total, 0, 0)
+    layout, unschedulable = _settle(facts)
+    servers = with_idle_servers(layout, settled_names(layout, _servers(layout)))
+    return PoolPlan(
+        pool=facts.pool,
+        servers=servers,
+        unplaced=_unplaced(layout, unschedulable),
+        gpus_total=total,
+        gpus_used=sum(len(server.gpus) for server in servers),
+        gpus_one_per_model=gpus_one_per_model(with_a_place(facts.groups, servers)),
+    )
+
+
+def _settle(facts: PoolFacts) -> tuple[Layout, tuple[Replica, ...]]:
+    """The layout, and the replicas that found no place in it."""
+    every, lost = bound_replicas(facts), {node.name for node in facts.nodes if node.lost}
+    bound = tuple(each for each in every if each.server.node not in lost)
+    start = bind(Layout.empty(Topology.of(facts)), bound)
+    todo = _missing(start)
+    attempts = [_fill(start, sorted(todo, key=order)) for order in _dense_orders(start.topology)]
+    if all(unschedulable for _, unschedulable in attempts):
+        attempts += [_fill(start, sorted(todo, key=order)) for order in _fair_orders(start.topology)]
+    layout, unschedulable = min(attempts, key=lambda attempt: _score(*attempt))
+    layout, unschedulable = _preempted(layout, unschedulable, bound)
+    return _left_behind(layout, unschedulable, [each for each in every if each.server.node in lost])
+
+
+def _left_behind(
+    layout: Layout, unschedulable: Sequence[Replica], lost: Sequence[BoundReplica]
+) -> tuple[Layout, tuple[Replica, ...]]:
+    """What runs on lost nodes, and has no place elsewhere, stays where it is."""
+    if not unschedulable or not lost:
+        return layout, tuple(unschedulable)
+    homeless = {replica.key for replica in unschedulable}
+    layout = bind(layout, [each for each in lost if each.replica.key in homeless])
+    missing = {replica.key for replica in _missing(layout)}
+    return layout, tuple(replica for replica in unschedulable if replica.key in missing)
+
+
+def _missing(layout: Layout) -> list[Replica]:
+    placed = {each.replica.key for server in layout.servers.values() for each in server.placed}
+    every = (Replica(group, n) for group in layout.topology.facts.groups for n in range(group.replicas))
+    return [replica for replica in every if replica.key not in placed]
+
+
+def _fill(layout: Layout, todo: Sequence[Replica]) -> tuple[Layout, tuple[Replica, ...]]:
+    """Each replica to its best place, in order; those that fit nowhere are returned."""
+    unschedulable = []
+    hopeless = Hopeless()
+    for replica in todo:
+        known = replica in hopeless
+        place = None if known else best(layout, replica)
+        if place is None:
+            unschedulable.append(replica)
+            if not known:
+                hopeless.add(layout, replica)
+        else:
+            layout = place.applied(layout, replica)
+    return layout, tuple(unschedulable)
+
+
+def _score(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[int, int, int]:
+    served = {each.replica.group.name for server in layout.servers.values() for each in server.placed}
+    down = {replica.group.name for replica in unschedulable} - served
+    return len(down), len(unschedulable), layout.gpus_used
+
+
+def _preempted(
+    layout: Layout, unschedulable: Sequence[Replica], bound: Sequence[BoundReplica]
+) -> tuple[Layout, tuple[Replica, ...]]:
+    """Room made for one replica after the other, where there is any to make."""
+    still: list[Replica] = []
+    budget, tried = PreemptionBudget(), set[Shape]()
+    by_key = {each.replica.key: each for each in bound}
+    for replica in unschedulable:
+        alone = shape(replica) not in tried and best(Layout.empty(layout.topology), replica)
+        roomier = preempt(layout, replica, by_key, budget) if alone else None
+        if roomier is None:
+            still.append(replica)
+            tried.add(shape(replica))
+        else:
+            layout = roomier
+            tried.clear()
+    return layout, tuple(still)
+
+
+def _dense_orders(topology: Topology) -> Iterator[_SortKey]:
+    """Orders that waste little room: whole GPUs first, then by the scarcer resource, or by both together."""
+    capacity = _capacity(topology)
+
+    def by(size: _Size) -> _SortKey:
+        return lambda r: (*_rank(r), -_whole(r.group), -_size(r.group, size, capacity), r.group.name, r.index)
+
+    yield by(_dominant)
+    yield by(_total)
+
+
+def _fair_orders(topology: Topology) -> Iterator[_SortKey]:
+    """Orders for a pool too small for all: one replica of everything before a second of anything."""
+    capacity = _capacity(topology)
+
+    def hardest(r: Replica) -> tuple[object, ...]:
+        return (*_rank(r), r.index, -_whole(r.group), -_size(r.group, _dominant, capacity), r.group.name)
+
+    def easiest(r: Replica) -> tuple[object, ...]:
+        return (*_rank(r), r.index, _whole(r.group), _size(r.group, _dominant, capacity), r.group.name)
+
+    yield hardest
+    yield easiest
+
+
+def _rank(replica: Replica) -> tuple[bool, int]:
+    """What has to be there comes before what may be, and of both the higher priority first."""
+    return replica.index >= replica.group.needed, -replica.group.priority
+
+
+def _dominant(need: Footprint, capacity: int) -> int:
+    """Thousandths of the resource of which the model takes the larger part."""
+    return max(need.memory * FULL_COMPUTE // capacity, need.compute)
+
+
+def _total(need: Footprint, capacity: int) -> int:
+    """Thousandths of both resources together."""
+    return need.memory * FULL_COMPUTE // capacity + need.compute
+
+
+def _size(group: Group, size: _Size, capacity: int) -> int:
+    return sum(size(demand.footprint, capacity) for demand in group.demands if not demand.footprint.whole)
+
+
+def _whole(group: Group) -> int:
+    return sum(demand.footprint.gpus for demand in group.demands)
+
+
+def _capacity(topology: Topology) -> int:
+    return max((size for gpus in topology.usable.values() for size in gpus.values()), default=0) or 1
+
+
+def _servers(layout: Layout) -> tuple[ServerPlan, ...]:
+    return tuple(
+        ServerPlan(
+            name=server.name,
+            node=server.node,
+            gpus=server.gpus,
+            placements=tuple(
+                placement
+                for each in sorted(server.placed, key=lambda each: each.replica.key)
+                for placement in _placements(each.replica.group, each.assignment)
+            ),
+        )
+        for server in layout.servers.values()
+    )
+
+
+def _placements(group: Group, assignment: Sequence[tuple[int, ...]]) -> list[Placement]:
+    return [
+        Placement(
+            model=demand.model,
+            version=demand.version,
+            group=group.name,
+            gpus=gpus,
+            instances=demand.instances,
+            memory=demand.footprint.memory,
+            compute=demand.footprint.compute,
+            whole=demand.footprint.whole,
+        )
+        for demand, gpus in zip(group.demands, assignment, strict=True)
+    ]
+
+
+def _unplaced(layout: Layout, unschedulable: Sequence[Replica]) -> tuple[Unplaced, ...]:
+    if not unschedulable:
+        return ()
+    errors = FitErrors.of(layout)
+    found = ((replica.group, errors.explain(replica)) for replica in unschedulable)
+    return tuple(
+        Unplaced(group.name, tuple(demand.model for demand in group.demands), why.reason, why.message)
+        for group, why in found
+    )

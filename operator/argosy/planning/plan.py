@@ -1,0 +1,101 @@
+"""What is decided: which servers there are, and which models sit on which of their devices."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from argosy.api.values.identity import PoolKey
+from argosy.planning.facts import CurrentServer, Device
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One replica of a model on a server. `gpus` are device indexes of the node; empty means the server's
+    CPU.
+    """
+
+    model: str
+    version: int
+    group: str
+    gpus: tuple[int, ...]
+    instances: int
+    memory: int  # bytes on each of `gpus`
+    compute: int  # thousandths on each of `gpus`
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServerPlan:
+    """One runtime process: its node, the devices it holds, and what it serves."""
+
+    name: str
+    node: str
+    gpus: tuple[int, ...]
+    placements: tuple[Placement, ...]
+
+    @property
+    def current(self) -> CurrentServer:
+        """Where things sit on it once it is so."""
+        return CurrentServer(self.name, self.node, self.gpus, {p.model: p.gpus for p in self.placements})
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A group's replica that fits nowhere: an enum-like `reason` and a message with the numbers and the way
+    out.
+    """
+
+    group: str
+    models: tuple[str, ...]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """One pool's plan.
+
+    `gpus_total` counts the GPUs of the pool's ready nodes, those that others hold (`withheld`, by holder) among them.
+    `gpus_one_per_model` is what the same replicas would take with a GPU (or more) to each model. `claims`: GPUs that
+    other pools' servers hold without need, and that what is unplaced would take.
+    """
+
+    pool: PoolKey
+    servers: tuple[ServerPlan, ...]
+    unplaced: tuple[Unplaced, ...]
+    gpus_total: int
+    gpus_used: int
+    gpus_one_per_model: int
+    withheld: Mapping[str, int] = field(default_factory=dict)
+    claims: frozenset[Device] = frozenset()
+
+    @property
+    def gpus_withheld(self) -> int:
+        """GPUs that others hold."""
+        return sum(self.withheld.values())
+
+    @property
+    def gpus_free(self) -> int:
+        """GPUs that nobody holds."""
+        return self.gpus_total - self.gpus_used - self.gpus_withheld
+
+    @property
+    def current(self) -> tuple[CurrentServer, ...]:
+        """Where things sit once the plan is carried out: what the facts of the next one start from."""
+        return tuple(server.current for server in self.servers)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """Every pool's plan."""
+
+    pools: tuple[PoolPlan, ...]
+
+    @property
+    def gpus_used(self) -> int:
+        """GPUs held by servers, over all pools."""
+        return sum(pool.gpus_used for pool in self.pools)
+
+    @property
+    def gpus_one_per_model(self) -> int:
+        """GPUs that one model per GPU would take, over all pools."""
+        return sum(pool.gpus_one_per_model for pool in self.pools)

@@ -1,0 +1,105 @@
+"""A model's shape beside what is declared of it and what the nodes have: all that the rules look at."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from argosy.api import InferenceModel
+from argosy.api.engine.precision import BITS, Precision
+from argosy.api.model.traffic import Traffic
+from argosy.planning.facts import Node
+from argosy.planning.topology.memory import PLAIN_BITS, TOKENS_A_STEP, Budget, Split, budget, is_counted
+from argosy_agent.contract.builds import ModelShape
+
+LENGTH = 8192
+"""Tokens of the longest sequence where `max_seq_len` does not say: a model that could do more is seldom asked to."""
+_STORED = {BITS[Precision.TF32]: 32}
+"""Bits in which weights are kept of an arithmetic that reads fewer of them."""
+_CACHE_BITS = {"fp8": 8, "int8": 8, "nvfp4": 4, "fp4": 4, "float32": 32, "fp32": 32}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """GPUs of one node: how many, the most of them that NVLink joins, and the bytes of one that models may take."""
+
+    gpus: int
+    joined: int
+    usable: int
+
+    @classmethod
+    def best_of(cls, nodes: Iterable[Node], headroom: int = 0) -> "Machine | None":
+        """Of nodes with GPUs the one that joins the most by NVLink, then the one with the largest GPUs; None without
+        GPUs. `headroom` is thousandths of memory kept free."""
+        found = (cls._of(node, headroom) for node in nodes if any(not gpu.is_cpu for gpu in node.gpus))
+        return max(found, key=lambda each: (each.joined, each.usable), default=None)
+
+    @classmethod
+    def _of(cls, node: Node, headroom: int) -> "Machine":
+        memory = [gpu.memory for gpu in node.gpus if not gpu.is_cpu]
+        joined = max((len(group) for group in node.nvlink), default=1)
+        return cls(len(memory), joined, min(memory) * (1000 - headroom) // 1000)
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A model of a shape, split as declared, on the best machine there is; None where none has GPUs."""
+
+    shape: ModelShape
+    split: Split = field(default_factory=Split)
+    machine: Machine | None = None
+    traffic: Traffic | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: InferenceModel, shape: ModelShape, machine: Machine | None = None) -> "Deployment":
+        """Return what is declared of a model, with the defaults of trtllm-build where an option is not set."""
+        engine = model.spec.engine
+        options = engine.options if engine else {}
+        precision = engine.precision if engine else None
+        split = Split(
+            tensor=model.spec.parallelism.tensor,
+            pipeline=model.spec.parallelism.pipeline,
+            weight_bits=_STORED.get(BITS[precision], BITS[precision]) if precision else PLAIN_BITS,
+            cache_bits=_CACHE_BITS.get(str(options.get("kv_cache_dtype", "")), PLAIN_BITS),
+            length=_whole(options, "max_seq_len") or _usual_length(shape, model.spec.traffic),
+            sequences=_whole(options, "max_batch_size") or model.spec.max_batch_size or 1,
+            step_tokens=_whole(options, "max_num_tokens") or TOKENS_A_STEP,
+        )
+        return cls(shape, split, machine, model.spec.traffic, options)
+
+    @cached_property
+    def budget(self) -> Budget | None:
+        """What it takes of each GPU; None where its weights were not counted, or there are no GPUs."""
+        return self.at(self.split)
+
+    def at(self, split: Split) -> Budget | None:
+        """Return the same, split otherwise."""
+        if self.machine is None or not is_counted(self.shape):
+            return None
+        return budget(self.shape, split, self.machine.usable)
+
+    @cached_property
+    def tensors(self) -> tuple[int, ...]:
+        """The tensor parallelisms that divide its attention heads, and divide its KV heads or are multiples of them."""
+        heads, shared = self.shape.attention_heads, self.shape.key_value_heads
+        every = range(1, heads + 1)
+        return tuple(t for t in every if heads % t == 0 and (shared % t == 0 or t % shared == 0))
+
+    def smallest_fit(self, most: int, bits: int | None = None) -> int | None:
+        """Return the least tensor parallelism up to `most` at which one sequence fits, with weights of so many bits."""
+        for tensor in (each for each in self.tensors if each <= most):
+            found = self.at(replace(self.split, tensor=tensor, weight_bits=bits or self.split.weight_bits))
+            if found is not None and found.sequences:
+                return tensor
+        return None
+
+
+def _usual_length(shape: ModelShape, traffic: Traffic | None) -> int:
+    return min(shape.max_positions or LENGTH, max(LENGTH, traffic.tokens if traffic else 0))
+
+
+def _whole(options: Mapping[str, Any], name: str) -> int:
+    """An option that is a whole number above 0; 0 where it is none: what is wrong with it is said elsewhere."""
+    value = options.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -1,0 +1,60 @@
+"""The rules of how a model is split, one table: when each applies, what it says with the numbers, what to do.
+
+A rule that `refuses` names what no engine can be built of; the others are advice.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from argosy.planning.topology import capacity, divisibility, traffic
+from argosy.planning.topology.deployment import Deployment
+
+Says = Callable[[Deployment], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`says` what is so, `do` what to do about it; each is asked only where `when` is true."""
+
+    name: str
+    when: Callable[[Deployment], bool]
+    says: Says
+    do: Says
+    refuses: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a rule has to say."""
+
+    rule: str
+    message: str
+    refuses: bool
+
+
+_D, _C, _T = divisibility, capacity, traffic
+RULES = (
+    Rule("HeadsNotDivided", _D.heads_not_divided, _D.says_heads, _D.take_a_tensor, True),
+    Rule("KeyValueHeadsNotDivided", _D.key_value_heads_not_divided, _D.says_key_value_heads, _D.take_a_tensor, True),
+    Rule("TooFewLayers", _D.too_few_layers, _D.says_too_few_layers, _D.take_fewer_stages, True),
+    Rule("ExpertsNotDivided", _D.experts_not_divided, _D.says_experts, _D.change_experts, True),
+    Rule("TooLarge", _C.too_large, _C.says_too_large, _C.make_it_fit),
+    Rule("AcrossNVLink", _C.across_nvlink, _C.says_across_nvlink, _C.stay_within_nvlink),
+    Rule("DecodeHeavy", _T.decodes_on_too_many, _T.says_decode, _T.decode_on_fewer),
+    Rule("PrefillHeavy", _T.prefills_on_one, _T.says_prefill, _T.prefill_on_more),
+    Rule("PipelineWithinNVLink", _C.pipelines_within_nvlink, _C.says_pipeline, _C.share_layers),
+    Rule("StagesUneven", _D.stages_uneven, _D.says_stages, _D.take_even_stages),
+    Rule("KeyValueHeadsRepeated", _D.key_value_heads_repeated, _D.says_repeated, _D.take_as_many_as_heads),
+    Rule("ExpertsNarrow", _D.experts_narrow, _D.says_narrow, _D.deal_out_experts),
+    Rule("FewSequences", _C.few_sequences, _C.says_few_sequences, _C.make_room),
+)
+
+
+def advice(deployment: Deployment) -> tuple[Advice, ...]:
+    """Return all that the rules say; where one refuses, only what refuses, as other numbers mean nothing then."""
+    found = tuple(
+        Advice(rule.name, f"{rule.says(deployment)}; {rule.do(deployment)}", rule.refuses)
+        for rule in RULES
+        if rule.when(deployment)
+    )
+    return tuple(each for each in found if each.refuses) or found

@@ -1,0 +1,292 @@
+"""An ensemble's graph: tensors are written once and read, types and shapes agree, nothing runs in circles."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from argosy.api.ensemble import Ensemble, Step
+from argosy.api.inferencemodel import InferenceModel
+from argosy.api.values.base import Fault
+from argosy.api.values.nearest import did_you_mean
+from argosy.api.values.tensors import Tensor
+from argosy.api.values.versions import VersionPolicy
+from argosy.planning.cycles import find_cycle
+from argosy_runtime.modelconfig.shapes import full_shape, shape_text, tensors_fit
+
+Served = InferenceModel | Ensemble
+"""What a step may run."""
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of an ensemble tensor: who writes or reads it, where in the spec, and what is known of it.
+
+    `batch` is the largest one, 0 without a batch dimension, None where only the model's files say.
+    """
+
+    who: str
+    path: Path
+    batch: int | None = 0
+    tensor: Tensor | None = None
+
+
+def check_graph(
+    ensemble: Ensemble,
+    models: Mapping[str, Served],
+    unread: Collection[str] = (),
+    has_pool: bool = True,
+    excluded: Collection[str] = (),
+) -> list[Fault]:
+    """Return all that is wrong between an ensemble and its steps' models, with paths from the resource's root.
+
+    `models` are the models and ensembles of its namespace by name. Steps whose model is in `unread` (it exists,
+    but has errors of its own) are checked only for their place in the graph. Without `has_pool` the ensemble's pool
+    does not exist, so that models in other pools are no further fault. `excluded` as in `check_set`.
+    """
+    graph = Graph.of(ensemble, models)
+    return [
+        *_check_models(ensemble, models, unread, has_pool, excluded),
+        *_check_mappings(ensemble, models),
+        *_check_flow(graph),
+        *_check_tensors(graph),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The tensors of an ensemble, each with those who write it and those who read it."""
+
+    ensemble: Ensemble
+    writers: Mapping[str, tuple[End, ...]]
+    readers: Mapping[str, tuple[End, ...]]
+
+    @classmethod
+    def of(cls, ensemble: Ensemble, models: Mapping[str, Served]) -> "Graph":
+        """Return the graph of an ensemble; what is not in `models` has ends of unknown type."""
+        writers: dict[str, list[End]] = {}
+        readers: dict[str, list[End]] = {}
+        batch = ensemble.spec.max_batch_size
+        for index, declared in enumerate(ensemble.spec.inputs):
+            end = End("the ensemble's inputs", ("spec", "inputs", index), batch, declared)
+            writers.setdefault(declared.name, []).append(end)
+        for index, step in enumerate(ensemble.spec.steps):
+            for name, tensor in step.inputs.items():
+                readers.setdefault(tensor, []).append(_end(index, step, models, "inputs", name))
+            for name, tensor in step.outputs.items():
+                writers.setdefault(tensor, []).append(_end(index, step, models, "outputs", name))
+        for index, output in enumerate(ensemble.spec.outputs):
+            end = End("the ensemble's outputs", ("spec", "outputs", index), batch, output)
+            readers.setdefault(output.name, []).append(end)
+        return cls(ensemble, _frozen(writers), _frozen(readers))
+
+
+def _frozen(ends: dict[str, list[End]]) -> dict[str, tuple[End, ...]]:
+    return {tensor: tuple(found) for tensor, found in ends.items()}
+
+
+def _end(index: int, step: Step, models: Mapping[str, Served], side: str, name: str) -> End:
+    model = models.get(step.model)
+    declared = {tensor.name: tensor for tensor in getattr(model.spec, side)} if model else {}
+    batch = _batch(model) if model else 0
+    return End(_step_name(index, step), ("spec", "steps", index, side, name), batch, declared.get(name))
+
+
+def _batch(served: Served) -> int | None:
+    return served.spec.max_batch_size if isinstance(served, Ensemble) else served.spec.batch_size
+
+
+def _step_name(index: int, step: Step) -> str:
+    return f"steps[{index}] ({step.model})"
+
+
+def _check_models(
+    ensemble: Ensemble,
+    models: Mapping[str, Served],
+    unread: Collection[str],
+    has_pool: bool,
+    excluded: Collection[str],
+) -> Iterator[Fault]:
+    for index, step in enumerate(ensemble.spec.steps):
+        path: Path = ("spec", "steps", index)
+        model = models.get(step.model)
+        if model is None:
+            if step.model in excluded:
+                yield Fault(f"{step.model!r} is not valid itself; correct that first", (*path, "model"))
+            elif step.model not in unread:
+                yield Fault(_no_model(step.model, ensemble, models), (*path, "model"))
+            continue
+        if has_pool and model.spec.pool_ref != ensemble.spec.pool_ref:
+            yield Fault(
+                f"{step.model!r} is in pool {model.spec.pool_ref.name!r}, "
+                f"and the ensemble in {ensemble.spec.pool_ref.name!r}; all of an ensemble is served by one pool",
+                (*path, "model"),
+            )
+        if not _serves(model, step.version):
+            yield Fault(
+                f"{step.model!r} serves version {model.spec.default_version}, and not {step.version}; "
+                "leave version out, or list it in the model's versionPolicy.specific.versions",
+                (*path, "version"),
+            )
+        batch = _batch(model)
+        if batch and batch < ensemble.spec.max_batch_size:
+            yield Fault(
+                f"{step.model!r} takes batches of at most {batch}, "
+                f"and the ensemble's maxBatchSize is {ensemble.spec.max_batch_size}; "
+                "lower it, or raise the model's",
+                (*path, "model"),
+            )
+
+
+def _no_model(name: str, ensemble: Ensemble, models: Mapping[str, Served]) -> str:
+    return (
+        f"there is no InferenceModel or Ensemble {name!r} in namespace {ensemble.namespace!r}"
+        f"{did_you_mean(name, sorted(models))}"
+    )
+
+
+def _serves(model: Served, version: int | None) -> bool:
+    """Whether a version may be among those that are served; with `latest` and `all` only storage knows."""
+    declared = {model.spec.version} if isinstance(model, Ensemble) else set(model.spec.declared_versions)
+    if version is None or version in declared:
+        return True
+    policy: VersionPolicy | None = getattr(model.spec, "version_policy", None)
+    if policy is None or version > model.spec.default_version:
+        return False
+    if policy.specific is not None:
+        return version in policy.specific.versions
+    return policy.latest is None or policy.latest.num_versions > 1
+
+
+def _check_mappings(ensemble: Ensemble, models: Mapping[str, Served]) -> Iterator[Fault]:
+    """A step names its model's tensors, and all that are required. A model without tensors declares none."""
+    for index, step in enumerate(ensemble.spec.steps):
+        model = models.get(step.model)
+        if model is None:
+            continue
+        for side in ("inputs", "outputs"):
+            declared: tuple[Tensor, ...] = getattr(model.spec, side)
+            names = [tensor.name for tensor in declared]
+            for name in getattr(step, side) if names else ():
+                if name not in names:
+                    yield Fault(
+                        f"{step.model!r} has no {side[:-1]} {name!r}{did_you_mean(name, names)}",
+                        ("spec", "steps", index, side, name),
+                    )
+        for tensor in model.spec.inputs:
+            if not tensor.optional and tensor.name not in step.inputs:
+                yield Fault(
+                    f"{step.model!r} requires input {tensor.name!r}; map it to a tensor of the ensemble",
+                    ("spec", "steps", index, "inputs"),
+                )
+
+
+def _check_flow(graph: Graph) -> Iterator[Fault]:
+    """Every tensor has one writer and a reader, and no step waits for itself."""
+    for tensor, ends in graph.readers.items():
+        if tensor not in graph.writers:
+            known = set(graph.writers)
+            for end in ends:
+                yield Fault(
+                    f"no step writes {tensor!r}, nor is it an input{did_you_mean(tensor, sorted(known))}",
+                    end.path,
+                )
+    for tensor, ends in graph.writers.items():
+        for end in ends[1:]:
+            yield Fault(f"{tensor!r} is already written by {ends[0].who}; give it another name", end.path)
+        if tensor not in graph.readers:
+            yield Fault(f"nothing reads {tensor!r}; remove it, or map a step's input or an output to it", ends[0].path)
+    cycle = step_cycle(graph.ensemble)
+    if cycle:
+        steps = graph.ensemble.spec.steps
+        named = " → ".join(_step_name(index, steps[index]) for index in (*cycle, cycle[0]))
+        yield Fault(f"the steps wait for each other: {named}; a graph of steps has no circle", ("spec", "steps"))
+
+
+def step_cycle(ensemble: Ensemble) -> tuple[int, ...]:
+    """Indexes of steps that wait for each other in a circle, in the order of the flow; empty if none do."""
+    steps = ensemble.spec.steps
+    given = {tensor.name for tensor in ensemble.spec.inputs}
+    after = {
+        index: tuple(
+            later
+            for later, reader in enumerate(steps)
+            if (set(step.outputs.values()) - given) & set(reader.inputs.values())
+        )
+        for index, step in enumerate(steps)
+    }
+    return find_cycle(after)
+
+
+def _check_tensors(graph: Graph) -> Iterator[Fault]:
+    """Writer and readers of a tensor agree on its type and shape, as far as they are declared."""
+    for name, readers in graph.readers.items():
+        writer = next((end for end in graph.writers.get(name, ()) if end.tensor is not None), None)
+        if writer is None:
+            writer, readers = _first_known(readers)
+        for reader in readers:
+            fault = _disagreement(name, writer, reader) if writer else None
+            if fault is not None:
+                yield fault
+
+
+def _first_known(ends: tuple[End, ...]) -> tuple[End | None, tuple[End, ...]]:
+    """With an undeclared writer, the first reader that declares the tensor speaks for it."""
+    known = [end for end in ends if end.tensor is not None]
+    return (known[0], tuple(known[1:])) if known else (None, ())
+
+
+def _disagreement(name: str, one: End, other: End) -> Fault | None:
+    if one.tensor is None or other.tensor is None:
+        return None
+    if one.tensor.data_type is not other.tensor.data_type:
+        return Fault(
+            f"{name!r} is {one.tensor.data_type} in {one.who} and {other.tensor.data_type} in {other.who}; "
+            "make them the same",
+            other.path,
+        )
+    pairs = ((left, right) for left in _possible(one.batch) for right in _possible(other.batch))
+    if any(tensors_fit(one.tensor.dims, left, other.tensor.dims, right) for left, right in pairs):
+        return None
+    return Fault(
+        f"{name!r} has shape {_shape(one)} in {one.who} and {_shape(other)} in {other.who}; "
+        "each size must be the same, or -1 on one side",
+        other.path,
+    )
+
+
+def _possible(batch: int | None) -> tuple[int, ...]:
+    """One batch size of every kind that it may be: with a batch dimension, and without."""
+    return (0, 1) if batch is None else (batch,)
+
+
+def _shape(end: End) -> str:
+    dims = end.tensor.dims if end.tensor else ()
+    batch = " with the batch" if end.batch else ""
+    return f"{shape_text(full_shape(dims, end.batch or 0))}{batch}"
+
+
+def nesting_cycle(ensembles: Mapping[str, Ensemble]) -> tuple[str, ...]:
+    """Return names of ensembles (of one namespace, by name) that hold each other in a circle; empty if none do."""
+    inner = {
+        name: tuple(step.model for step in ensemble.spec.steps if step.model in ensembles)
+        for name, ensemble in ensembles.items()
+    }
+    return find_cycle(inner)
+
+
+def members(ensemble: Ensemble, ensembles: Mapping[str, Ensemble]) -> tuple[str, ...]:
+    """Return names of all models that must share its server: its steps', and those of ensembles nested in it.
+
+    Each once, nested ensembles left out, in the order of the steps. `ensembles` are the namespace's by name.
+    """
+    found: dict[str, None] = {}
+    waiting, seen = [ensemble], {ensemble.name}
+    while waiting:
+        for step in waiting.pop().spec.steps:
+            inner = ensembles.get(step.model)
+            if inner is None:
+                found[step.model] = None
+            elif inner.name not in seen:
+                seen.add(inner.name)
+                waiting.append(inner)
+    return tuple(found)

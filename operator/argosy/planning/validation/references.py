@@ -1,0 +1,214 @@
+"""Rules that span resources: what a set of them, each valid by itself, may not be together."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from argosy.api import Ensemble, InferenceModel, Problem, Reason, Resource, ServingPool
+from argosy.api.problems import field_path
+from argosy.api.values.base import Fault
+from argosy.api.values.identity import Identity
+from argosy.api.values.nearest import did_you_mean
+from argosy.planning.validation.folders import check_folders
+from argosy.planning.validation.graph import Served, check_graph, nesting_cycle
+from argosy.planning.validation.runtimes import check_runtimes
+
+
+def check_set(
+    resources: Iterable[Resource],
+    sources: Mapping[str, str] | None = None,
+    invalid: Collection[Identity] = (),
+    excluded: Collection[str] = (),
+) -> list[Problem]:
+    """Return all problems between resources.
+
+    `sources` gives a resource's file by its identity (`Kind namespace/name`). `invalid` are identities of those
+    that exist but could not be read: to refer to one is no further problem. `excluded` are those that take no part for
+    problems of their own: to refer to one is a problem that says so.
+    """
+    given = list(resources)
+    files = sources or {}
+    checks = (
+        _repeated(given),
+        _shared_names(given),
+        _shared_served_names(given),
+        _pools(given, invalid, excluded),
+        _runtimes(given),
+        _engines(given),
+        _build_images(given),
+        check_folders(given),
+        _queries(given),
+        _graphs(given, invalid, excluded),
+        _nesting(given),
+    )
+    return [
+        Problem(
+            files.get(resource.identity, ""), resource.identity, field_path(fault.path), fault.message, fault.reason
+        )
+        for check in checks
+        for resource, fault in check
+    ]
+
+
+Found = Iterator[tuple[Resource, Fault]]
+
+
+def _repeated(resources: list[Resource]) -> Found:
+    seen: set[str] = set()
+    for resource in resources:
+        if resource.identity in seen:
+            message = f"there are two of {resource.identity}; rename one or remove it"
+            yield resource, Fault(message, ("metadata", "name"))
+        seen.add(resource.identity)
+
+
+def check_names(resources: Iterable[Resource]) -> list[Problem]:
+    """Return the models and ensembles of a namespace that share a name, whatever their pools."""
+    return [
+        Problem("", resource.identity, field_path(fault.path), fault.message)
+        for resource, fault in _shared_names(list(resources))
+    ]
+
+
+def _shared_names(resources: list[Resource]) -> Found:
+    """A model and an ensemble of one namespace would share a Service, and in one pool a folder; the older has it."""
+    models = {each.key: each for each in resources if isinstance(each, InferenceModel)}
+    for ensemble in resources:
+        model = models.get(ensemble.key) if isinstance(ensemble, Ensemble) else None
+        if model is not None:
+            older, younger = (ensemble, model) if _created(ensemble) < _created(model) else (model, ensemble)
+            message = (
+                f"there is also an {older.kind} {older.name!r} in namespace {older.namespace!r}, which comes first, "
+                f"and clients know both by this name; rename this {younger.kind}, or delete {older.identity}"
+            )
+            yield younger, Fault(message, ("metadata", "name"))
+
+
+def _shared_served_names(resources: list[Resource]) -> Found:
+    """Of one pool's models and ensembles each has a folder, which is called as clients call it; the oldest has it."""
+    members = [each for each in resources if not isinstance(each, ServingPool)]
+    first: dict[tuple[str, str], InferenceModel | Ensemble] = {}
+    for member in sorted(members, key=lambda each: (_created(each), each.kind == "Ensemble", each.name)):
+        older = first.setdefault((member.pool_key, member.served_name), member)
+        if older.name != member.name:
+            field = ("metadata", "name") if member.spec.model_name is None else ("spec", "modelName")
+            message = (
+                f"clients of pool {member.spec.pool_ref.name!r} know {older.identity}, which comes first, as "
+                f"{member.served_name!r}; set another spec.modelName"
+            )
+            yield member, Fault(message, field)
+
+
+def _created(resource: Resource) -> str:
+    """When it was created, so that times can be compared; what has no time is the newest."""
+    return resource.metadata.creation_timestamp or "~"
+
+
+def _pools(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Found:
+    pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
+    for resource in resources:
+        if isinstance(resource, ServingPool):
+            continue
+        name, namespace = resource.spec.pool_ref.name, resource.namespace
+        identity = Identity.of("ServingPool", namespace, name)
+        if resource.pool_key not in pools and identity not in invalid:
+            known = sorted(pool.name for pool in pools.values() if pool.namespace == namespace)
+            hint = did_you_mean(name, known) or "; add one"
+            message = f"there is no ServingPool {name!r} in namespace {namespace!r}{hint}"
+            if identity in excluded:
+                message = f"ServingPool {name!r} is not valid itself; correct that first"
+            yield resource, Fault(message, ("spec", "poolRef", "name"))
+
+
+def _runtimes(resources: list[Resource]) -> Found:
+    for pool in resources:
+        if isinstance(pool, ServingPool):
+            models = (each for each in resources if isinstance(each, InferenceModel) and each.pool_key == pool.key)
+            yield from check_runtimes(pool, models)
+
+
+def _engines(resources: list[Resource]) -> Found:
+    """Engines are kept where the pool says, and never may raw files serve where one was asked for."""
+    nowhere = {
+        pool.key: pool for pool in resources if isinstance(pool, ServingPool) and not pool.spec.storage.engine_cache
+    }
+    for model in resources:
+        if isinstance(model, InferenceModel) and model.spec.engine is not None and model.pool_key in nowhere:
+            message = (
+                f"pool {nowhere[model.pool_key].name!r} has nowhere to keep engines: set its "
+                "spec.storage.engineCache.storageUri, such as s3://bucket/engines, or leave spec.engine out"
+            )
+            yield model, Fault(message, ("spec", "engine"), Reason.ENGINE_NOT_BUILT)
+
+
+def _build_images(resources: list[Resource]) -> Found:
+    """A build has the credentials of its pool: what runs there is the pool's to say, not a model's."""
+    pools = {pool.key: pool for pool in resources if isinstance(pool, ServingPool)}
+    for model in resources:
+        if isinstance(model, InferenceModel) and model.spec.engine is not None and model.pool_key in pools:
+            image, pool = model.spec.engine.image, pools[model.pool_key]
+            if image is not None and not pool.spec.allows_build_in(image):
+                message = (
+                    f"pool {pool.name!r} does not allow builds in {image!r}: leave the field out for the release's "
+                    "image, or have the image added to the pool's spec.builds.allowedImages"
+                )
+                yield model, Fault(message, ("spec", "engine", "image"))
+
+
+def _queries(resources: list[Resource]) -> Found:
+    """An analysis asks the Prometheus of its pool, which has to name one."""
+    unmonitored = {
+        pool.key for pool in resources if isinstance(pool, ServingPool) and pool.spec.monitoring.prometheus is None
+    }
+    for member in resources:
+        if isinstance(member, ServingPool) or member.pool_key not in unmonitored or member.spec.rollout is None:
+            continue
+        if member.spec.rollout.analysis.queries:
+            message = (
+                f"pool {member.spec.pool_ref.name!r} names no Prometheus to ask: set its spec.monitoring.prometheus, "
+                "or leave the queries out"
+            )
+            yield member, Fault(message, ("spec", "rollout", "analysis", "queries"))
+
+
+def _graphs(resources: list[Resource], invalid: Collection[Identity], excluded: Collection[str]) -> Found:
+    served: dict[str, dict[str, Served]] = {}
+    pools = {each.identity for each in resources if isinstance(each, ServingPool)} | set(invalid)
+    for ensemble in resources:
+        if isinstance(ensemble, Ensemble):
+            namespace = ensemble.namespace
+            if namespace not in served:
+                served[namespace] = _served(resources, namespace)
+            has_pool = f"ServingPool {ensemble.pool_key}" in pools
+            unread, out = _members(invalid, namespace), _members(excluded, namespace)
+            for fault in check_graph(ensemble, served[namespace], unread, has_pool, out):
+                yield ensemble, fault
+
+
+def _served(resources: list[Resource], namespace: str) -> dict[str, Served]:
+    """A namespace's models and ensembles by name; of one name the one that keeps it."""
+    served: dict[str, Served] = {}
+    younger = {resource.identity for resource, _ in _shared_names(resources)}
+    for kind in (Ensemble, InferenceModel):
+        for resource in resources:
+            if isinstance(resource, kind) and resource.namespace == namespace and resource.identity not in younger:
+                served[resource.name] = resource
+    return served
+
+
+def _members(identities: Iterable[str], namespace: str) -> frozenset[str]:
+    """Return the names of the models and ensembles of a namespace that are among these."""
+    known = map(Identity, identities)
+    return frozenset(
+        each.name for each in known if each.kind in ("InferenceModel", "Ensemble") and each.namespace == namespace
+    )
+
+
+def _nesting(resources: list[Resource]) -> Found:
+    for namespace in sorted({resource.namespace for resource in resources}):
+        ensembles = {
+            name: served for name, served in _served(resources, namespace).items() if isinstance(served, Ensemble)
+        }
+        cycle = nesting_cycle(ensembles)
+        if cycle:
+            named = " → ".join((*cycle, cycle[0]))
+            message = f"the ensembles hold each other: {named}; an ensemble may not reach itself"
+            yield ensembles[cycle[0]], Fault(message, ("spec", "steps"))

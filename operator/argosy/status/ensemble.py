@@ -1,0 +1,67 @@
+"""An Ensemble's status."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from argosy.api import Condition, ConditionType, Ensemble, EnsembleStatus, Reason, ServingPool
+from argosy.api.status import StepStatus
+from argosy.planning.plan import ServerPlan
+from argosy.status.conditions import Finding, conditions
+from argosy.status.findings.availability import availability
+from argosy.status.findings.placed import first_places, place, placed_finding
+from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
+from argosy.status.findings.unsupported import unused_ensemble_settings
+from argosy.status.kstatus import verdict
+from argosy.status.progress import PoolProgress
+
+
+def ensemble_status(
+    ensemble: Ensemble, progress: PoolProgress, before: Sequence[Condition], scaled: ScaledMember, now: datetime
+) -> EnsembleStatus:
+    """Return the status of a valid ensemble of a pool."""
+    servers = progress.servers_with(ensemble.name)
+    models = progress.members.runs[ensemble.name]
+    places = [
+        place(s, ensemble.spec.version, sorted({g for p in s.placements if p.model in models for g in p.gpus}), 1)
+        for s in servers
+    ]
+    loading = progress.loading(ensemble.name, [ensemble.spec.version], servers)
+    generation = ensemble.metadata.generation
+    parts = [
+        _valid(ensemble, progress.pool),
+        placed_finding(progress, ensemble, places),
+        loading.finding(),
+        availability(loading),
+        scaling(scaled),
+    ]
+    return EnsembleStatus(
+        observed_generation=generation,
+        conditions=conditions(before, [*verdict(parts, loading.serving(), loading.rolling()), *parts], generation, now),
+        replicas=len(servers),
+        available_replicas=len(loading.available),
+        url=loading.url,
+        grpc_address=loading.grpc_address,
+        versions=loading.versions(),
+        active_version=loading.active_version,
+        steps=_steps(ensemble, progress, servers),
+        **first_places(places),
+        scaling=scaling_status(scaled, len(servers) + len(progress.without_place(ensemble.name))),
+    )
+
+
+def _steps(ensemble: Ensemble, progress: PoolProgress, servers: tuple[ServerPlan, ...]) -> tuple[StepStatus, ...]:
+    found = []
+    for step in ensemble.spec.steps:
+        version = step.version or progress.members.version(step.model) or 1
+        loading = progress.loading(step.model, [version], servers)
+        wanted = next(each for each in loading.versions() if each.version == version)
+        found.append(StepStatus(model=step.model, version=version, state=wanted.state))
+    return tuple(found)
+
+
+def _valid(ensemble: Ensemble, pool: ServingPool) -> Finding:
+    unused = unused_ensemble_settings(ensemble, pool)
+    if unused:
+        message = f"without effect in this release: {unused}"
+        return Finding(ConditionType.VALID, True, Reason.SETTING_WITHOUT_EFFECT, message)
+    return Finding(ConditionType.VALID, True, Reason.VALID)

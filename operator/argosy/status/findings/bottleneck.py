@@ -1,0 +1,40 @@
+"""What holds requests up, as a status tells it, and as another operator remembers it from there."""
+
+from datetime import datetime
+
+from argosy.api.status import BottleneckStatus
+from argosy.autoscaling.bottlenecks.bottleneck import Bottleneck, BottleneckKind
+from argosy.autoscaling.bottlenecks.diagnose import Memory, Told
+
+_TIME = "%Y-%m-%dT%H:%M:%SZ"
+
+
+def bottleneck_status(told: Told | None) -> BottleneckStatus | None:
+    """Return what is told; None where nothing is."""
+    if told is None:
+        return None
+    found = told.bottleneck
+    return BottleneckStatus(
+        stage=found.stage,
+        kind=found.kind,
+        evidence=found.evidence,
+        advice=found.advice,
+        share=found.share,
+        since=told.since.strftime(_TIME),
+        measured=told.measured_at.strftime(_TIME),
+    )
+
+
+def remembered(status: BottleneckStatus | None, now: datetime) -> Memory:
+    """Return what a process knows that only has the status which another wrote. It counts as found now, so that it
+    stands until measurements say otherwise; a kind or a time that this release does not know is forgotten.
+    """
+    if status is None or status.since is None or status.measured is None:
+        return Memory()
+    try:
+        kind = BottleneckKind(status.kind)
+        since, measured = datetime.fromisoformat(status.since), datetime.fromisoformat(status.measured)
+    except ValueError:
+        return Memory()
+    found = Bottleneck(status.stage, kind, status.evidence, status.advice, status.share)
+    return Memory(Told(found, since, measured), {found.key: since}, last_found=now)

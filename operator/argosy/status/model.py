@@ -1,0 +1,101 @@
+"""An InferenceModel's status."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from argosy.api import Condition, ConditionType, InferenceModel, InferenceModelStatus, Reason
+from argosy.api.model.footprint import Footprint
+from argosy.api.status import FootprintStatus, PlacementStatus
+from argosy.planning.demand.footprint import footprint_of
+from argosy.status.conditions import Finding, conditions
+from argosy.status.findings.availability import availability
+from argosy.status.findings.engines import engine_findings, engine_statuses, first_engines, with_engines
+from argosy.status.findings.loading import Loading
+from argosy.status.findings.placed import first_places, place, placed_finding, placement_on
+from argosy.status.findings.scaling import ScaledMember, scaling, scaling_status
+from argosy.status.findings.topology import topology_advice, unused_traffic
+from argosy.status.findings.unsupported import unused_model_settings
+from argosy.status.kstatus import verdict
+from argosy.status.progress import PoolProgress
+from argosy_agent.contract.builds import ModelShape
+
+UNMEASURED = (
+    "it has that GPU for itself, for what it takes is neither declared nor measured. Set spec.footprint.gpuMemory so "
+    "that others may share the GPU, or spec.footprint.device: CPU"
+)
+
+
+def model_status(
+    model: InferenceModel, progress: PoolProgress, before: Sequence[Condition], scaled: ScaledMember, now: datetime
+) -> InferenceModelStatus:
+    """Return the status of a valid model of a pool."""
+    servers = progress.servers_with(model.name)
+    placements = [placement_on(server, model.name) for server in servers]
+    places = [
+        place(server, each.version, each.gpus, each.instances) for server, each in zip(servers, placements, strict=True)
+    ]
+    serving = progress.members.models.get(model.name, model)
+    loading = progress.loading(model.name, serving.spec.declared_versions, servers)
+    return InferenceModelStatus(
+        observed_generation=model.metadata.generation,
+        conditions=conditions(
+            before,
+            _findings(model, progress, places, loading, scaled),
+            model.metadata.generation,
+            now,
+        ),
+        replicas=len(servers),
+        available_replicas=len(loading.available),
+        url=loading.url,
+        grpc_address=loading.grpc_address,
+        versions=with_engines(loading.versions(), model, progress),
+        active_version=loading.active_version,
+        **first_places(places),
+        **first_engines(engine_statuses(model, progress)),
+        footprint=_footprint(model, places, progress.members.shapes.get(model.name)),
+        scaling=scaling_status(scaled, len(servers) + len(progress.without_place(model.name))),
+    )
+
+
+def _findings(
+    model: InferenceModel,
+    progress: PoolProgress,
+    places: Sequence[PlacementStatus],
+    loading: Loading,
+    scaled: ScaledMember,
+) -> list[Finding]:
+    parts = [
+        _valid(model, progress),
+        _placed(model, progress, places),
+        *engine_findings(model, progress),
+        loading.finding(),
+        availability(loading),
+        scaling(scaled),
+    ]
+    rolling = loading.rolling(progress.pinned.get(model.name, ()), model.spec.version_policy is not None)
+    return [*verdict(parts, loading.serving(), rolling), *parts]
+
+
+def _valid(model: InferenceModel, progress: PoolProgress) -> Finding:
+    settings = (unused_model_settings(model, progress.pool), unused_traffic(model, progress))
+    unused, advised = "; ".join(filter(None, settings)), topology_advice(model, progress)
+    said = [advised] if advised else []
+    said += [f"without effect in this release: {unused}"] if unused else []
+    reason = Reason.TOPOLOGY_ADVICE if advised else Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID
+    return Finding(ConditionType.VALID, True, reason, "; ".join(said))
+
+
+def _placed(model: InferenceModel, progress: PoolProgress, places: Sequence[PlacementStatus]) -> Finding:
+    finding = placed_finding(progress, model, places)
+    if not finding.so or not footprint_of(model).assumed or not any(each.gpus for each in places):
+        return finding
+    return replace(finding, message=f"{finding.message}; {UNMEASURED}")
+
+
+def _footprint(model: InferenceModel, places: Sequence[PlacementStatus], shape: ModelShape | None) -> FootprintStatus:
+    """What is declared; memory that nobody declared is what the model's shape gives."""
+    declared = model.spec.footprint or Footprint()
+    need = footprint_of(model, has_gpus=any(each.gpus for each in places), shape=shape)
+    memory = declared.gpu_memory if declared.gpu_memory is not None else need.memory or None
+    return FootprintStatus(gpu_memory=memory, compute=declared.compute, gpus=need.gpus)

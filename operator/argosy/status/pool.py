@@ -1,0 +1,183 @@
+"""A ServingPool's status."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from argosy.api import Condition, ConditionType, Reason, ServingPool, ServingPoolStatus
+from argosy.api.status import CordonedGpu, GpuCount, GpuHolder, ServerStatus, UnplacedStatus
+from argosy.api.values.times import parse_time
+from argosy.planning.amounts import counted, listed
+from argosy.planning.facts import ServerReport
+from argosy.planning.migration.disruption import Disruption
+from argosy.planning.nodes.cordons import UNCORDONED_AT
+from argosy.planning.plan import PoolPlan, ServerPlan
+from argosy.status.conditions import Finding, bounded, conditions
+from argosy.status.findings.scaling import pool_scaling
+from argosy.status.findings.unsupported import unused_pool_settings
+from argosy.status.progress import PoolProgress
+from argosy.status.stalled import stalled
+
+_SERVERS, _UNPLACED, _HOLDERS = 100, 50, 10
+"""How many servers, replicas without a place and holders of GPUs a status lists: it has to fit into one object."""
+_UNPLACED_MESSAGE = 1000
+"""Characters that it has for each of the replicas without a place."""
+
+
+def pool_status(
+    pool: ServingPool,
+    progress: PoolProgress,
+    before: Sequence[Condition],
+    now: datetime,
+    disruption: Disruption | None = None,
+    cordons: Sequence[CordonedGpu] = (),
+) -> ServingPoolStatus:
+    """Return the status of a valid pool. What sits on which GPU it leaves to what each server's ConfigMap notes.
+
+    `disruption` is what the round was not let do, if anything; `cordons` are the GPUs that it has cordoned.
+    """
+    plan, reports = progress.plan, progress.observed.reports
+    servers = tuple(_server(server, reports.get(server.name)) for server in plan.servers)
+    generation = pool.metadata.generation
+    return ServingPoolStatus(
+        observed_generation=generation,
+        conditions=conditions(before, _findings(pool, plan, servers, reports, disruption, cordons), generation, now),
+        replicas=len(servers),
+        available_replicas=sum(server.ready for server in servers),
+        url=next((server.url for server in servers if server.ready and server.url), ""),
+        grpc_address=next((each.grpc_address for each in reports.values() if each.ready and each.grpc_address), ""),
+        servers=_shown(servers),
+        gpus=_gpus(plan),
+        remaining_servers=max(0, len(servers) - _SERVERS),
+        unplaced=tuple(
+            UnplacedStatus(name=each.group, reason=each.reason, message=bounded(each.message, _UNPLACED_MESSAGE))
+            for each in plan.unplaced[:_UNPLACED]
+        ),
+        remaining_unplaced=max(0, len(plan.unplaced) - _UNPLACED),
+        cordoned_gpus=tuple(cordons),
+    )
+
+
+def _shown(servers: Sequence[ServerStatus]) -> tuple[ServerStatus, ...]:
+    """As many as there is room for, those that do not answer first, in their own order."""
+    if len(servers) <= _SERVERS:
+        return tuple(servers)
+    chosen = {each.name for each in sorted(servers, key=lambda each: each.ready)[:_SERVERS]}
+    return tuple(each for each in servers if each.name in chosen)
+
+
+def _gpus(plan: PoolPlan) -> GpuCount:
+    most = sorted(plan.withheld.items(), key=lambda held: (-held[1], held[0]))[:_HOLDERS]
+    return GpuCount(
+        total=plan.gpus_total,
+        used=plan.gpus_used,
+        free=plan.gpus_free,
+        withheld=plan.gpus_withheld,
+        withheld_by=tuple(GpuHolder(holder=holder, gpus=gpus) for holder, gpus in most),
+        one_per_model=plan.gpus_one_per_model,
+    )
+
+
+def _findings(
+    pool: ServingPool,
+    plan: PoolPlan,
+    servers: Sequence[ServerStatus],
+    reports: Mapping[str, ServerReport],
+    disruption: Disruption | None,
+    cordons: Sequence[CordonedGpu],
+) -> list[Finding]:
+    unused = unused_pool_settings(pool)
+    valid = Finding(
+        ConditionType.VALID,
+        True,
+        Reason.SETTING_WITHOUT_EFFECT if unused else Reason.VALID,
+        f"without effect in this release: {unused}" if unused else "",
+    )
+    progress = _progress(pool, servers, reports) if disruption is None else _held_up(disruption)
+    return [*progress, valid, _placed(pool, plan, cordons), pool_scaling(pool)]
+
+
+def _progress(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[str, ServerReport]) -> list[Finding]:
+    """Ready, Reconciling, Stalled of a pool in which all is done that is to be."""
+    ready = _ready(pool, servers, reports)
+    waiting = ready.reason is Reason.SERVERS_NOT_READY
+    reason = Reason.PROGRESSING if waiting else Reason.SETTLED
+    message = ready.message if waiting else "nothing is left to do"
+    return [
+        ready,
+        Finding(ConditionType.RECONCILING, waiting, reason, message),
+        Finding(ConditionType.STALLED, False, Reason.SETTLED),
+    ]
+
+
+def _held_up(disruption: Disruption) -> list[Finding]:
+    """The same of a pool that would stop more servers than it may."""
+    names = listed(disruption.servers, separator=", ")
+    message = (
+        f"the Nodes of {len(disruption.servers)} of {counted(disruption.of, 'server')} are gone, though these answer "
+        f"and serve what no other does; spec.maxDisruption gives up {disruption.allowed}: {names}. They stay as they "
+        'are until the Nodes are back or the Pods end. To let them go, raise spec.maxDisruption ("100%" gives up all)'
+    )
+    return stalled(Reason.DISRUPTION_LIMITED, message, "these servers are not changed")
+
+
+def _ready(pool: ServingPool, servers: Sequence[ServerStatus], reports: Mapping[str, ServerReport]) -> Finding:
+    kind = ConditionType.READY
+    if pool.spec.suspend:
+        return Finding(kind, False, Reason.SUSPENDED, "spec.suspend is true: no server runs, and no GPU is held")
+    if not servers:
+        return Finding(kind, True, Reason.NO_MODELS, "no model has a place here, so no server runs")
+    silent = [each.name for each in servers if (said := reports.get(each.name)) and said.ready and said.expired]
+    waiting = [server.name for server in servers if not server.ready and server.name not in silent]
+    so_far = f"servers that answer: {sum(server.ready for server in servers)} of {len(servers)}"
+    if silent and not waiting:
+        why = (
+            f"whether {listed(silent, separator=', ')} answers is not known: its agent has reported nothing for a while"
+        )
+        return Finding(kind, None, Reason.REPORT_EXPIRED, f"{so_far}; {why}; see the log of the container agent there")
+    if waiting:
+        why = (
+            listed(each.trouble for each in reports.values() if each.trouble)
+            or f"waiting for {listed(waiting, separator=', ')}"
+        )
+        return Finding(kind, False, Reason.SERVERS_NOT_READY, f"{so_far}; {why}")
+    return Finding(kind, True, Reason.SERVERS_READY, so_far)
+
+
+def _placed(pool: ServingPool, plan: PoolPlan, cordons: Sequence[CordonedGpu]) -> Finding:
+    kind = ConditionType.PLACED
+    if pool.spec.suspend:
+        return Finding(kind, False, Reason.SUSPENDED, "spec.suspend is true")
+    others = f", others hold {plan.gpus_withheld}" if plan.gpus_withheld else ""
+    used = (
+        f"{plan.gpus_used} of {plan.gpus_total} GPUs are used{others}; "
+        f"one model per GPU would take {plan.gpus_one_per_model}{_cordoned(pool, cordons)}"
+    )
+    if not plan.unplaced:
+        return Finding(kind, True, Reason.PLACED, used)
+    first = plan.unplaced[0]
+    reason = Reason.PARTIALLY_PLACED if plan.servers else Reason(first.reason)
+    without = counted(len(plan.unplaced), "replica")
+    why = f"{first.group}: {first.message}{_cordoned(pool, cordons)}"
+    return Finding(kind, False, reason, f"{without} without a place: {why}")
+
+
+def _cordoned(pool: ServingPool, cordons: Sequence[CordonedGpu]) -> str:
+    """Return what is cordoned, as a further clause; empty if nothing is."""
+    if not cordons:
+        return ""
+    names = listed((f"{each.node}/{each.gpu}" for each in cordons), separator=", ")
+    asked, wrong = pool.metadata.annotations.get(UNCORDONED_AT, ""), ""
+    if asked and parse_time(asked) is None:
+        wrong = f"; metadata.annotations[{UNCORDONED_AT}]: {asked[:80]!r} is no time in RFC 3339 with a zone"
+    return f"; cordoned for device errors: {names} (status.cordonedGpus says how to lift it){wrong}"
+
+
+def _server(server: ServerPlan, report: ServerReport | None) -> ServerStatus:
+    return ServerStatus(
+        name=server.name,
+        node=server.node,
+        gpus=server.gpus,
+        ready=report is not None and report.ready and not report.expired,
+        models=len(server.placements),
+        url=report.url if report else "",
+    )

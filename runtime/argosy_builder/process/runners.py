@@ -1,0 +1,115 @@
+"""A builder's runner in a process of its own: an engine that crashes while it answers ends no build without a word."""
+
+import multiprocessing
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
+from pathlib import Path
+from typing import Any
+
+from argosy_agent.contract.builds import BuildFailure, BuildRequest
+from argosy_builder import registry
+from argosy_builder.contract import Array, BuildError, Runner
+from argosy_runtime.out_of_memory import oom_kills
+
+from .causes import explained
+from .parent import die_with_parent
+
+ANSWER_S = 1800.0
+"""An engine that has not answered one sample, or has not opened, after so long hangs."""
+END_S = 5.0
+RUN, READ = "run", "log_likelihood"
+"""The methods of a runner that are called from the other end; only language models have the second."""
+
+
+@contextmanager
+def isolated(builder: str, folder: Path, request: BuildRequest, name: str) -> Iterator[Runner]:
+    """The builder's runner of a folder, in a child process; `name` is what people call it, as `the baseline`.
+
+    Raises BuildError: what the runner raises, CRASHED or OUT_OF_MEMORY where its process dies, DEADLINE_EXCEEDED
+    where it does not answer.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    child = context.Process(target=_serve, args=(there, builder, folder, request), name=name, daemon=True)
+    child.start()
+    there.close()
+    try:
+        near = _Remote(child, here, name)
+        yield _RemoteLanguage(child, here, name) if near.answer() else near
+    finally:
+        here.close()
+        child.join(END_S)
+        if child.is_alive():
+            child.kill()
+            child.join()
+        child.close()
+
+
+class _Remote:
+    """The near end."""
+
+    def __init__(self, child: SpawnProcess, connection: Connection, name: str) -> None:
+        self._child, self._connection, self._name = child, connection, name
+        self._kills = oom_kills()
+
+    def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """See `Runner`."""
+        outputs: Mapping[str, Array] = self.asked(RUN, dict(inputs))
+        return outputs
+
+    def asked(self, method: str, argument: Any) -> Any:
+        """Return what a method of the far end's runner returns. Raises BuildError."""
+        try:
+            self._connection.send((method, argument))
+        except OSError:
+            raise self._died() from None
+        return self.answer()
+
+    def answer(self) -> Any:
+        """Return the next answer. Raises BuildError."""
+        try:
+            if not self._connection.poll(ANSWER_S):
+                self._child.kill()
+                said = f"{self._name} has not answered for {ANSWER_S:g} s: try other engine.options"
+                raise BuildError(BuildFailure.DEADLINE_EXCEEDED, said)
+            value = self._connection.recv()
+        except (EOFError, ConnectionError):
+            raise self._died() from None
+        if isinstance(value, BuildError):
+            raise value
+        return value
+
+    def _died(self) -> BuildError:
+        self._child.join(END_S)
+        status = self._child.exitcode
+        return explained(self._name, 1 if status is None else status, (), ran_out_of_memory=oom_kills() > self._kills)
+
+
+class _RemoteLanguage(_Remote):
+    """The near end of a language model that reads text itself."""
+
+    def log_likelihood(self, text: str) -> tuple[float, int]:
+        """See `LanguageRunner`."""
+        told, count = self.asked(READ, text)
+        return float(told), int(count)
+
+
+def _serve(connection: Connection, builder: str, folder: Path, request: BuildRequest) -> None:
+    """The far end: open, then answer until the near end closes."""
+    die_with_parent()
+    try:
+        with registry.resolve(builder).runner(folder, request) as runner:
+            connection.send(hasattr(runner, READ))
+            while True:
+                method, argument = connection.recv()
+                connection.send(getattr(runner, method)(argument))
+    except (EOFError, ConnectionError):
+        return
+    except BuildError as error:
+        connection.send(error)
+    except Exception as error:
+        traceback.print_exc()
+        connection.send(BuildError(BuildFailure.BUILD_FAILED, f"{folder} does not answer: {error}"))

@@ -1,0 +1,155 @@
+"""A tool as a child process: its output is progress, and however it ends is told."""
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from argosy_agent.contract.builds import BuildFailure
+from argosy_builder.contract import BuildError
+from argosy_runtime.out_of_memory import oom_kills
+
+from .causes import Cause, explained
+from .liveness import Liveness
+
+KEPT = 200
+"""So many of the last lines are searched for causes."""
+LINE = 2000
+"""A line is cut after so many characters."""
+GRACE_S = 5.0
+"""Between SIGTERM and SIGKILL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a tool may neither say nor compute anything, and how often that is looked at. Seconds.
+
+    How long a build may take in all is not a tool's matter: the frame ends it.
+    """
+
+    silence_s: float = 900.0
+    look_s: float = 1.0
+
+
+def tool(
+    command: Sequence[str],
+    told: Callable[[str], None],
+    *,
+    name: str = "",
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    causes: Sequence[Cause] = (),
+    limits: Limits = Limits(),  # frozen
+) -> None:
+    """Run a command to its end. Each line of its output, errors too, is `told`; `name` is what people call it.
+
+    `environment` is laid over this process's. Raises BuildError: BUILDER_MISSING where there is no such program,
+    DEADLINE_EXCEEDED where it hangs, else as `causes`, the common ones and its exit status say. Whatever ends this
+    call ends the tool and its children.
+    """
+    name = name or Path(command[0]).name
+    lines: deque[str] = deque(maxlen=KEPT)
+    kills = oom_kills()
+    with _started(command, name, folder, environment) as child:
+        live = Liveness(time.monotonic(), limits.silence_s)
+        for line in _lines(child, live, name, limits):
+            lines.append(line)
+            told(line)
+        status = child.wait()
+    if status:
+        raise explained(name, status, tuple(lines), causes, ran_out_of_memory=oom_kills() > kills)
+
+
+@contextmanager
+def _started(
+    command: Sequence[str], name: str, folder: Path | None, environment: Mapping[str, str] | None
+) -> "Iterator[subprocess.Popen[bytes]]":
+    try:
+        child = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise BuildError(
+            BuildFailure.BUILDER_MISSING,
+            f"{name} cannot be run: {error.strerror}: {command[0]}; set engine.image to an image that has it",
+        ) from error
+    with child:
+        try:
+            yield child
+        finally:
+            end(child)
+
+
+def end(child: "subprocess.Popen[bytes]") -> None:
+    """End a process and all that is left of its session."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number)
+        if child.poll() is not None:
+            continue
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(GRACE_S)
+
+
+def _lines(child: "subprocess.Popen[bytes]", live: Liveness, name: str, limits: Limits) -> Iterator[str]:
+    """Yield its lines as they come, until its output ends. A bar that is drawn again and again is many lines."""
+    assert child.stdout is not None
+    rest = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(child.stdout, selectors.EVENT_READ)
+        ended = False
+        while True:
+            if not selector.select(0 if ended else limits.look_s):
+                if ended:  # and all is read that it said; a grandchild may hold the pipe
+                    break
+                _check_alive(child, live, name, limits)
+                ended = child.poll() is not None
+                continue
+            part = os.read(child.stdout.fileno(), 65536)
+            if not part:
+                break
+            live.spoke(time.monotonic())
+            *whole, rest = (rest + part).replace(b"\r", b"\n").split(b"\n")
+            yield from filter(None, map(_text, whole))
+            rest = rest[-LINE:]
+    if text := _text(rest):
+        yield text
+
+
+def _text(line: bytes) -> str:
+    return line[:LINE].decode(errors="replace").rstrip()
+
+
+def _check_alive(child: "subprocess.Popen[bytes]", live: Liveness, name: str, limits: Limits) -> None:
+    now = time.monotonic()
+    live.computed(now, _used(child.pid))
+    if live.is_over(now):
+        raise BuildError(
+            BuildFailure.DEADLINE_EXCEEDED,
+            f"{name} hangs: it has said and computed nothing for {limits.silence_s:g} s; it was ended, "
+            "try other engine.options or another engine.image",
+        )
+
+
+def _used(pid: int) -> float:
+    """Seconds of processors that a process and its children have used."""
+    try:
+        process = psutil.Process(pid)
+        times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+    except psutil.Error:
+        return 0.0
+    return float(sum(each.user + each.system + each.children_user + each.children_system for each in times))

@@ -1,0 +1,87 @@
+"""Samples for TensorRT's int8 calibration, before 11: in batches, on the device."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from argosy_builder.contract import Array, Progress
+from argosy_builder.data import Purpose
+from argosy_runtime.backends.cuda import ComputeStream
+from argosy_runtime.backends.tensorrt.library import trt
+from argosy_runtime.backends.tensorrt.memory import Block, BlockPool
+
+CLASSES: Mapping[str, str] = {
+    "entropy2": "IInt8EntropyCalibrator2",
+    "entropy": "IInt8EntropyCalibrator",
+    "minmax": "IInt8MinMaxCalibrator",
+}
+"""TensorRT's calibrators, by the option's words."""
+
+
+class Batches:
+    """The rows in batches of `size` on the device; what is left over at the end is not used."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Array]], size: int, stream: ComputeStream, told: Progress) -> None:
+        self.size = size
+        self._rows, self._stream, self._told = rows, stream, told
+        self._pool = BlockPool(stream)
+        self._given = 0
+        self._blocks: list[Block] = []
+
+    def next(self, names: Sequence[str]) -> list[int] | None:
+        """Return the addresses of the next batch's tensors, which stay until the one after; None at the end."""
+        rows = self._rows[self._given : self._given + self.size]
+        if len(rows) < self.size:
+            return None
+        self._given += self.size
+        self._blocks = [self._sent(np.stack([row[name] for row in rows])) for name in names]
+        self._told(-1, f"calibrated on {self._given} of {len(self._rows)} samples")
+        return [block.address for block in self._blocks]
+
+    def _sent(self, array: Array) -> Block:
+        whole = np.ascontiguousarray(array)
+        block = self._pool.take(whole.nbytes)
+        self._stream.copy(block.address, whole.ctypes.data, whole.nbytes)
+        self._stream.synchronize()
+        return block
+
+
+def calibrator(kind: str, batches: Batches) -> Any:
+    """TensorRT's calibrator of that kind on these batches."""
+    base: Any = getattr(trt, CLASSES[kind])
+
+    class Calibrator(base):  # type: ignore[misc]
+        """See TensorRT's class of that name. What is raised here TensorRT only prints, so it is kept."""
+
+        def __init__(self) -> None:
+            base.__init__(self)
+            self.error: Exception | None = None
+
+        def get_batch_size(self) -> int:
+            return batches.size
+
+        def get_batch(self, names: Sequence[str]) -> list[int] | None:
+            try:
+                return batches.next(names)
+            except Exception as error:
+                self.error = error
+                return None
+
+        def read_calibration_cache(self) -> None:
+            return None
+
+        def write_calibration_cache(self, cache: Any) -> None:
+            """The engine holds what was found."""
+
+    return Calibrator()
+
+
+def check(calibrated: Any) -> None:
+    """Raise BuildError where TensorRT could not be given the data."""
+    error = calibrated.error
+    if error is not None:
+        raise Purpose.CALIBRATION.error(f"{error!r}; it must fit the model") from error
+
+
+__all__ = ["CLASSES", "Batches", "calibrator", "check"]

@@ -1,0 +1,140 @@
+"""What the gate compares: the ONNX model by ONNX Runtime, and the plan by the server's own backend."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from argosy_agent.contract.builds import BuildFailure, BuildRequest
+from argosy_builder.contract import Array, BuildError, Runner
+from argosy_runtime.backends.cuda import CudaStream
+from argosy_runtime.backends.tensorrt import plan as plans
+from argosy_runtime.backends.tensorrt import profiles
+from argosy_runtime.backends.tensorrt.execution import Given, Made, ProfileContext
+from argosy_runtime.backends.tensorrt.memory import BlockPool
+from argosy_runtime.backends.tensorrt.signature import profile, signature
+from argosy_runtime.errors import ServingError
+from argosy_runtime.modelconfig.datatypes import numpy_dtype
+
+from .building import PLAN
+from .opening import config_of, model_file
+
+
+@contextmanager
+def runner(folder: Path, request: BuildRequest) -> Iterator[Runner]:
+    """A plan where the folder has one, else the ONNX model. Raises BuildError."""
+    if not (folder / PLAN).is_file():
+        yield _Baseline(model_file(folder, request.filename))
+        return
+    try:
+        stream = CudaStream(0)
+        engine = _Engine(folder, bool(request.options.get("version_compatible")), stream)
+    except ServingError as error:
+        raise BuildError(BuildFailure.BUILD_FAILED, f"the plan does not open: {error.message}") from error
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+class _Baseline:
+    """On the host: exact, and no other GPU is needed."""
+
+    def __init__(self, path: Path) -> None:
+        import onnxruntime as ort
+
+        try:
+            self._session: Any = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise BuildError(
+                BuildFailure.MODEL_INVALID, f"spec.storageUri: {path.name} cannot be run as the baseline: {error}"
+            ) from error
+        self._outputs = [output.name for output in self._session.get_outputs()]
+
+    def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """See `Runner`."""
+        try:
+            found = self._session.run(self._outputs, dict(inputs))
+        except Exception as error:
+            raise _refused(error) from error
+        return dict(zip(self._outputs, found, strict=True))
+
+
+class _Engine:
+    """On the GPU, each sample under the profile that fits it best."""
+
+    def __init__(self, folder: Path, host_code: bool, stream: CudaStream) -> None:
+        self._stream = stream
+        self._pool = BlockPool(stream)
+        self._plan = plans.opened(config_of(PLAN, host_code), folder / PLAN, 0, stream.enter)
+        self._found = signature(self._plan.engine)
+        self._contexts = [self._context(index) for index in range(self._found.profiles)]
+
+    def _context(self, index: int) -> ProfileContext:
+        context = self._plan.engine.create_execution_context()
+        if context is None:
+            raise BuildError(
+                BuildFailure.OUT_OF_GPU_MEMORY,
+                f"the GPU's memory is not enough to run the engine: {self._plan.logger.reason()}",
+            )
+        if index:
+            context.set_optimization_profile_async(index, self._stream.handle)
+            self._stream.synchronize()
+        used = profile(self._plan.engine, self._found, index, str(index))
+        return ProfileContext(context, used, self._found, self._stream, self._plan.logger, "the engine")
+
+    def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """See `Runner`."""
+        try:
+            given = {name: self._given(name, array) for name, array in inputs.items()}
+            made = self._fitting(given).run(given, self._pool)
+            return {name: self._home(name, each) for name, each in made.items()}
+        except ServingError as error:
+            raise _refused(error.message) from error
+
+    def _given(self, name: str, array: Array) -> Given:
+        info = self._found.inputs.get(name)
+        if info is None:
+            raise _refused(f"the engine has no input '{name}', but {', '.join(self._found.inputs)}")
+        whole = np.ascontiguousarray(array, numpy_dtype(info.datatype or ""))
+        values = tuple(map(int, whole.reshape(-1))) if info.is_shape else None
+        if info.on_host:
+            return Given(whole.ctypes.data, whole.shape, whole, values)
+        block = self._pool.take(whole.nbytes)
+        self._stream.copy(block.address, whole.ctypes.data, whole.nbytes)
+        return Given(block.address, whole.shape, (block, whole), values)
+
+    def _fitting(self, given: Mapping[str, Given]) -> ProfileContext:
+        shapes = {name: each.shape for name, each in given.items()}
+        values = {name: each.values for name, each in given.items() if each.values is not None}
+        used, fits = profiles.chosen([each.profile for each in self._contexts], shapes, values)
+        if not fits:
+            raise _refused(f"shapes {shapes} fit none of the engine's profiles")
+        return next(each for each in self._contexts if each.profile is used)
+
+    def _home(self, name: str, made: Made) -> Array:
+        if made.host is not None:
+            return made.host.copy()
+        assert made.block is not None
+        target = np.empty(made.shape, numpy_dtype(self._found.outputs[name].datatype or ""))
+        self._stream.copy(target.ctypes.data, made.block.address, target.nbytes)
+        self._stream.synchronize()
+        return target
+
+    def close(self) -> None:
+        """Give back what is the device's."""
+        self._contexts.clear()
+        self._pool.close()
+        self._stream.close()
+
+
+def _refused(error: object) -> BuildError:
+    return BuildError(
+        BuildFailure.ACCURACY_DATA_INVALID,
+        f"spec.engine.accuracy.dataUri: the model does not take this sample: {error}; correct spec.inputs or the data",
+    )
+
+
+__all__ = ["runner"]

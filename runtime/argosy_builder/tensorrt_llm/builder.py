@@ -1,0 +1,88 @@
+"""TensorRT-LLM as a builder: which phases lead from a checkpoint to what is served."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from importlib import metadata
+from pathlib import Path
+
+from argosy_agent.contract.builds import BuildFailure, BuildRequest, ModelShape
+from argosy_builder.contract import BuildError, BuildJob, Phase
+
+from .asked.fits import check_fit
+from .asked.gpus import check_gpu
+from .asked.settings import Settings, settings_of
+from .checkpoints.calibration import texts
+from .checkpoints.engineless import check_checkpoint, check_format, written
+from .checkpoints.files import check_weights, read_config, read_shape
+from .checkpoints.steps import converted
+from .engine.readback import check_engine
+from .engine.steps import CHECKPOINT, built, check_program
+from .running import opened
+from .running.language import LanguageModel
+
+PACKAGES = ("tensorrt_llm", "tensorrt", "nvidia-modelopt")
+"""What decides an engine's files; the first must be there."""
+
+
+class TensorRtLlm:
+    """See `contract.Builder`."""
+
+    name = "tensorrt_llm"
+
+    def compiler(self) -> str:
+        """TensorRT-LLM's version, TensorRT's and modelopt's; nothing is imported for it, as that takes a GPU."""
+        found = {name: version for name in PACKAGES if (version := _version(name))}
+        if PACKAGES[0] not in found:
+            raise BuildError(
+                BuildFailure.BUILDER_MISSING,
+                "spec.engine.builder: this image has no tensorrt_llm; set engine.image to NVIDIA's TensorRT-LLM image, "
+                "release 1.2",
+            )
+        return ", ".join(f"{name} {version}" for name, version in found.items())
+
+    def phases(self, job: BuildJob) -> Sequence[Phase]:
+        """Return the checkpoint, and the engine of it; of the engine-less path the checkpoint alone."""
+        settings = settings_of(job.request)
+        _check(job, settings)
+        if not settings.is_engine:
+            return (Phase(CHECKPOINT, 1, lambda workspace: written(job, settings, workspace)),)
+        check_program()
+        return (
+            Phase(CHECKPOINT, 2 if settings.is_calibrated else 1, lambda space: converted(job, settings, space)),
+            Phase("engine", 2, lambda space: built(job, settings, space)),
+        )
+
+    def check(self, job: BuildJob, folder: Path) -> None:
+        """The engine's own `config.json`, or the checkpoint's, against what was asked."""
+        settings = settings_of(job.request)
+        if settings.is_engine:
+            check_engine(settings, folder)
+        else:
+            check_checkpoint(settings, folder)
+
+    def shape(self, job: BuildJob) -> ModelShape | None:
+        """As the checkpoint's `config.json` has it."""
+        return read_shape(job.model)
+
+    def runner(self, folder: Path, request: BuildRequest) -> AbstractContextManager[LanguageModel]:
+        """Return what reads texts, and answers with logits."""
+        return opened(folder, request)
+
+
+def _check(job: BuildJob, settings: Settings) -> None:
+    """All that can be told before a GPU is used. Raises BuildError."""
+    check_gpu(settings, job.request.precision, job.request.architecture)
+    config = read_config(job.model)
+    check_weights(job.model)
+    check_fit(settings, config, read_shape(job.model))
+    if not settings.is_engine:
+        check_format(settings)
+    if settings.is_calibrated:
+        texts(job)
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,38 @@
+"""Texts to calibrate on, in the form that TensorRT-LLM and modelopt read."""
+
+import json
+from pathlib import Path
+
+from argosy_agent.contract.builds import BuildFailure
+from argosy_builder.contract import BuildError, BuildJob
+from argosy_builder.data import Purpose, read_samples
+
+SAMPLES = 512
+"""So many are used where nobody says how many: the default of `quantize_and_export`."""
+
+
+def texts(job: BuildJob) -> tuple[str, ...]:
+    """Return the texts of the calibration data. Raises BuildError: CALIBRATION_MISSING, CALIBRATION_INVALID."""
+    wanted = job.request.calibration_samples
+    if job.calibration is None:
+        raise BuildError(
+            BuildFailure.CALIBRATION_MISSING,
+            "spec.engine.calibration: is required to quantize; set dataUri to prompts as the model will get them",
+        )
+    found = read_samples(job.calibration, (), wanted or SAMPLES, Purpose.CALIBRATION).texts
+    if not found:
+        raise Purpose.CALIBRATION.error('holds no texts; a language model reads lines {"text": "…"} of a .jsonl file')
+    if wanted > len(found):
+        raise Purpose.CALIBRATION.error(
+            f"holds {len(found)} texts, and calibration.samples is {wanted}; lower it, or give more"
+        )
+    if not any(each.strip() for each in found):
+        raise Purpose.CALIBRATION.error("holds empty texts alone")
+    return tuple(found)
+
+
+def write_dataset(found: tuple[str, ...], folder: Path) -> None:
+    """A dataset of Hugging Face's form: `train.jsonl` with a column `text`."""
+    folder.mkdir()
+    with (folder / "train.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"text": each}, ensure_ascii=False) + "\n" for each in found)

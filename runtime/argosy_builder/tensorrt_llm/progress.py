@@ -1,0 +1,63 @@
+"""How far TensorRT-LLM is, from the lines that it logs. Pure."""
+
+import re
+from collections.abc import Callable
+
+from argosy_builder.contract import Progress
+
+_LOG = re.compile(r"^\[[\d/:-]+\] \[TRT(?:-LLM)?\] (?:\[RANK \d+\] )?\[[A-Z]\] (?:\[RANK \d+\] )?")
+_STEPS_OF_A_RANK = (
+    ("Total time of constructing network", 0.05),
+    ("Total optimization profiles added", 0.08),
+    ("Build TensorRT engine", 0.1),
+    ("Total time of building", 0.9),
+    ("Serializing engine to", 0.92),
+)
+"""What a rank's build says, and how far it is then."""
+_DONE = "Engine serialized"
+_BATCH = re.compile(r"Calibrating batch (\d+)")
+_SHARDS = re.compile(r"Loading checkpoint shards: +(\d+)%")
+_CALIBRATED = ("Quantization done", 85)
+_EXPORTED = ("Quantized model exported", 100)
+
+
+def of_build(ranks: int, progress: Progress) -> Callable[[str], None]:
+    """Return what is told of each line of `trtllm-build`, which builds so many ranks; several at once count
+    together.
+    """
+    done, within = 0, 0.0
+
+    def told(line: str) -> None:
+        nonlocal done, within
+        text = plain(line)
+        if _DONE in text:
+            done, within = done + 1, 0.0
+        within = max([within, *(far for words, far in _STEPS_OF_A_RANK if words in text)])
+        progress(min(100, int(100 * (done + within) / ranks)), text)
+
+    return told
+
+
+def of_quantization(samples: int, batch: int, progress: Progress) -> Callable[[str], None]:
+    """Return the same of `quantize_and_export`: the model is loaded (20 %), calibrated on so many samples (65 %),
+    written.
+    """
+    batches = max(1, -(-samples // batch))
+
+    def told(line: str) -> None:
+        text, percent = plain(line), -1
+        if found := _SHARDS.search(text):
+            percent = int(found[1]) // 5
+        elif found := _BATCH.search(text):
+            percent = 20 + min(65, 65 * int(found[1]) // batches)
+        for words, far in (_CALIBRATED, _EXPORTED):
+            if words in text:
+                percent = far
+        progress(percent, text)
+
+    return told
+
+
+def plain(line: str) -> str:
+    """Return a line without its time and level."""
+    return _LOG.sub("", line)

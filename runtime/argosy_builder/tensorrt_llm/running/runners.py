@@ -1,0 +1,133 @@
+"""Opens what a folder holds, and answers. Imported in the gate's own process, which has the GPUs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from argosy_agent.contract.builds import BuildFailure, BuildRequest
+from argosy_builder.contract import Array, BuildError
+from argosy_builder.tensorrt_llm.asked.settings import DTYPES, settings_of
+from argosy_builder.tensorrt_llm.checkpoints.engineless import ARGUMENTS
+from argosy_builder.tensorrt_llm.engine.steps import TOKENIZER
+
+from .language import LanguageModel
+
+CACHE = 0.1
+"""The share of free GPU memory for keys and values: one text at a time is read, and the baseline is there too."""
+TOGETHER = 256
+"""So many beginnings of a text are asked for at once."""
+
+
+@contextmanager
+def opened(folder: Path, request: BuildRequest) -> Iterator[LanguageModel]:
+    """The model of a folder: an engine, a checkpoint of the engine-less path, or the checkpoint as it came.
+
+    All of them read texts to the same length. Raises BuildError.
+    """
+    try:
+        if any(folder.glob("rank*.engine")):
+            with _engine(folder) as llm:
+                yield _of_llm(llm, folder / TOKENIZER, request)
+        elif (folder / ARGUMENTS).is_file():
+            with _checkpoint(folder) as llm:
+                yield _of_llm(llm, folder, request)
+        else:
+            yield _baseline(folder, request)
+    except ModuleNotFoundError as missing:
+        raise BuildError(
+            BuildFailure.BUILDER_MISSING,
+            f"spec.engine.accuracy: comparing needs the package {missing.name!r}; set engine.image to NVIDIA's "
+            "TensorRT-LLM image",
+        ) from missing
+
+
+def _engine(folder: Path) -> Any:
+    from tensorrt_llm._tensorrt_engine import LLM
+    from tensorrt_llm.llmapi import KvCacheConfig
+
+    return LLM(
+        model=str(folder),
+        tokenizer=str(folder / TOKENIZER),
+        kv_cache_config=KvCacheConfig(free_gpu_memory_fraction=CACHE),
+        gather_generation_logits=True,
+    )
+
+
+def _checkpoint(folder: Path) -> Any:
+    from tensorrt_llm import LLM
+
+    found: dict[str, Any] = yaml.safe_load((folder / ARGUMENTS).read_text(encoding="utf-8"))
+    cache = {**(found.pop("kv_cache_config", None) or {}), "free_gpu_memory_fraction": CACHE}
+    return LLM(model=str(folder), kv_cache_config=cache, gather_generation_logits=True, **found)
+
+
+def _of_llm(llm: Any, tokenizer: Path, request: BuildRequest) -> LanguageModel:
+    from tensorrt_llm import SamplingParams
+
+    parameters = SamplingParams(max_tokens=1, temperature=0.0, return_generation_logits=True, detokenize=False)
+
+    def logits(ids: Sequence[int]) -> Array:
+        return _by_beginnings(llm, ids, parameters)
+
+    return LanguageModel(logits, _tokens(tokenizer), _longest(request))
+
+
+def _by_beginnings(llm: Any, ids: Sequence[int], parameters: Any) -> Array:
+    """Return the logits after each beginning of the tokens.
+
+    An engine tells those of its prompt only where it was built to (`gather_context_logits`), which costs memory in
+    service; those of the first token of an answer any engine tells.
+    """
+    beginnings = [{"prompt_token_ids": list(ids[: end + 1])} for end in range(len(ids))]
+    found = []
+    for at in range(0, len(beginnings), TOGETHER):
+        for answer in llm.generate(beginnings[at : at + TOGETHER], parameters, use_tqdm=False):
+            told = answer.outputs[0].generation_logits
+            if told is None:
+                raise BuildError(
+                    BuildFailure.BUILD_FAILED,
+                    "spec.engine.accuracy: this TensorRT-LLM tells no logits; compare with another image, or skip",
+                )
+            found.append(np.asarray(told.float().cpu().numpy()).reshape(-1, told.shape[-1])[0])
+    return np.stack(found)
+
+
+def _baseline(folder: Path, request: BuildRequest) -> LanguageModel:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    precision = request.gate.baseline_precision if request.gate else ""
+    model = AutoModelForCausalLM.from_pretrained(
+        str(folder), dtype=DTYPES.get(precision, "auto"), device_map="auto" if torch.cuda.is_available() else "cpu"
+    ).eval()
+
+    def logits(ids: Sequence[int]) -> Array:
+        with torch.inference_mode():
+            answer = model(input_ids=torch.tensor([list(ids)], device=model.device))
+        found: Array = answer.logits[0].float().cpu().numpy()
+        return found
+
+    return LanguageModel(logits, _tokens(folder), _longest(request))
+
+
+def _tokens(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(str(folder))
+
+    def tokens(text: str) -> Sequence[int]:
+        found: Mapping[str, Any] = tokenizer(text)
+        return list(found["input_ids"])
+
+    return tokens
+
+
+def _longest(request: BuildRequest) -> int:
+    """Tokens of a text that both sides read: a prompt, and the one token that is asked of it."""
+    settings = settings_of(request)
+    longest = int(settings.options.get("max_seq_len", settings.longest_prompt + 1))
+    return max(2, min(settings.longest_prompt, longest - 1))

@@ -1,0 +1,156 @@
+"""A tiny checkpoint, and stand-ins for TensorRT-LLM and modelopt on the paths of this process and its children."""
+
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from argosy_agent.contract.builds import BuildRequest, DataSource
+from argosy_builder.contract import BuildError, BuildJob
+from argosy_builder.phases import Phases
+from argosy_builder.tensorrt_llm import BUILDER
+
+STANDINS = Path(__file__).parent / "standins"
+TEXTS = tuple(f"the {word} of the house is {word}" for word in ["red", "green", "blue", "old", "new", "large", "small"])
+
+
+def a_request(**changes: Any) -> BuildRequest:
+    """A request for an engine, with these fields changed."""
+    asked: dict[str, Any] = {
+        "builder": "tensorrt_llm",
+        "architecture": "9.0",
+        "compiler": "image",
+        "store": "file:///engines",
+        "model": DataSource("file:///model"),
+    }
+    return BuildRequest(**(asked | changes))
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of two layers with four heads, two of them of keys, and a tokenizer of words. Nobody writes to it."""
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    folder = tmp_path_factory.mktemp("attempt") / "prompted"  # names with traps in them
+    torch.manual_seed(0)
+    words = sorted({word for text in TEXTS for word in text.split()})
+    config = LlamaConfig(
+        vocab_size=len(words) + 2,
+        hidden_size=256,
+        intermediate_size=512,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=128,
+    )
+    LlamaForCausalLM(config).to(torch.bfloat16).save_pretrained(folder)
+    vocabulary = {word: at for at, word in enumerate(["[UNK]", "</s>", *words])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", eos_token="</s>").save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """Data to calibrate on."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "prompts.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in TEXTS))
+    return folder
+
+
+@dataclass
+class Standins:
+    """How the stand-ins were called, and what they are told to do."""
+
+    calls_file: Path
+    setenv: Callable[[str, str], None]
+    progress: list[tuple[int, str]] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[dict[str, Any]]:
+        """Every call, in order."""
+        text = self.calls_file.read_text() if self.calls_file.exists() else ""
+        return [json.loads(line) for line in text.splitlines()]
+
+    def fail(self, call: str, said: str, code: int = 1) -> None:
+        """Have a call say something and end its process so."""
+        self.setenv("STANDIN_FAIL", f"{call}|{said}|{code}")
+
+    def change(self, **changes: Any) -> None:
+        """Have what is written differ: keys are `engine:path` or `checkpoint:path`."""
+        self.setenv("STANDIN_CHANGE", json.dumps(changes))
+
+
+@pytest.fixture
+def standins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Standins:
+    """TensorRT-LLM as far as a machine without a GPU has it."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "trtllm-build"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {STANDINS / "trtllm_build.py"} "$@"\n')
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(STANDINS))
+    monkeypatch.setenv("STANDIN_CALLS", str(tmp_path / "calls"))
+    monkeypatch.syspath_prepend(str(STANDINS))
+    return Standins(tmp_path / "calls", monkeypatch.setenv)
+
+
+class NoStore:
+    """A store that keeps no phases."""
+
+    def load_phase(self, key: str, phase: str, folder: Path) -> bool:
+        """There is none."""
+        return False
+
+    def save_phase(self, key: str, phase: str, folder: Path) -> None:
+        """Nothing is kept."""
+
+
+@pytest.fixture
+def build(tmp_path: Path, checkpoint: Path, standins: Standins) -> Callable[..., Path]:
+    """Runs all phases of a request, reads the engine back, and gives its folder."""
+
+    def run(request: BuildRequest, calibration: Path | None = None, model: Path | None = None) -> Path:
+        progress = standins.progress
+        job = BuildJob(request, model or checkpoint, calibration, lambda *told: progress.append(told))
+        phases = Phases(tmp_path / "work", request.name, NoStore(), lambda line: None)
+        with phases.alone():
+            folder = phases.run(BUILDER.phases(job), lambda phase, start, end: None)
+            BUILDER.check(job, folder)
+        return folder
+
+    return run
+
+
+def refused(model: Path, calibration: Path | None = None, **changes: Any) -> BuildError:
+    """The error that is raised before any tool runs."""
+    with pytest.raises(BuildError) as error:
+        BUILDER.phases(BuildJob(a_request(**changes), model, calibration))
+    return error.value
+
+
+@pytest.fixture
+def model(checkpoint: Path, tmp_path: Path) -> Path:
+    """A checkpoint of one's own, to break."""
+    folder = tmp_path / "model"
+    shutil.copytree(checkpoint, folder)
+    return folder
+
+
+def rewrite(path: Path, **changes: Any) -> None:
+    """Change fields of a JSON file; None removes one."""
+    found = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({name: value for name, value in found.items() if value is not None}))

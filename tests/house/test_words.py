@@ -1,0 +1,73 @@
+"""One word has one meaning: what docs/glossary.md retired stands in no name, docstring, comment or page."""
+
+import pytest
+from tests.house.words import ROOT, files, uses
+
+# Where retired words still stand. Nothing is added here.
+PENDING = (
+    "README.md",
+    "benchmarks",
+    "docs",
+    "e2e",
+    "examples",
+    "operator/argosy/api",
+    "operator/argosy/autoscaling",
+    "operator/argosy/cli",
+    "operator/argosy/cluster",
+    "operator/argosy/controller",
+    "operator/argosy/handlers",
+    "operator/argosy/local",
+    "operator/argosy/planning/amounts.py",
+    "operator/argosy/planning/builds",
+    "operator/argosy/planning/demand",
+    "operator/argosy/planning/facts.py",
+    "operator/argosy/planning/history.py",
+    "operator/argosy/planning/migration",
+    "operator/argosy/planning/nodes",
+    "operator/argosy/planning/packing",
+    "operator/argosy/planning/plan.py",
+    "operator/argosy/planning/topology",
+    "operator/argosy/planning/validation",
+    "operator/argosy/reconcile.py",
+    "operator/argosy/render",
+    "operator/argosy/scaling.py",
+    "operator/argosy/signals",
+    "operator/argosy/simulation",
+    "operator/argosy/snapshot.py",
+    "operator/argosy/status",
+    "runtime/argosy_agent",
+    "runtime/argosy_builder",
+    "runtime/argosy_common",
+    "runtime/argosy_runtime/backends",
+    "runtime/argosy_runtime/dataplane.py",
+    "runtime/argosy_runtime/device_arrays.py",
+    "runtime/argosy_runtime/errors.py",
+    "runtime/argosy_runtime/execution",
+    "runtime/argosy_runtime/faults.py",
+    "runtime/argosy_runtime/flags.py",
+    "runtime/argosy_runtime/frontends",
+    "runtime/argosy_runtime/http2",
+    "runtime/argosy_runtime/messages.py",
+    "runtime/argosy_runtime/modelconfig",
+    "runtime/argosy_runtime/out_of_memory.py",
+    "runtime/argosy_runtime/protocol",
+    "runtime/argosy_runtime/repository",
+    "runtime/argosy_runtime/response_stream.py",
+    "runtime/argosy_runtime/scheduling",
+    "runtime/argosy_runtime/schemas.py",
+    "runtime/argosy_runtime/server.py",
+    "runtime/argosy_runtime/telemetry",
+    "runtime/argosy_runtime/tensors.py",
+    "tests",
+)
+CHECKED = [
+    path
+    for folder in ("benchmarks", "docs", "e2e", "examples", "operator", "runtime", "tests", "README.md")
+    for path in files(ROOT / folder)
+    if not any(path.is_relative_to(ROOT / pending) for pending in PENDING)
+]
+
+
+@pytest.mark.parametrize("path", CHECKED, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_retired_word(path):
+    assert not uses(path), "\n".join(map(str, uses(path)))

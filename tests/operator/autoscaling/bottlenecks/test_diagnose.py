@@ -1,0 +1,121 @@
+"""What is told does not come and go with every measurement."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.operator.autoscaling.bottlenecks.scene import FULL, IDLE, at, gpu, measured, model
+
+from argosy.autoscaling.bottlenecks.bottleneck import BottleneckKind
+from argosy.autoscaling.bottlenecks.diagnose import Memory, diagnose
+from argosy.autoscaling.bottlenecks.subject import Subject
+
+K = BottleneckKind
+
+
+def starved(seconds: float, wait: float = 0.08) -> Subject:
+    """A model whose requests wait for an instance, as measured then."""
+    return model(measured(wait=wait, when=at(seconds), busy=0.98), gpus=(gpu(IDLE),))
+
+
+def well(seconds: float) -> Subject:
+    """The same without a wait."""
+    return starved(seconds, wait=0.0)
+
+
+def kind(memory: Memory) -> BottleneckKind | None:
+    return memory.told.bottleneck.kind if memory.told else None
+
+
+def test_it_is_told_once_it_was_found_for_ten_seconds_and_until_it_was_gone_for_thirty() -> None:
+    memory = diagnose(starved(0), Memory(), at(0))
+    assert memory.told is None
+    memory = diagnose(starved(9), memory, at(9))
+    assert memory.told is None
+    memory = diagnose(starved(10), memory, at(10))
+    assert kind(memory) is K.STARVED_STAGE
+    assert memory.told is not None
+    assert memory.told.since == at(0)
+    memory = diagnose(well(20), memory, at(20))
+    memory = diagnose(well(39), memory, at(39))
+    assert kind(memory) is K.STARVED_STAGE
+    assert diagnose(well(40), memory, at(40)).told is None
+
+
+def test_what_comes_and_goes_is_told_throughout_or_not_at_all() -> None:
+    memory, seen = Memory(), set()
+    for second in range(0, 300, 5):
+        memory = diagnose(starved(second) if second % 10 else well(second), memory, at(second))
+        seen.add(kind(memory))
+    assert seen == {None}
+    memory = diagnose(starved(311), diagnose(starved(300), memory, at(300)), at(311))
+    told = {kind(memory)}
+    for second in range(312, 600, 5):
+        memory = diagnose(starved(second) if second % 10 == 2 else well(second), memory, at(second))
+        told.add(kind(memory))
+    assert told == {K.STARVED_STAGE}
+
+
+def test_a_tenth_less_is_enough_for_what_is_told() -> None:
+    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+    almost = 0.018  # 47 % of the time, where 50 % is the threshold
+    for second in range(20, 200, 10):
+        memory = diagnose(starved(second, almost), memory, at(second))
+    assert kind(memory) is K.STARVED_STAGE
+    fresh = diagnose(starved(20, almost), diagnose(starved(0, almost), Memory(), at(0)), at(20))
+    assert fresh.told is None
+
+
+def test_its_numbers_are_told_anew_every_five_minutes() -> None:
+    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+    first = memory.told
+    memory = diagnose(starved(100, wait=0.2), memory, at(100))
+    assert memory.told == first
+    memory = diagnose(starved(310, wait=0.2), memory, at(310))
+    assert memory.told is not None
+    assert first is not None
+    assert "91 %" in memory.told.bottleneck.evidence
+    assert memory.told.since == first.since
+
+
+def test_something_graver_takes_its_place_once_it_stays() -> None:
+    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+
+    def failing(seconds: float) -> Subject:
+        return model(measured(wait=0.08, when=at(seconds), busy=0.98, out_of_memory=1.0), gpus=(gpu(IDLE),))
+
+    memory = diagnose(failing(20), memory, at(20))
+    assert kind(memory) is K.STARVED_STAGE
+    assert kind(diagnose(failing(30), memory, at(30))) is K.OUT_OF_MEMORY
+
+
+def test_something_less_grave_does_not() -> None:
+    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+    for second in range(20, 100, 5):
+        both = starved(second)
+        both = replace(both, stages=(replace(both.stages[0], signals=replace(both.signals, cache_hits=0.1)),))
+        memory = diagnose(both, memory, at(second))
+    assert kind(memory) is K.STARVED_STAGE
+
+
+def test_without_fresh_measurements_nothing_is_found_and_nothing_taken_back() -> None:
+    memory = diagnose(starved(10), diagnose(starved(0), Memory(), at(0)), at(10))
+    assert diagnose(None, memory, at(500)) == memory
+    assert diagnose(well(10), memory, at(500)) == memory
+    assert diagnose(starved(0), Memory(), at(500)).told is None
+
+
+@given(st.lists(st.sampled_from(["starved", "full", "well"]), max_size=60))
+def test_what_is_told_never_changes_twice_within_ten_seconds(course: list[str]) -> None:
+    memory, changes, before = Memory(), [], None
+    for second, state in enumerate(course):
+        subject = starved(second) if state == "starved" else well(second)
+        if state == "full":
+            subject = model(measured(when=at(second)), gpus=(gpu(FULL),))
+        memory = diagnose(subject, memory, at(second))
+        if kind(memory) is not before:
+            changes.append((second, kind(memory)))
+            before = kind(memory)
+    told = [second for second, found in changes if found is not None]
+    assert all(later - earlier >= 10 for earlier, later in pairwise(told))

@@ -1,0 +1,77 @@
+"""Models of a queue and of an engine beside simulations of them: what docs/scaling.md says of how far they are off."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from argosy.autoscaling.capacity.queueing import Replica, decay
+from argosy.autoscaling.capacity.service import Service
+from argosy.autoscaling.decision import Allocation
+from argosy.autoscaling.policy import Bounds, Policy, Targets
+from argosy.autoscaling.wanted.ladder import engine_of
+from argosy.simulation.autoscalers.own import Own
+from argosy.simulation.member import Workload
+from argosy.simulation.servers.batching import BatchingServer
+from argosy.simulation.servers.engine import EngineCurve
+from argosy.simulation.service import ServiceCurve
+from argosy.simulation.simulate import simulate
+from argosy.simulation.traces import Trace
+
+REQUESTS = 30_000
+FIRST = 2_000
+LOADS = (0.2, 0.5, 0.8, 0.9)
+
+
+def simulated(replica: Replica, rate: float, seed: int) -> float:
+    """The 99th percentile of what requests take that come by chance."""
+    service, instances = replica.service, replica.instances
+    seconds = tuple(service.seconds(rows) for rows in range(1, replica.max_batch + 1))
+    curve = ServiceCurve(seconds, tuple(1 + service.contention * other for other in range(instances)))
+    server = BatchingServer(curve, Allocation(instances=instances), 0.0, seed)
+    arrivals = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, REQUESTS))
+    server.offer(arrivals.tolist(), range(REQUESTS))
+    server.advance(float("inf"))
+    taken = np.array(server.served.ended) - np.array(server.served.arrived)
+    return float(np.percentile(taken[FIRST:], 99))
+
+
+def test_latencies_are_those_of_a_simulated_queue_within_what_is_said() -> None:
+    ratios = []
+    for per_row, instances, batch in product((0.02, 0.15, 0.6), (1, 2, 4), (1, 8, 32)):
+        replica = Replica(Service(1.0, per_row, 0.3), instances, 1, batch)
+        for load in LOADS:
+            rate = load * replica.most
+            ratios.append(replica.latency(rate, 0.99) / simulated(replica, rate, len(ratios)))
+    assert 0.6 < min(ratios) < max(ratios) < 1.6
+    assert 0.8 < np.percentile(ratios, 5) < 1.0 < np.percentile(ratios, 95) < 1.4
+
+
+@pytest.mark.parametrize("load", [1e-4, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.99901, 1 - 1e-6])
+def test_the_tail_falls_as_fast_as_its_equation_says(load: float) -> None:
+    found = decay(load)
+    assert load * found == pytest.approx(np.log1p(found), rel=1e-5)
+
+
+CURVE = EngineCurve(tuple(0.018 + 0.0015 * count for count in range(16)), prompt_token_s=0.0004)
+
+
+def thought_to_hold(prompt: float, output: float, load: float, seed: int) -> float:
+    """Of what an engine holds at most, after an hour at this load, with eight replicas."""
+    replicas, most = 8, CURVE.throughput(prompt, output)
+    draws = np.random.default_rng(seed)
+    arrivals = np.sort(draws.uniform(0, 3600, int(load * most * replicas * 3600)))
+    prompts, outputs = (mean * draws.gamma(1.0, 1.0, len(arrivals)) for mean in (prompt, output))
+    policy = Policy(Bounds(replicas, replicas), Targets(first_token={"p99": 20.0}))
+    own = Own(policy)
+    trace = Trace("t", 3600.0, arrivals, prompts, outputs)
+    simulate([(Workload("m", trace, CURVE, 20.0, Allocation(replicas)), lambda: own)])
+    engine = engine_of(own._memory)
+    assert engine is not None
+    return engine.most / most
+
+
+@pytest.mark.parametrize(("prompt", "output"), [(2000.0, 30.0), (1200.0, 200.0), (100.0, 400.0)])
+def test_what_an_engine_holds_is_learnt_before_it_is_full(prompt: float, output: float) -> None:
+    for seed, (load, most) in enumerate(((0.3, 1.25), (0.5, 1.25), (0.7, 1.25), (0.85, 1.2))):
+        assert 0.85 < thought_to_hold(prompt, output, load, seed) < most

@@ -1,0 +1,139 @@
+"""What a decision says: one sentence that ends once, and of fields only those that decide, by their real names."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.operator.autoscaling.loads import POLICY, START, Member, measured
+from tests.operator.planning import declared
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.api.crd.schema import structural_schema
+from argosy.autoscaling.decision import Allocation, Room
+from argosy.autoscaling.metrics.signals import PoolSignals
+from argosy.autoscaling.policy import Bounds, Pace, Policy, Targets
+from argosy.autoscaling.pool.forms import policies
+from argosy.autoscaling.pool.from_spec import policy_of
+from argosy.autoscaling.pool.pool_round import decide_pool
+from argosy.autoscaling.pool.scene import PoolMemory, PoolScene
+
+FULL = Room(replicas=0, missing="m needs 1 GPU; none is free. Add 1 GPU.")
+OFFICE = {"name": "office", "minReplicas": 3, "maxReplicas": 4}
+
+
+def member(allocation: Allocation, bounds: dict[str, Any] | None = None, pace: Pace = POLICY.pace) -> Member:
+    bounded = replace(POLICY.bounds, **(bounds or {}))
+    return Member(replace(POLICY, bounds=bounded, pace=pace), allocation)
+
+
+def busy(**spec: Any) -> str:
+    """What a model of this spec is limited by under a load that it can never hold."""
+    declaration = declared.model("m", maxBatchSize=8, **spec)
+    assert isinstance(declaration, InferenceModel)
+    policy = policy_of(declaration, START)
+    found = Member(policy, Allocation(policy.bounds.min_replicas))
+    return found.under(50_000, 60).limited_by
+
+
+def test_a_sentence_ends_once_whatever_is_missing_ends_with() -> None:
+    found = member(Allocation())
+    found.room = FULL
+    message = found.under(900, 5).message
+    assert message.endswith("none is free. Add 1 GPU.")
+
+
+def test_what_could_not_be_had_beside_it_is_told_before_its_end() -> None:
+    declaration = declared.model("m", maxReplicas=4, minReplicas=0)
+    assert isinstance(declaration, InferenceModel)
+    one = {declaration.identity: Allocation()}
+    scene = PoolScene((declaration,), policies([declared.pool(), declaration], START), one, unheld="no Pod is ready.")
+    signals = PoolSignals({"m": measured(1, Allocation(), START)}, query_troubles={("m", "jobs"): "it is empty."})
+    (told,) = decide_pool(scene, signals, PoolMemory(), START).told.values()
+    assert told.decision.message.endswith("cannot be used: it is empty; it does not go to zero: no Pod is ready.")
+    assert "minReplicas" not in told.decision.message
+    assert told.decision.limited_by == ""
+
+
+def test_the_minimum_is_named_where_it_decides() -> None:
+    found = member(Allocation(3), {"min_replicas": 3})
+    decision = found.under(10, 120)
+    assert decision.message.endswith("; minReplicas is 3.")
+    assert decision.limited_by == "spec.minReplicas"
+
+
+def test_the_minimum_is_not_named_where_the_load_needs_as_many() -> None:
+    decision = member(Allocation()).under(50, 120)
+    assert decision.allocation.replicas == 1
+    assert "minReplicas" not in decision.message
+    assert decision.limited_by == ""
+
+
+def test_one_replica_that_may_go_to_zero_says_what_it_waits_for() -> None:
+    found = member(Allocation(), {"min_replicas": 0})
+    found.under(50, 60)
+    decision = found.under(0, 150, running=0.0, pending=0.0)
+    assert decision.message.endswith("; to zero once no request came for 900 s.")
+    assert decision.limited_by == "spec.scaling.idleTimeout"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"maxReplicas": 2}, "spec.maxReplicas"),
+        ({"replicas": 2, "scaling": {}}, "spec.replicas"),
+        ({"maxReplicas": 9, "scaling": {"schedules": [OFFICE]}}, "spec.scaling.schedules[0].maxReplicas"),
+        ({"maxReplicas": 9, "scaling": {"scaleUp": {"maxStep": 1, "cooldown": "1h"}}}, "spec.scaling.scaleUp.cooldown"),
+        ({"maxReplicas": 5, "slo": {"latency": {"p99": "5ms"}}}, "spec.maxReplicas"),
+    ],
+)
+def test_what_limits_going_up_is_named_as_the_manifest_names_it(spec: dict[str, Any], field: str) -> None:
+    assert busy(**spec) == field
+
+
+def limits() -> Iterator[str]:
+    """All that keeps replicas from what is desired, in loads that come, stay and go."""
+    slow = replace(POLICY.pace, cooldown_up_s=30, cooldown_down_s=60, step_up=1, step_down=1)
+    for pace in (slow, replace(slow, step_up=None, step_down=None, cooldown_down_s=0)):
+        for bounds in ({}, {"max_replicas": 2}, {"min_replicas": 0}, {"min_replicas": 2}):
+            found = member(Allocation(2), bounds, pace)
+            for rate in (50, 900, 900, 5):
+                found.under(rate, 120)
+            found.under(0, 120, running=0.0, pending=0.0)
+            yield from (each.limited_by for each in found.decisions)
+    impossible = Member(Policy(Bounds(max_replicas=3, max_batch=8), Targets({"p99": 0.005})))
+    yield impossible.under(20, 60).limited_by
+
+
+def test_every_field_that_is_told_to_limit_is_one_of_the_api() -> None:
+    told = {each for each in limits() if each.startswith("spec.")}
+    told |= {busy(maxReplicas=9, scaling={"schedules": [OFFICE]}), busy(replicas=2, scaling={})}
+    assert len(told) >= 10
+    for kind in (InferenceModel, Ensemble):
+        schema = structural_schema(kind)
+        assert [path for path in told if not _there(schema, path)] == []
+
+
+def _there(schema: dict[str, Any], path: str) -> bool:
+    for part in re.findall(r"[^.\[\]]+", path):
+        schema = schema["items"] if part.isdecimal() else schema.get("properties", {}).get(part, {})
+    return bool(schema)
+
+
+def test_a_field_that_the_api_does_not_have_is_found() -> None:
+    assert not _there(structural_schema(InferenceModel), "spec.scaling.cooldown")
+
+
+def test_a_schedule_that_asks_for_more_is_named() -> None:
+    declaration = declared.model("m", maxReplicas=9, scaling={"schedules": [OFFICE | {"start": "12:00"}]})
+    assert isinstance(declaration, InferenceModel)
+    at_night = policy_of(declaration, START - timedelta(hours=2))
+    by_day = policy_of(declaration, START)
+    assert (at_night.bounds.min_by, by_day.bounds.min_by) == (
+        "spec.minReplicas",
+        "spec.scaling.schedules[0].minReplicas",
+    )
+    decision = Member(by_day, Allocation(3)).under(1, 400)
+    assert decision.message.endswith("; scaling.schedules[0].minReplicas is 3.")

@@ -1,0 +1,148 @@
+"""Builds in virtual time, beside servers: a Job for each that is to run, which reports, ends well or fails."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.operator.planning import declared
+from tests.operator.planning.simulated_cluster import POOL, Cluster
+
+from argosy.api import Condition, ConditionType, InferenceModelStatus, Resource
+from argosy.planning.builds.observed import JobState, ObservedBuild
+from argosy.planning.builds.plan import PlannedBuild
+from argosy.planning.facts import Gpu, Node
+from argosy.reconcile import Outcome
+from argosy_agent.contract.builds import AccuracyReport, BuildFailure, BuildReport, BuildState
+
+STORE = "s3://engines/e"
+GIB = 1 << 30
+
+
+def pool(**spec: Any) -> Resource:
+    """The pool, with a place for engines."""
+    return declared.pool(storage={"engineCache": {"storageUri": STORE}}, **spec)
+
+
+def built(name: str, version: int = 1, memory: int = 20, **spec: Any) -> Resource:
+    """A model that asks for an engine; `engine` lays more over it."""
+    engine = {"builder": "onnxruntime", **spec.pop("engine", {})}
+    return declared.model(name, version, memory, engine=engine, **spec)
+
+
+def hopper(name: str = "h", gpus: int = 1, **state: Any) -> Node:
+    """A node with GPUs of compute capability 9.0, unless another is given."""
+    state = {"compute_capability": "9.0", **state}
+    return Node(name, tuple(Gpu(index, 80 * GIB) for index in range(gpus)), **state)
+
+
+def cpu(name: str = "c", architecture: str = "amd64") -> Node:
+    """A node without GPUs."""
+    return Node(name, (Gpu(0, 64 * GIB, is_cpu=True),), labels={"kubernetes.io/arch": architecture})
+
+
+@dataclass
+class Fleet(Cluster):
+    """A cluster whose builds take `takes` rounds. `fails`: why builds of a model's URI fail, and what they say.
+
+    While `stuck`, those that run get no further. `jobs` are those that stand, by name, with the round they began in.
+    `ever` are all that were begun, in order.
+    """
+
+    takes: int = 3
+    stuck: bool = False
+    fails: dict[str, BuildReport] = field(default_factory=dict)
+    jobs: dict[str, tuple[PlannedBuild, int]] = field(default_factory=dict)
+    reports: dict[str, BuildReport] = field(default_factory=dict)
+    ever: list[PlannedBuild] = field(default_factory=list)
+    accuracy: AccuracyReport | None = None
+    image: str = "argosy-runtime:1"
+
+    def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
+        """One round, and what servers and builds do about it."""
+        before = self.snapshot.pool(POOL)
+        self.snapshot = replace(
+            self.snapshot, pools={POOL: replace(before, builds=self.observed())}, build_image=self.image
+        )
+        outcome = super().tick(resources, seconds)
+        self._follow({each.name: each for each in outcome.builds.get(POOL, ())})
+        return outcome
+
+    def observed(self) -> Mapping[str, ObservedBuild]:
+        """What the shell sees of the builds."""
+        running = {
+            name: ObservedBuild(name, self.reports.get(name), JobState.ACTIVE, build.node, build.gpus)
+            for name, (build, _) in self.jobs.items()
+        }
+        over = {name: ObservedBuild(name, report) for name, report in self.reports.items() if name not in running}
+        return running | over
+
+    def _state(self) -> object:
+        return super()._state(), {name: done for name, (_, done) in self.jobs.items()}, dict(self.reports)
+
+    def _follow(self, planned: Mapping[str, PlannedBuild]) -> None:
+        self.reports = {name: report for name, report in self.reports.items() if name in planned}
+        self.jobs = {name: job for name, job in self.jobs.items() if name in planned and planned[name].start}
+        for name, build in planned.items():
+            if build.start and name not in self.jobs:
+                self.jobs[name] = build, 0
+                self.ever.append(build)
+        for build, done in list(self.jobs.values()):
+            if not self.stuck:
+                self._build(build, done + 1)
+
+    def _build(self, build: PlannedBuild, done: int) -> None:
+        self.jobs[build.name] = build, done
+        percent = 100 * done // (self.takes + 1)
+        self.reports[build.name] = BuildReport(BuildState.BUILDING, phase="compile", percent=percent, line="…")
+        if done > self.takes:
+            self.reports[build.name] = self._end(build)
+            del self.jobs[build.name]
+
+    def _end(self, build: PlannedBuild) -> BuildReport:
+        if build.request.model.uri in self.fails:
+            return self.fails[build.request.model.uri]
+        key = f"{build.name}-key"
+        return BuildReport(
+            BuildState.READY,
+            key=key,
+            uri=f"{STORE}/{key}/a",
+            digest="sha256:" + "0" * 64,
+            size=1000,
+            seconds=12.25,
+            compiler="onnxruntime 1",
+            accuracy=self.accuracy,
+        )
+
+
+def failed(failure: BuildFailure, message: str = "it did not work", **more: Any) -> BuildReport:
+    """What a build says that failed."""
+    return BuildReport(BuildState.FAILED, failure=failure, message=message, **more)
+
+
+def status(outcome: Outcome, name: str = "m") -> InferenceModelStatus:
+    """A model's status."""
+    found = outcome.statuses[f"InferenceModel default/{name}"]
+    assert isinstance(found, InferenceModelStatus)
+    return found
+
+
+def condition(outcome: Outcome, kind: ConditionType, name: str = "m") -> Condition:
+    """One of a model's conditions."""
+    found = status(outcome, name).condition(kind)
+    assert found is not None
+    return found
+
+
+def says(outcome: Outcome, kind: ConditionType = ConditionType.READY, name: str = "m") -> tuple[str, str]:
+    """Status and reason of one of a model's conditions."""
+    found = condition(outcome, kind, name)
+    return found.status.value, str(found.reason)
+
+
+def loaded(fleet: Fleet, name: str = "m") -> dict[str, dict[int, str]]:
+    """What each server has loaded of a model: by version, where its files come from."""
+    return {
+        server: {version: source.uri for version, source in each.loaded[name].versions.items()}
+        for server, each in fleet.servers.items()
+        if name in each.loaded
+    }

@@ -1,0 +1,117 @@
+"""One pool as its migration sees it: what the plan has, and servers that run what was declared before."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tests.operator.planning.declared import gpu_node
+from tests.operator.planning.simulated_cluster import POOL
+
+from argosy.api import InferenceModel, Resource
+from argosy.planning.demand.footprint import footprint_of, instances_of
+from argosy.planning.demand.members import Members
+from argosy.planning.facts import Node, ServerReport
+from argosy.planning.migration.forms import FakeReloadKeys, Form
+from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.state import Places, PoolState
+from argosy.planning.migration.versions import outdated_forms, target_forms
+from argosy.planning.plan import Placement, PoolPlan, ServerPlan, Unplaced
+from argosy_agent.contract import LoadedModel, LoadState
+
+KEYS = FakeReloadKeys()
+
+
+def on(model: Resource, *gpus: int) -> Placement:
+    """A replica of the model on these GPUs of its node; none is the CPU."""
+    assert isinstance(model, InferenceModel)
+    need, version = footprint_of(model), model.spec.version
+    count = instances_of(model)
+    return Placement(model.name, version, model.name, gpus, count, need.memory, need.compute, need.whole)
+
+
+def server(name: str, *placements: Placement, node: str = "a", gpus: Sequence[int] | None = None) -> ServerPlan:
+    """A server with these replicas, and the GPUs that they sit on unless others are given."""
+    used = sorted({gpu for each in placements for gpu in each.gpus})
+    return ServerPlan(name, node, tuple(used if gpus is None else gpus), placements)
+
+
+@dataclass(frozen=True)
+class Running:
+    """A server as it runs: where it is, what it has loaded, and what it says of itself."""
+
+    plan: ServerPlan
+    forms: Mapping[str, Form]
+    report: ServerReport
+
+    def reported(
+        self,
+        *,
+        routes: Collection[str] | None = None,
+        ready: bool = True,
+        takes_requests: bool = True,
+        others: Iterable[LoadedModel] = (),
+    ) -> "Running":
+        """It says something else: `routes` unless all are the same, and of some versions `others`."""
+        said = {(each.model, each.version): each for each in (*self.report.models, *others)}
+        where = self.report.routes if routes is None else frozenset(routes)
+        report = ServerReport(
+            self.plan.name, ready, tuple(said.values()), takes_requests=takes_requests and ready, routes=where
+        )
+        return replace(self, report=report)
+
+    def holding(self, *forms: Form) -> "Running":
+        """It has loaded these instead, which are ready and routed."""
+        return running_with(self.plan, {form.name: form for form in forms})
+
+
+def running(plan: ServerPlan, resources: Iterable[Resource]) -> Running:
+    """A server that has loaded all that is placed on it, as `resources` declare it; everything is ready and routed."""
+    members = Members.of(POOL, resources)
+    places = Places.of(PoolPlan(POOL, (plan,), (), 0, 0, 0), members)
+    return running_with(plan, target_forms(plan, members, places, Observed(), KEYS))
+
+
+def running_with(plan: ServerPlan, forms: Mapping[str, Form]) -> Running:
+    """A server on which these forms are loaded, ready and routed."""
+    said = tuple(
+        LoadedModel(form.name, version, LoadState.READY) for form in forms.values() for version in form.versions
+    )
+    return Running(plan, forms, ServerReport(plan.name, True, said, takes_requests=True, routes=frozenset(forms)))
+
+
+def pool_state(
+    resources: Iterable[Resource],
+    planned: Sequence[ServerPlan],
+    runs: Sequence[Running] = (),
+    *,
+    nodes: Sequence[Node] | None = None,
+    broken: Sequence[Resource] = (),
+    elsewhere: Mapping[str, bool] | None = None,
+    unplaced: Sequence[str] = (),
+) -> PoolState:
+    """`resources` are what is declared now. Nodes have GPUs of 80 GiB, as many as anything there sits on."""
+    members = Members.of(POOL, resources, broken, elsewhere)
+    left = tuple(Unplaced(name, (name,), "NoRoom", "") for name in unplaced)
+    plan = PoolPlan(POOL, tuple(planned), left, 0, 0, 0)
+    places = Places.of(plan, members)
+    observed = Observed.of(
+        [each.report for each in runs],
+        {each.plan.name: each.forms for each in runs},
+        {each.plan.name: each.forms for each in runs},
+    )
+    observed = replace(observed, outdated=outdated_forms(planned, members, places, observed, KEYS))
+    return PoolState(
+        plan,
+        members,
+        places,
+        observed,
+        {each.plan.name: each.plan.current for each in runs},
+        {node.name: node for node in (_nodes([*planned, *(each.plan for each in runs)]) if nodes is None else nodes)},
+        {each.name: target_forms(each, members, places, observed, KEYS) for each in planned},
+    )
+
+
+def _nodes(servers: Iterable[ServerPlan]) -> list[Node]:
+    counts: dict[str, int] = {}
+    for each in servers:
+        counts[each.node] = max(counts.get(each.node, 1), *(gpu + 1 for gpu in each.gpus), 1)
+    return [gpu_node(name, count) for name, count in counts.items()]

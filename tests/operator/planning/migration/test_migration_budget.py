@@ -1,0 +1,179 @@
+"""A server's GPU memory while it changes: no GPU is ever promised more than it has."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.operator.planning.declared import GIB
+
+from argosy.planning.migration.memory.budget import MemoryBudget
+from argosy.planning.migration.memory.changes import Change, Priority, ServerChanges
+from argosy.planning.migration.memory.occupancy import Occupant
+from argosy.planning.plan import Placement, ServerPlan
+
+GPU = {0: 80 * GIB}
+
+
+def placed(name: str, memory: int, *gpus: int, whole: bool = False) -> Placement:
+    return Placement(name, 2, name, gpus or (0,), 1, memory * GIB, 0, whole)
+
+
+def there(name: str, memory: int, *gpus: int, alone: bool = False) -> Occupant:
+    return Occupant(name, gpus or (0,), memory * GIB, alone)
+
+
+def new(placement: Placement, memory: int | None = None) -> Change:
+    return Change(placement, _coming(placement, memory), Priority.NEW)
+
+
+def update(placement: Placement, before: Occupant, memory: int | None = None) -> Change:
+    return Change(placement, _coming(placement, memory), Priority.UPDATE, before, frozenset({1}))
+
+
+def _coming(placement: Placement, memory: int | None) -> Occupant:
+    size = placement.memory if memory is None else memory * GIB
+    return Occupant(placement.model, placement.gpus, size, placement.whole)
+
+
+def admitted(
+    changes: list[Change], *surplus: Occupant, settled: Mapping[str, Occupant] | None = None, gpus: int = 1
+) -> MemoryBudget:
+    """The budget of a server of GPUs of 80 GiB; `settled` is loaded as it is to be."""
+    loaded = {each.before.name: each.before for each in changes if each.before is not None} | dict(settled or {})
+    settled_there = tuple(placed(each.name, each.memory // GIB, *each.gpus) for each in (settled or {}).values())
+    placements = (*settled_there, *(each.placement for each in changes))
+    plan = ServerPlan("p-0", "a", tuple(range(gpus)), placements)
+    budget = MemoryBudget(plan, dict.fromkeys(range(gpus), 80 * GIB), ServerChanges(loaded, tuple(changes)), surplus)
+    budget.admit()
+    return budget
+
+
+def test_what_fits_beside_all_that_is_loaded_is_let_in() -> None:
+    assert admitted([new(placed("m", 30))], there("x", 50)).blocked == {}
+    assert admitted([update(placed("m", 40), there("m", 40))]).blocked == {}
+
+
+def test_what_is_new_waits_for_what_leaves() -> None:
+    (blocked,) = admitted([new(placed("m", 31))], there("x", 50)).blocked.values()
+    assert (blocked.blockers, blocked.shortage, blocked.fits_alone) == ({"x"}, None, False)
+
+
+def test_what_leaves_another_gpu_is_not_waited_for() -> None:
+    assert admitted([new(placed("m", 80))], there("x", 50, 1), gpus=2).blocked == {}
+
+
+def test_a_change_without_room_beside_its_own_former_form_fits_once_that_is_gone() -> None:
+    (blocked,) = admitted([update(placed("m", 50), there("m", 50))]).blocked.values()
+    assert blocked.shortage is not None
+    found = blocked.shortage
+    assert (found.gpu, found.need, found.free) == (0, 50 * GIB, 30 * GIB)
+    assert (blocked.blockers, blocked.fits_alone) == (frozenset(), True)
+
+
+def test_a_change_that_others_make_room_for_is_short_of_nothing() -> None:
+    (blocked,) = admitted([update(placed("m", 30), there("m", 30))], there("x", 40)).blocked.values()
+    assert (blocked.blockers, blocked.shortage, blocked.fits_alone) == ({"x"}, None, True)
+
+
+def test_of_two_that_change_the_larger_goes_first_and_the_other_waits_for_it() -> None:
+    changes = [update(placed("m", 20), there("m", 20)), update(placed("n", 30), there("n", 30))]
+    budget = admitted(changes)
+    assert {name: each.blockers for name, each in budget.blocked.items()} == {"m": {"n"}}
+
+
+@pytest.mark.parametrize(("first", "blocked"), [(Priority.BEGUN, {"n"}), (Priority.FAILED, {"m"})])
+def test_what_has_begun_goes_before_what_is_larger_and_what_failed_after(first: Priority, blocked: set[str]) -> None:
+    m, n = placed("m", 20), placed("n", 30)
+    begun = Change(m, _coming(m, None), first, there("m", 20), frozenset({1}))
+    assert admitted([begun, update(n, there("n", 30))]).blocked.keys() == blocked
+
+
+def test_what_waits_for_room_that_comes_is_not_forestalled() -> None:
+    """m waits for x; n would fit now, and would then stand in the way of m."""
+    changes = [update(placed("m", 30), there("m", 30)), new(placed("n", 10))]
+    assert admitted(changes, there("x", 30)).blocked.keys() == {"m", "n"}
+
+
+def test_a_gpu_is_not_shared_with_one_that_must_be_alone() -> None:
+    whole = placed("m", 10, whole=True)
+    assert admitted([new(whole)], there("x", 1)).blocked.keys() == {"m"}
+    assert admitted([new(placed("n", 10))], there("x", 10, alone=True)).blocked.keys() == {"n"}
+    assert admitted([update(whole, there("m", 10, alone=True))]).blocked == {}
+
+
+def test_one_that_declares_no_memory_and_must_be_alone_takes_all() -> None:
+    whole = placed("m", 0, whole=True)
+    (blocked,) = admitted([update(whole, there("m", 0, alone=True))]).blocked.values()
+    assert blocked.shortage is not None
+    assert (blocked.shortage.need, blocked.shortage.free, blocked.fits_alone) == (80 * GIB, 0, True)
+
+
+def test_what_nothing_will_make_room_for_is_tried() -> None:
+    """More than planned of it comes back after a server was lost: to wait would be to wait for nothing."""
+    settled = {"x": there("x", 50)}
+    assert admitted([new(placed("m", 20), memory=40)], settled=settled).blocked == {}
+
+
+def test_what_is_on_the_cpu_needs_no_room() -> None:
+    cpu = Placement("m", 1, "m", (), 1, 0, 0)
+    assert admitted([new(cpu)], there("x", 80)).blocked == {}
+
+
+@st.composite
+def servers(draw: st.DrawFn) -> tuple[list[Change], list[Occupant], dict[str, Occupant]]:
+    """Two GPUs of 80 GiB, on which the plan fits, and what is there now fits as well."""
+    planned, free = {0: 80, 1: 80}, {0: 80, 1: 80}
+    changes: list[Change] = []
+    settled: dict[str, Occupant] = {}
+    for number in range(draw(st.integers(0, 5))):
+        name, gpu = f"m{number}", draw(st.integers(0, 1))
+        placement = placed(name, draw(st.integers(0, planned[gpu])), gpu)
+        planned[gpu] -= placement.memory // GIB
+        kind = draw(st.sampled_from(["new", "update", "settled"]))
+        if kind == "settled" and placement.memory // GIB <= free[gpu]:
+            settled[name] = there(name, placement.memory // GIB, gpu)
+            free[gpu] -= placement.memory // GIB
+        elif kind == "update":
+            at = draw(st.integers(0, 1))
+            before = there(name, draw(st.integers(0, free[at])), at)
+            free[at] -= before.memory // GIB
+            changes.append(update(placement, before))
+        else:
+            changes.append(new(placement))
+    surplus = []
+    for number in range(draw(st.integers(0, 2))):
+        gpu = draw(st.integers(0, 1))
+        surplus.append(there(f"x{number}", draw(st.integers(0, free[gpu])), gpu))
+        free[gpu] -= surplus[-1].memory // GIB
+    return changes, surplus, settled
+
+
+@given(servers())
+def test_no_gpu_is_promised_more_than_it_has(drawn: tuple[list[Change], list[Occupant], dict[str, Occupant]]) -> None:
+    changes, surplus, settled = drawn
+    budget = admitted(changes, *surplus, settled=settled, gpus=2)
+    let_in = [each for each in changes if each.placement.model not in budget.blocked]
+    loaded = [*settled.values(), *surplus, *(each.before for each in changes if each.before is not None)]
+    for gpu in (0, 1):
+        assert sum(each.on(gpu, 80 * GIB) for each in [*loaded, *(each.coming for each in let_in)]) <= 80 * GIB
+
+
+@given(servers())
+def test_whoever_waits_waits_for_somebody_or_is_told_what_lacks(
+    drawn: tuple[list[Change], list[Occupant], dict[str, Occupant]],
+) -> None:
+    changes, surplus, settled = drawn
+    blocked = admitted(changes, *surplus, settled=settled, gpus=2).blocked
+    names = {each.name for each in surplus} | {each.placement.model for each in changes}
+    for name, each in blocked.items():
+        assert each.blockers or each.shortage is not None
+        assert each.blockers <= names - {name}
+
+
+@given(servers())
+def test_once_nothing_leaves_and_nothing_changes_all_that_is_new_comes(
+    drawn: tuple[list[Change], list[Occupant], dict[str, Occupant]],
+) -> None:
+    changes, _, settled = drawn
+    assert admitted([each for each in changes if each.before is None], settled=settled, gpus=2).blocked == {}

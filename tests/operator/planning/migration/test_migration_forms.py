@@ -1,0 +1,116 @@
+"""What a server holds as the decision sees it, and when it is what is declared."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.operator.planning.declared import ensemble, model
+from tests.operator.planning.migration.pool_states import on, server
+
+from argosy.api import Ensemble, InferenceModel
+from argosy.planning.migration.forms import FakeReloadKeys, Form, FormKeys, ReloadKeys
+from argosy.render.forms import OF_TRITON, RenderedKeys
+from argosy_agent.contract import VersionSource
+
+ONE, TWO = VersionSource("s3://b/m/1"), VersionSource("s3://b/m/2")
+DECLARED = Form("m", {1: ONE}, config_key="k")
+
+
+@pytest.mark.parametrize(
+    ("held", "serves"),
+    [
+        (Form("m", {1: ONE}, config_key="k"), True),
+        (Form("m", {1: ONE, 2: TWO}, config_key="k"), True),
+        (Form("m", {1: VersionSource("s3://b/m/1", memory=5)}, config_key="k"), True),
+        (Form("m", {2: TWO}, config_key="k"), False),
+        (Form("m", {1: TWO}, config_key="k"), False),
+        (Form("m", {1: ONE}, config_key="other"), False),
+        (Form("m", {1: ONE}), False),
+    ],
+    ids=["alike", "another beside", "another size", "another version", "other files", "another key", "no key"],
+)
+def test_a_server_serves_what_is_declared(held: Form, serves: bool) -> None:
+    assert held.serves(DECLARED) is serves
+
+
+def test_an_ensemble_has_one_version_and_its_steps() -> None:
+    declared = Form("e", {2: VersionSource()}, steps={"m": 1})
+    assert declared.serves(declared)
+    assert not Form("e", {2: VersionSource()}, steps={"m": 2}).serves(declared)
+    assert not Form("e", {1: VersionSource(), 2: VersionSource()}, steps={"m": 1}).serves(declared)
+
+
+def model_key(keys: ReloadKeys, gpu: int = 0, **spec: Any) -> FormKeys:
+    m = model("m", **spec)
+    assert isinstance(m, InferenceModel)
+    return keys.of_model(m, on(m, gpu), server("p-0", on(m, gpu), gpus=(0, 1)))
+
+
+def ensemble_key(keys: ReloadKeys, pin: int = 1, **spec: Any) -> FormKeys:
+    e = ensemble("e", "m", **spec)
+    assert isinstance(e, Ensemble)
+    return keys.of_ensemble(e, {"m": pin})
+
+
+@pytest.mark.parametrize("keys", [FakeReloadKeys(), RenderedKeys()], ids=["fake", "rendered"])
+class TestReloadKeys:
+    """The fake says of two forms what the renderer says."""
+
+    @pytest.mark.parametrize(
+        "spec",
+        [
+            {"version": 2},
+            {"storageUri": "s3://b/elsewhere"},
+            {"memory": 30},
+            {"minReplicas": 2},
+            {"versionPolicy": {"latest": {"numVersions": 2}}},
+        ],
+    )
+    def test_what_changes_no_configuration_keeps_the_key(self, keys: ReloadKeys, spec: dict[str, Any]) -> None:
+        assert model_key(keys, **spec) == model_key(keys)
+
+    @pytest.mark.parametrize(
+        "spec", [{"maxBatchSize": 8}, {"instances": 2}, {"gpu": 1}, {"batching": {"maxQueueDelayMicroseconds": 9}}]
+    )
+    def test_another_configuration_has_another_key(self, keys: ReloadKeys, spec: dict[str, Any]) -> None:
+        assert model_key(keys, **spec).config != model_key(keys).config
+
+    @pytest.mark.parametrize("spec", [{"instances": 2}, {"batching": {"maxQueueDelayMicroseconds": 9}}])
+    def test_what_changes_in_place_is_no_reload(self, keys: ReloadKeys, spec: dict[str, Any]) -> None:
+        assert model_key(keys, **spec).reload == model_key(keys).reload
+
+    @pytest.mark.parametrize("spec", [{"maxBatchSize": 8}, {"config": {"metric_tags": {"a": "b"}}}])
+    def test_what_a_server_reads_while_it_loads_is_a_reload(self, keys: ReloadKeys, spec: dict[str, Any]) -> None:
+        assert model_key(keys, **spec).reload != model_key(keys).reload
+
+    def test_an_ensemble_of_other_versions_has_another_key(self, keys: ReloadKeys) -> None:
+        assert ensemble_key(keys, version=2) == ensemble_key(keys)
+        assert ensemble_key(keys, pin=2) != ensemble_key(keys)
+
+
+def test_nvidia_s_server_changes_instances_in_place_and_loads_for_batching_anew() -> None:
+    keys = RenderedKeys(in_place=OF_TRITON)
+    assert model_key(keys, instances=2).reload == model_key(keys).reload
+    assert model_key(keys, batching={"maxQueueDelayMicroseconds": 9}).reload != model_key(keys).reload
+
+
+KEYED = Form("m", {1: ONE}, (0,), "r", config_key="c", instances=1)
+
+
+@pytest.mark.parametrize(
+    ("form", "stays"),
+    [
+        (replace(KEYED, config_key="other", instances=3), True),
+        (replace(KEYED, reload_key=""), True),
+        (replace(KEYED, reload_key="other", config_key="other"), False),
+        (replace(KEYED, config_key="other", gpus=(1,)), False),
+        (replace(KEYED, reload_key="", config_key=""), False),
+    ],
+    ids=["another count", "one configuration", "another", "another GPU", "no keys"],
+)
+def test_what_stays_loaded_under_another_form(form: Form, stays: bool) -> None:
+    assert form.stays_loaded(KEYED) is stays
+
+
+def test_without_any_key_nothing_is_known_to_stay() -> None:
+    assert not Form("m", {1: ONE}).stays_loaded(Form("m", {1: ONE}))

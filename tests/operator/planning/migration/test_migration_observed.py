@@ -1,0 +1,64 @@
+"""What servers say and hold: what is ready, what answers, and what requests reach."""
+
+from dataclasses import replace
+
+import pytest
+
+from argosy.planning.facts import ServerReport
+from argosy.planning.migration.forms import Form
+from argosy.planning.migration.observed import Observed
+from argosy_agent.contract import LoadedModel, LoadState, VersionSource
+
+M = LoadedModel("m", 1, LoadState.READY)
+REPORT = ServerReport("p-0", True, (M,), takes_requests=True, routes=frozenset({"m"}))
+
+
+def test_what_is_ready_routed_and_takes_requests_is_reachable() -> None:
+    found = Observed.of([REPORT])
+    assert found.reachable("p-0", "m")
+    assert found.is_ready("p-0", "m", 1)
+    assert not found.is_ready("p-0", "m", 2)
+    assert not found.unserved("m")
+
+
+@pytest.mark.parametrize(
+    "lacks",
+    [
+        {"routes": frozenset()},
+        {"takes_requests": False},
+        {"ready": False},
+        {"models": (replace(M, state=LoadState.LOADING),)},
+    ],
+)
+def test_what_lacks_one_of_these_is_not(lacks: dict[str, object]) -> None:
+    assert not Observed.of([replace(REPORT, **lacks)]).reachable("p-0", "m")  # type: ignore[arg-type]
+
+
+def test_a_server_that_is_not_ready_says_nothing_and_may_still_be_routed() -> None:
+    found = Observed.of([replace(REPORT, ready=False)])
+    assert (found.serves("p-0", "m"), found.has_ready("p-0", "m", 1), found.routed("p-0", "m")) == (False, False, True)
+    assert found.unserved("m")
+
+
+def test_a_former_form_answers_though_the_new_one_loads() -> None:
+    found = Observed.of([replace(REPORT, models=(replace(M, state=LoadState.LOADING, former=True),))])
+    assert found.serves("p-0", "m")
+    assert not found.has_ready("p-0", "m", 1)
+
+
+def test_a_form_that_is_outdated_is_ready_and_not_as_it_should_be() -> None:
+    found = replace(Observed.of([REPORT]), outdated=frozenset({("p-0", "m")}))
+    assert found.has_ready("p-0", "m", 1)
+    assert not found.is_ready("p-0", "m", 1)
+
+
+def test_a_server_that_nobody_knows_has_nothing() -> None:
+    found = Observed.of([REPORT])
+    assert (found.routed("p-1", "m"), found.reachable("p-1", "m"), found.held("p-1")) == (False, False, {})
+
+
+def test_every_version_that_a_server_has_or_had_is_known_and_what_is_loaded_counts() -> None:
+    old, new = VersionSource("s3://b/old"), VersionSource("s3://b/new")
+    loaded = {"p-0": {"m": Form("m", {1: new})}}
+    served = {"p-0": {"m": Form("m", {1: old})}, "p-1": {"m": Form("m", {2: old})}}
+    assert Observed.of([], loaded, served).known == {"m": {1: new, 2: old}}

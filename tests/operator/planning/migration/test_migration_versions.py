@@ -1,0 +1,181 @@
+"""Which versions stand side by side on a server: the declared one always, and what is still needed."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.operator.planning.declared import ensemble, model
+from tests.operator.planning.migration.pool_states import (
+    KEYS,
+    Running,
+    on,
+    pool_state,
+    running,
+    running_with,
+    server,
+)
+
+from argosy.api import Ensemble
+from argosy.planning.migration.forms import Form
+from argosy.planning.migration.state import PoolState
+from argosy.planning.migration.versions import pins_of, target_forms
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState, VersionSource
+
+PLAN = server("p-0", on(model("m"), 0))
+
+
+def versions(state: PoolState, name: str = "m") -> set[int]:
+    return set(state.targets["p-0"][name].versions)
+
+
+def held(*numbers: int, failed: int = 0) -> Running:
+    """A server that has loaded these versions of m; one of them may have failed."""
+    found = running(PLAN, [model("m")])
+    form = replace(found.forms["m"], versions={each: VersionSource(f"s3://b/m/{each}") for each in numbers})
+    bad = [LoadedModel("m", failed, LoadState.UNAVAILABLE, "broken")] if failed else []
+    return found.holding(form).reported(others=bad)
+
+
+def test_a_new_version_stands_beside_the_old_one_until_it_is_ready() -> None:
+    new = model("m", version=2)
+    assert versions(pool_state([new], [PLAN])) == {2}
+    assert versions(pool_state([new], [PLAN], [held(1)])) == {1, 2}
+    assert versions(pool_state([new], [PLAN], [held(1, 2, failed=2)])) == {1, 2}
+    assert versions(pool_state([new], [PLAN], [held(1, 2)])) == {2}
+
+
+def test_a_crash_loop_of_the_new_version_anywhere_keeps_the_old_one_everywhere() -> None:
+    new, other = model("m", version=2), server("p-1", on(model("m"), 0), node="b")
+    crash = LoadedModel("m", 2, LoadState.READY, "crash loop: it ends", FailureKind.CRASH)
+    both = held(1, 2)
+    crashing = replace(running(other, [new]), plan=other).reported(others=[crash])
+    assert versions(pool_state([new], [PLAN, other], [both, crashing])) == {1, 2}
+    assert versions(pool_state([new], [PLAN], [both])) == {2}
+    assert versions(pool_state([new], [PLAN], [both.reported(others=[crash])])) == {1, 2}
+
+
+def test_a_server_that_says_nothing_loses_nothing() -> None:
+    assert versions(pool_state([model("m", version=2)], [PLAN], [held(1, 2).reported(ready=False)])) == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({"latest": {"numVersions": 2}}, {2, 3}),
+        ({"specific": {"versions": [1, 3]}}, {1, 3}),
+        ({"all": {}}, {1, 2, 3}),
+    ],
+)
+def test_the_policy_says_what_stays(policy: dict[str, Any], expected: set[int]) -> None:
+    declared = model("m", version=3, versionPolicy=policy)
+    assert versions(pool_state([declared], [PLAN], [held(1, 2, 3)])) == expected
+
+
+@pytest.mark.parametrize("policy", [{"latest": {"numVersions": 3}}, {"specific": {"versions": [1, 2, 3]}}, {"all": {}}])
+def test_a_version_above_the_declared_one_is_never_retained(policy: dict[str, Any]) -> None:
+    declared = model("m", version=2, versionPolicy=policy)
+    assert versions(pool_state([declared], [PLAN], [held(1, 2, 3)])) == {1, 2}
+
+
+def test_a_version_that_an_ensemble_runs_or_names_stays() -> None:
+    new, e = model("m", version=2), ensemble("e", "m")
+    before = running(PLAN, [model("m"), e])
+    sources = {1: VersionSource("s3://b/m/1"), 2: VersionSource("s3://b/m/2")}
+    runs = before.holding(replace(before.forms["m"], versions=sources), before.forms["e"])
+    state = pool_state([new, e], [PLAN], [runs])
+    assert versions(state) == {1, 2}
+    assert state.targets["p-0"]["e"].steps == {"m": 2}
+    named = ensemble("e", steps=[{"model": "m", "version": 1, "inputs": {"X": "T0"}, "outputs": {"Y": "T0"}}])
+    assert versions(pool_state([new, named], [PLAN], [runs])) == {1, 2}
+
+
+def test_what_served_is_to_come_again_on_a_new_server_while_nobody_serves() -> None:
+    new, other = model("m", version=2), server("p-1", on(model("m"), 0), node="b")
+    state = pool_state([new], [other], [held(1).reported(ready=False)])
+    assert set(state.targets["p-1"]["m"].versions) == {1, 2}
+    state = pool_state([new], [PLAN, other], [held(1)])
+    assert set(state.targets["p-1"]["m"].versions) == {2}
+
+
+def test_the_declared_source_of_a_version_replaces_the_loaded_one() -> None:
+    moved = model("m", storageUri="s3://other/m")
+    state = pool_state([moved], [PLAN], [held(1)])
+    assert state.targets["p-0"]["m"].versions[1].uri == "s3://other/m"
+    assert state.observed.outdated == {("p-0", "m")}
+    assert not state.observed.is_ready("p-0", "m", 1)
+    assert state.observed.has_ready("p-0", "m", 1)
+
+
+def test_another_version_beside_the_declared_one_is_not_outdated() -> None:
+    assert pool_state([model("m", version=2)], [PLAN], [held(1, 2)]).observed.outdated == frozenset()
+
+
+def test_models_that_wait_take_their_ensembles_out() -> None:
+    m, n = model("m"), model("n")
+    ensembles = [ensemble("e", "m", "n"), ensemble("f", "m"), ensemble("g", "e")]
+    planned = server("p-0", on(m, 0), on(n, 0))
+    state = pool_state([m, n, *ensembles], [planned])
+    assert state.targets["p-0"].keys() == {"m", "n", "e", "f", "g"}
+    without = target_forms(planned, state.members, state.places, state.observed, KEYS, {"n"})
+    assert without.keys() == {"m", "f"}
+
+
+def test_pins_of_ensembles_of_ensembles_are_their_own_versions() -> None:
+    chain = [ensemble("outer", "inner", "m"), ensemble("inner", "m", version=7), ensemble("whole", "gone")]
+    found = pins_of([each for each in chain if isinstance(each, Ensemble)], {"m": 3})
+    assert found == {"inner": {"m": 3}, "outer": {"inner": 7, "m": 3}}
+
+
+POLICIES: list[dict[str, Any] | None] = [
+    None,
+    {"latest": {"numVersions": 2}},
+    {"all": {}},
+    {"specific": {"versions": [1, 2, 3, 4]}},
+]
+numbers = st.frozensets(st.integers(1, 4), max_size=4)
+
+
+@given(
+    declared=st.integers(1, 4),
+    policy=st.sampled_from(POLICIES),
+    loaded=st.dictionaries(st.sampled_from(["p-0", "p-1"]), numbers),
+    ready=st.frozensets(st.tuples(st.sampled_from(["p-0", "p-1"]), st.integers(1, 4))),
+    pinned=st.none() | st.integers(1, 4),
+    ran=st.none() | st.integers(1, 4),
+)
+def test_the_declared_version_is_always_there_and_so_is_what_runs(
+    declared: int,
+    policy: dict[str, Any] | None,
+    loaded: Mapping[str, frozenset[int]],
+    ready: frozenset[tuple[str, int]],
+    pinned: int | None,
+    ran: int | None,
+) -> None:
+    m = model("m", version=declared, versionPolicy=policy)
+    step = {"model": "m", "inputs": {"X": "T0"}, "outputs": {"Y": "T0"}} | ({"version": pinned} if pinned else {})
+    resources = [m, ensemble("e", steps=[step])]
+    runs = [_server(name, found, ready, ran) for name, found in loaded.items()]
+    state = pool_state(resources, [PLAN], runs)
+    found = state.targets["p-0"]
+    assert declared in found["m"].versions
+    before = loaded.get("p-0", frozenset())
+    known = {declared}.union(*loaded.values())
+    assert set(found["m"].versions) <= known
+    if ran in before:
+        assert ran in found["m"].versions
+    if not (declared in before and ("p-0", declared) in ready):
+        assert before <= set(found["m"].versions)
+    (at,) = found["e"].steps.values()
+    assert at in found["m"].versions or at not in known
+    assert found["e"] == state.observed.held("p-0").get("e") or at == (pinned or declared)
+
+
+def _server(name: str, found: frozenset[int], ready: frozenset[tuple[str, int]], ran: int | None) -> Running:
+    forms = {"m": Form("m", {each: VersionSource(f"s3://b/m/{each}") for each in found})} if found else {}
+    if ran in found:
+        forms["e"] = Form("e", {1: VersionSource()}, steps={"m": ran})
+    late = [LoadedModel("m", each, LoadState.LOADING) for each in found if (name, each) not in ready]
+    return running_with(server(name), forms).reported(others=late)

@@ -1,0 +1,253 @@
+"""A cluster in virtual time: servers come up, agents load what they are told after a while, fail, and die."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from argosy.api import Resource
+from argosy.api.values.identity import PoolKey
+from argosy.planning.facts import Device, Node, ServerReport
+from argosy.reconcile import Outcome, reconcile
+from argosy.render.repositories import RenderedServer
+from argosy.render.workloads.configmaps import parse_served, served_text
+from argosy.snapshot import FleetSnapshot
+from argosy_agent.contract import FailureKind, LoadedModel, LoadState, RenderedModel, RenderedRepository, in_load_order
+
+POOL = PoolKey("default/p")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ECC = "CUDA error: uncorrectable ECC error encountered"
+
+
+@dataclass
+class SimulatedServer:
+    """One Pod: its place, what it has loaded, what it was told, what it is reached for, and since when it runs.
+
+    `former` is what goes on serving until its other form is loaded, at `done_at`.
+    """
+
+    step: RenderedServer
+    up_at: datetime
+    loaded: dict[str, RenderedModel] = field(default_factory=dict)
+    routes: frozenset[str] = frozenset()
+    done_at: datetime = START
+    former: RenderedModel | None = None
+
+    def place(self) -> tuple[str, tuple[int, ...]]:
+        """Node and GPUs: a Pod with others is another Pod."""
+        return self.step.plan.node, self.step.plan.gpus
+
+
+@dataclass
+class Cluster:
+    """One pool's cluster.
+
+    `refuses` are versions that never load, `crashes` those that load and end with every request; nothing loads on
+    a `broken` GPU, and a load there is tried again every 20 seconds. `slow` is how long
+    one change takes, `replaced` are the Pods that had to be started again with other GPUs in the last round. While
+    `frozen`, routes stay as they are; Pods that are `unlabelled` get none, and those that are `unready` take no
+    requests. `elsewhere` is what another pool is to serve, and whether it is reached there. `noted` is what each server
+    served when it was last heard of.
+    """
+
+    nodes: tuple[Node, ...]
+    slow: timedelta = timedelta(seconds=3)
+    refuses: frozenset[tuple[str, int]] = frozenset()
+    crashes: frozenset[tuple[str, int]] = frozenset()
+    broken: frozenset[Device] = frozenset()
+    now: datetime = START
+    servers: dict[str, SimulatedServer] = field(default_factory=dict)
+    snapshot: FleetSnapshot = field(default_factory=lambda: FleetSnapshot((), ()))
+    outcome: Outcome | None = None
+    replaced: frozenset[str] = frozenset()
+    frozen: bool = False
+    noted: dict[str, RenderedRepository] = field(default_factory=dict)
+    unlabelled: frozenset[str] = frozenset()
+    unready: frozenset[str] = frozenset()
+    elsewhere: dict[str, bool] = field(default_factory=dict)
+
+    def tick(self, resources: Sequence[Resource], seconds: float = 1) -> Outcome:
+        """One round, and what the servers do about it in that time."""
+        pool = replace(
+            self.snapshot.pool(POOL),
+            reports=tuple(self._report(name) for name in self.servers),
+            repositories=tuple(self._repository(name) for name in self.servers),
+            served=tuple(self.noted.values()),
+            elsewhere=self.elsewhere,
+        )
+        snapshot = replace(self.snapshot, resources=tuple(resources), nodes=self.nodes, pools={POOL: pool})
+        outcome = reconcile(snapshot, self.now)
+        self.snapshot = outcome.after(snapshot)
+        self._apply(outcome.steps.get(POOL, ()))
+        self.now += timedelta(seconds=seconds)
+        for server in self.servers.values():
+            self._work(server)
+        self.outcome = outcome
+        return outcome
+
+    def settle(self, resources: Sequence[Resource], rounds: int = 400) -> Outcome:
+        """Rounds until for a while neither the servers nor the decisions change, and nothing is due."""
+        quiet = timedelta()
+        for _ in range(rounds):
+            before = self._state()
+            outcome = self.tick(resources)
+            same = self._state() == before and outcome.wake is None
+            quiet = quiet + timedelta(seconds=1) if same else timedelta()
+            if quiet > 2 * self.slow:
+                return outcome
+        raise AssertionError(f"it does not settle: {self._state()}")
+
+    def lose(self, node: str) -> None:
+        """A node and all on it is gone."""
+        self.nodes = tuple(each for each in self.nodes if each.name != node)
+        self.servers = {name: each for name, each in self.servers.items() if each.step.plan.node != node}
+
+    def forget(self) -> None:
+        """The operator starts again: what it knew, and did not write down, is lost."""
+        self.snapshot = replace(self.snapshot, valid={})
+
+    def restart(self, name: str) -> None:
+        """A server's Pod ends, and another takes its place."""
+        self.servers[name] = SimulatedServer(self.servers[name].step, self.now + self.slow)
+
+    def routed(self) -> dict[str, set[str]]:
+        """The servers on which each name is reached now: routed there, and answering."""
+        found: dict[str, set[str]] = {}
+        for name, server in self.servers.items():
+            for model in server.routes if name not in self.unready else ():
+                if self._answers(server, model):
+                    found.setdefault(model, set()).add(name)
+        return found
+
+    def serving(self) -> dict[str, set[str]]:
+        """The servers on which each name is loaded."""
+        found: dict[str, set[str]] = {}
+        for name, server in self.servers.items():
+            for model in server.loaded:
+                if self._answers(server, model):
+                    found.setdefault(model, set()).add(name)
+        return found
+
+    def overcommitted(self, memory: Mapping[tuple[str, int], int]) -> list[str]:
+        """GPUs whose loaded models take more than there is, by what each version takes."""
+        found = []
+        for name, server in self.servers.items():
+            gpus = {
+                gpu.index: gpu.memory for node in self.nodes if node.name == server.step.plan.node for gpu in node.gpus
+            }
+            used: dict[int, int] = {}
+            both = [server.former] if server.former is not None and self.now < server.done_at else []
+            for model in [*server.loaded.values(), *both]:
+                for gpu in _gpus(model, server.step.plan.gpus):
+                    used[gpu] = used.get(gpu, 0) + sum(memory.get((model.name, v), 0) for v in model.versions)
+            found += [f"{name} GPU {gpu}" for gpu, size in used.items() if size > gpus.get(gpu, size)]
+        return found
+
+    def _apply(self, steps: Iterable[RenderedServer]) -> None:
+        wanted = {step.plan.name: step for step in steps}
+        self.noted = {name: parse_served(served_text(step.served), step.repository) for name, step in wanted.items()}
+        self.replaced = frozenset()
+        self.servers = {name: each for name, each in self.servers.items() if name in wanted}
+        for name, step in wanted.items():
+            server = self.servers.get(name)
+            if server is None or server.place() != (step.plan.node, step.plan.gpus):
+                self.replaced |= {name} if server else set()
+                self.servers[name] = SimulatedServer(step, self.now + self.slow)
+            else:
+                server.step = step
+            if not self.frozen and name not in self.unlabelled:
+                self.servers[name].routes = step.routes
+
+    def _work(self, server: SimulatedServer) -> None:
+        """One change at a time: models before the ensembles that use them, and these first when something goes."""
+        if self.now < max(server.up_at, server.done_at):
+            return
+        desired = {model.name: model for model in server.step.repository.models}
+        used = {step for model in server.loaded.values() for step in model.steps}
+        gone = [name for name in sorted(server.loaded) if name not in desired and name not in used]
+        if gone:
+            del server.loaded[gone[0]]
+            server.done_at = self.now + self.slow
+            return
+        for wanted in in_load_order(tuple(desired.values())):
+            model = wanted if wanted.name in server.loaded else self._what_loads(wanted)
+            refused = any((model.name, version) in self.refuses for version in model.versions)
+            has_steps = all(
+                step in server.loaded and version in server.loaded[step].versions
+                for step, version in model.steps.items()
+            )
+            before = server.loaded.get(model.name)
+            if before is not None and before.serves_like(model):
+                server.loaded[model.name] = model  # at most another size, which is only said
+            elif not refused and has_steps and not self._on_broken(server, model):
+                server.former = _replaced(before, model)
+                server.loaded[model.name] = model
+                server.done_at = self.now + self.slow
+                return
+
+    def _what_loads(self, model: RenderedModel) -> RenderedModel:
+        """Where nothing of a model is loaded and it is refused as a whole, an agent leaves its newest version out."""
+        if not any((model.name, version) in self.refuses for version in model.versions):
+            return model
+        older = {version: source for version, source in model.versions.items() if version < max(model.versions)}
+        return replace(model, versions=older) if older else model
+
+    def _answers(self, server: SimulatedServer, name: str) -> bool:
+        return self.now >= server.up_at and name in {each.declared_name for each in server.loaded.values()}
+
+    def _report(self, name: str) -> ServerReport:
+        server = self.servers[name]
+        up = self.now >= server.up_at
+        models = [self._loaded(model, version) for model in server.loaded.values() for version in model.versions]
+        failed = [
+            LoadedModel(model.declared_name, version, LoadState.UNAVAILABLE, "does not load")
+            for model in server.step.repository.models
+            for version in model.versions
+            if (model.name, version) in self.refuses
+        ]
+        attempts = int((self.now - server.up_at).total_seconds() // 20) + 1
+        failed += [
+            LoadedModel(model.declared_name, version, LoadState.UNAVAILABLE, ECC, FailureKind.DEVICE, attempts=attempts)
+            for model in server.step.repository.models
+            for version in model.versions
+            if model.name not in server.loaded and self._on_broken(server, model)
+        ]
+        said = tuple(models + failed) if up else ()
+        takes = up and name not in self.unready
+        return ServerReport(name, up, said, f"http://{name}", settled=up, takes_requests=takes, routes=server.routes)
+
+    def _on_broken(self, server: SimulatedServer, model: RenderedModel) -> bool:
+        node, gpus = server.place()
+        return any((node, gpu) in self.broken for gpu in _gpus(model, gpus))
+
+    def _loaded(self, model: RenderedModel, version: int) -> LoadedModel:
+        if (model.name, version) in self.crashes:
+            return LoadedModel(model.declared_name, version, LoadState.UNAVAILABLE, "it ends", FailureKind.CRASH)
+        return LoadedModel(model.declared_name, version, LoadState.READY)
+
+    def _repository(self, name: str) -> RenderedRepository:
+        return RenderedRepository(name, tuple(self.servers[name].loaded.values()))
+
+    def _state(self) -> object:
+        return {
+            name: (each.step.plan, each.step.repository, each.step.routes, each.step.draining, dict(each.loaded))
+            for name, each in self.servers.items()
+        }
+
+
+def _replaced(before: RenderedModel | None, after: RenderedModel) -> RenderedModel | None:
+    """The versions of a former form that are loaded anew in another, and stay until they are."""
+    if before is None:
+        return None
+    forms = [re.sub(r"version_policy \{.*?\n\}\n", "", each.config_text, flags=re.DOTALL) for each in (before, after)]
+    again = {
+        version: source
+        for version, source in before.versions.items()
+        if version in after.versions and (forms[0] != forms[1] or source.files != after.versions[version].files)
+    }
+    return replace(before, versions=again)
+
+
+def _gpus(model: RenderedModel, gpus: tuple[int, ...]) -> list[int]:
+    """The node's GPUs that a model sits on."""
+    return [gpus[index] for index in model.gpus]

@@ -1,0 +1,216 @@
+"""Rules that span resources."""
+
+import pytest
+
+from argosy.api import parse_documents
+from argosy.api.model.modelformat import BACKENDS
+from argosy.api.values.identity import Identity
+from argosy.planning.validation.references import check_set
+from argosy.planning.validation.runtimes import BUNDLED, RUNTIMES
+from argosy_runtime import backends
+
+HEAD = "apiVersion: argosy.dev/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: %s}\n"
+
+
+def pool(name: str, namespace: str = "n", runtime: str = "{name: argosy}", storage: str = "{}") -> str:
+    return HEAD % ("ServingPool", name, namespace) + f"spec: {{runtime: {runtime}, storage: {storage}}}\n"
+
+
+def model(name: str, pool_ref: str = "p", namespace: str = "n", made_of: str = "python", more: str = "") -> str:
+    given = f"poolRef: {{name: {pool_ref}}}, modelFormat: {{name: {made_of}}}, version: 1, storageUri: 's3://b/m'{more}"
+    return HEAD % ("InferenceModel", name, namespace) + f"spec: {{{given}}}\n"
+
+
+def ensemble(name: str, step: str, namespace: str = "n", pool_ref: str = "p") -> str:
+    tensor = "[{name: x, dataType: TYPE_FP32, dims: [1]}]"
+    other = "[{name: y, dataType: TYPE_FP32, dims: [1]}]"
+    steps = f"[{{model: {step}, inputs: {{x: x}}, outputs: {{y: y}}}}]"
+    spec = f"spec: {{poolRef: {{name: {pool_ref}}}, inputs: {tensor}, outputs: {other}, steps: {steps}}}\n"
+    return HEAD % ("Ensemble", name, namespace) + spec
+
+
+def said(*documents: str, invalid: tuple[Identity, ...] = ()) -> list[str]:
+    resources, problems = parse_documents("---\n".join(documents), "f.yaml")
+    assert problems == []
+    sources = {resource.identity: "f.yaml" for resource in resources}
+    return [str(problem) for problem in check_set(resources, sources, invalid)]
+
+
+def test_a_right_set_has_no_problem() -> None:
+    assert said(pool("p"), model("m"), ensemble("e", "m")) == []
+
+
+def test_an_empty_set_has_no_problem() -> None:
+    assert check_set([]) == []
+
+
+def test_two_of_one_kind_and_name() -> None:
+    assert said(pool("p"), model("m"), model("m")) == [
+        "f.yaml: InferenceModel n/m: metadata.name: there are two of InferenceModel n/m; rename one or remove it"
+    ]
+
+
+def test_one_name_in_two_namespaces_is_two_resources() -> None:
+    assert said(pool("p"), model("m"), pool("p", "o"), model("m", namespace="o")) == []
+
+
+def test_a_model_and_an_ensemble_share_a_repository() -> None:
+    assert said(pool("p"), model("m"), model("e"), ensemble("e", "m")) == [
+        (
+            "f.yaml: Ensemble n/e: metadata.name: there is also an InferenceModel 'e' in namespace 'n', "
+            "which comes first, and clients know both by this name; rename this Ensemble, or delete InferenceModel n/e"
+        )
+    ]
+
+
+def test_an_unknown_pool_is_named_with_the_nearest() -> None:
+    assert said(pool("gpus"), model("m", "gpu")) == [
+        (
+            "f.yaml: InferenceModel n/m: spec.poolRef.name: there is no ServingPool 'gpu' in namespace 'n'; "
+            "did you mean 'gpus'?"
+        )
+    ]
+
+
+def test_a_pool_of_another_namespace_does_not_count() -> None:
+    assert said(pool("p", "o"), model("m")) == [
+        "f.yaml: InferenceModel n/m: spec.poolRef.name: there is no ServingPool 'p' in namespace 'n'; add one"
+    ]
+
+
+def test_what_is_there_but_invalid_is_not_called_unknown() -> None:
+    assert (
+        said(model("m"), ensemble("e", "x"), invalid=(Identity("ServingPool n/p"), Identity("InferenceModel n/x")))
+        == []
+    )
+
+
+def test_what_takes_no_part_is_not_called_unknown_either() -> None:
+    excluded = ("ServingPool n/p", "InferenceModel n/x")
+    resources, _ = parse_documents("---\n".join((model("m"), ensemble("e", "x"))), "f.yaml")
+    found = check_set(resources, excluded=excluded)
+    assert [(each.resource, each.path, each.message) for each in found] == [
+        ("InferenceModel n/m", "spec.poolRef.name", "ServingPool 'p' is not valid itself; correct that first"),
+        ("Ensemble n/e", "spec.poolRef.name", "ServingPool 'p' is not valid itself; correct that first"),
+        ("Ensemble n/e", "spec.steps[0].model", "'x' is not valid itself; correct that first"),
+    ]
+
+
+def test_graph_problems_stand_at_the_ensemble() -> None:
+    assert said(pool("p"), model("other"), ensemble("e", "missing")) == [
+        (
+            "f.yaml: Ensemble n/e: spec.steps[0].model: "
+            "there is no InferenceModel or Ensemble 'missing' in namespace 'n' (known: e, other)"
+        )
+    ]
+
+
+def test_ensembles_in_a_circle_are_reported_once() -> None:
+    assert said(pool("p"), ensemble("one", "two"), ensemble("two", "one")) == [
+        (
+            "f.yaml: Ensemble n/one: spec.steps: the ensembles hold each other: one → two → one; "
+            "an ensemble may not reach itself"
+        )
+    ]
+
+
+def test_an_ensemble_that_holds_itself_is_a_circle() -> None:
+    assert said(pool("p"), ensemble("one", "one")) == [
+        "f.yaml: Ensemble n/one: spec.steps: the ensembles hold each other: one → one; an ensemble may not reach itself"
+    ]
+
+
+def test_a_resource_without_a_source_still_has_its_identity() -> None:
+    resources, _ = parse_documents(model("m"), "f.yaml")
+    assert [(problem.file, problem.resource) for problem in check_set(resources)] == [("", "InferenceModel n/m")]
+
+
+def test_the_table_has_every_backend_of_the_bundled_server_and_one_for_every_format() -> None:
+    assert frozenset(backends.names()) == BUNDLED
+    assert frozenset(BACKENDS.values()) == frozenset().union(*RUNTIMES.values())
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("made_of", BACKENDS)
+def test_a_format_that_the_runtime_cannot_run_is_refused_at_once(made_of: str, runtime: str) -> None:
+    found = said(pool("p", runtime=f"{{name: {runtime}}}"), model("m", made_of=made_of))
+    other = "triton" if runtime == "argosy" else "argosy"
+    if BACKENDS[made_of] in RUNTIMES[runtime]:
+        assert found == []
+    else:
+        (words,) = found
+        assert words.startswith(
+            f"f.yaml: InferenceModel n/m: spec.modelFormat.name: format '{made_of}' needs the backend"
+        )
+        assert f"of pool 'p' does not have: use a pool with runtime.name {other}" in words
+
+
+def test_a_model_that_no_image_of_nvidias_has_beside_the_others_is_refused() -> None:
+    documents = [model("llm", made_of="tensorrt_llm"), model("glue"), model("score", made_of="onnx")]
+    assert said(pool("p", runtime="{name: triton}"), *documents) == [
+        (
+            "f.yaml: InferenceModel n/score: spec.modelFormat.name: format 'onnx' needs NVIDIA's image …-py3, which "
+            "does not have the backend tensorrtllm of 'llm' in pool 'p': put one of the two into a pool of its own, "
+            "or give the pool an image with both backends (spec.runtime.image)"
+        )
+    ]
+    assert said(pool("p", runtime="{name: triton, image: own}"), *documents) == []
+    assert said(pool("p", runtime="{name: triton}"), *documents[:2]) == []
+
+
+def test_an_engine_needs_a_place_to_be_kept_at() -> None:
+    built = model("m", made_of="onnx", more=", engine: {builder: onnxruntime}")
+    (words,) = said(pool("p"), built)
+    assert words == (
+        "f.yaml: InferenceModel n/m: spec.engine: pool 'p' has nowhere to keep engines: set its "
+        "spec.storage.engineCache.storageUri, such as s3://bucket/engines, or leave spec.engine out"
+    )
+    kept = HEAD % ("ServingPool", "p", "n") + "spec: {storage: {engineCache: {storageUri: 's3://b/e'}}}\n"
+    assert said(kept, built) == []
+
+
+def test_queries_need_a_prometheus() -> None:
+    more = ", rollout: {analysis: {queries: [{name: up, query: up, min: 1}]}}"
+    assert said(pool("p"), model("m", more=more)) == [
+        (
+            "f.yaml: InferenceModel n/m: spec.rollout.analysis.queries: pool 'p' names no Prometheus to ask: "
+            "set its spec.monitoring.prometheus, or leave the queries out"
+        )
+    ]
+    watched = HEAD % ("ServingPool", "p", "n") + "spec: {monitoring: {prometheus: {url: 'http://prometheus:9090'}}}\n"
+    assert said(watched, model("m", more=more)) == []
+
+
+def from_file(uri: str, more: str = "") -> str:
+    return model("m", more=more).replace("s3://b/m", uri)
+
+
+@pytest.mark.parametrize(
+    ("uri", "allowed"),
+    [
+        ("file:///secrets/storage/key", "[]"),
+        ("file:/secrets/storage/key", "[/mnt]"),
+        ("file:/mnt/../secrets", "[/mnt]"),
+        ("file:/mnt%2f..%2fsecrets", "[/mnt]"),
+        ("file:mnt/m", "[/mnt]"),
+        ("file:/mntx/m", "[/mnt]"),
+    ],
+)
+def test_a_cluster_reads_no_file_that_the_pool_does_not_allow(uri: str, allowed: str) -> None:
+    (problem,) = said(pool("p", storage=f"{{allowedFolders: {allowed}}}"), from_file(uri))
+    assert "InferenceModel n/m: spec.storageUri: in a cluster file: names files of the pool's Pods" in problem
+    assert "spec.storage.allowedFolders of pool 'p'" in problem
+
+
+def test_a_file_below_an_allowed_folder_is_read() -> None:
+    assert said(pool("p", storage="{allowedFolders: [/mnt]}"), from_file("file:/mnt/m")) == []
+
+
+def test_a_file_of_a_version_or_of_an_engines_data_is_refused_by_its_field() -> None:
+    versions = "versions: [{version: 1, storageUri: 's3://b/m'}, {version: 2, storageUri: 'file:/m'}]"
+    several = model("m").replace("version: 1, storageUri: 's3://b/m'", versions)
+    assert ["spec.versions[1].storageUri" in each for each in said(pool("p"), several)] == [True]
+    engine = ", engine: {builder: onnxruntime, accuracy: {dataUri: 'file:/data', script: 'file:/script.py', min: 0.9}}"
+    kept = pool("p", storage="{engineCache: {storageUri: 's3://b/e'}}")
+    fields = [each.split(": ")[2] for each in said(kept, model("m", made_of="onnx", more=engine))]
+    assert fields == ["spec.engine.accuracy.dataUri", "spec.engine.accuracy.script"]

@@ -1,0 +1,201 @@
+"""Every reason not to place something, with its numbers and the way out."""
+
+from dataclasses import replace
+
+import pytest
+
+from argosy.api.values.identity import PoolKey
+from argosy.planning.facts import CurrentServer, Demand, Footprint, Gpu, Group, Node, PoolFacts
+from argosy.planning.packing.solve import pack
+
+POOL = PoolKey("n/p")
+GIB = 1 << 30
+
+
+def node(name: str = "a", gpus: int = 2, size: int = 80, linked: bool = True) -> Node:
+    joined = (frozenset(range(gpus)),) if linked and gpus > 1 else ()
+    return Node(name, tuple(Gpu(i, size * GIB) for i in range(gpus)), nvlink=joined)
+
+
+def lone(name: str, need: Footprint, replicas: int = 1, instances: int = 1) -> Group:
+    return Group(name, (Demand(name, 1, need, replicas, instances),), replicas)
+
+
+SMALL = Footprint(10 * GIB, 100)
+PAIR = Footprint(60 * GIB, 0, 2)
+CPU_ONLY = Node("c", (Gpu(0, 16 * GIB, is_cpu=True),))
+TWO = Group("e", (Demand("m", 1, Footprint(60 * GIB, 100)), Demand("n", 1, Footprint(60 * GIB, 100))))
+ON_BOTH = (CurrentServer("p-0", "a", (0,), {"x": (0,)}), CurrentServer("p-1", "a", (1,), {"y": (1,)}))
+
+CASES: dict[str, tuple[PoolFacts, str, list[str]]] = {
+    "no nodes": (
+        PoolFacts(POOL, (), (lone("x", SMALL),)),
+        "NoNodes",
+        ["pool n/p has no ready node", "nodeSelector", "add a node"],
+    ),
+    "no GPUs": (
+        PoolFacts(POOL, (CPU_ONLY,), (lone("big", PAIR),)),
+        "NoGpus",
+        ["big needs 2 GPUs of 60 GiB", "no ready node of pool n/p has a GPU", "Add a node with GPUs"],
+    ),
+    "too much compute": (
+        PoolFacts(POOL, (node(),), (lone("x", Footprint(GIB, 1200), instances=4),)),
+        "ComputeTooLarge",
+        ["needs 120 %", "4 instances", "Lower instances to 3"],
+    ),
+    "GPUs too small": (
+        PoolFacts(POOL, (node(),), (lone("x", Footprint(70 * GIB, 100)),)),
+        "GpuTooSmall",
+        [
+            "needs 70 GiB on one GPU",
+            "largest usable is 64 GiB on node a",
+            "20 %",
+            "6 GiB short",
+            "Lower memoryHeadroom",
+        ],
+    ),
+    "too few on a node": (
+        PoolFacts(POOL, (node("a", 2), node("b", 3)), (lone("big", Footprint(60 * GIB, 0, 4)),)),
+        "TooFewGpusOnANode",
+        ["needs 4 GPUs of 60 GiB on one node", "node b has the most that large, 3", "add a node with 4"],
+    ),
+    "no NVLink": (
+        PoolFacts(POOL, (node(linked=False),), (lone("big", PAIR),)),
+        "NoNVLink",
+        ["needs 2 GPUs of 60 GiB joined by NVLink", "the most that are joined is 0, on node a", "argosy.dev/nvlink"],
+    ),
+    "servers too small": (
+        PoolFacts(POOL, (node(),), (lone("big", PAIR),), max_gpus_per_server=1),
+        "ServerTooSmall",
+        ["maxGpusPerServer lets a server have 1", "Raise maxGpusPerServer to 2"],
+    ),
+    "an ensemble too large for a server": (
+        PoolFacts(POOL, (node("a", 1), node("b", 1)), (TWO,)),
+        "GroupTooLarge",
+        ["must share one server", "m (60 GiB and 10 % of a GPU)", "node a has the most GPUs, 1", "split the ensemble"],
+    ),
+    "an ensemble too large for the machine": (
+        PoolFacts(POOL, (CPU_ONLY,), (TWO,)),
+        "GroupTooLarge",
+        ["must share one server", "the most memory of one machine is 12.8 GiB, on c"],
+    ),
+    "no more servers": (
+        PoolFacts(POOL, (node(),), (lone("x", SMALL, 2),), max_servers=1),
+        "ServerLimit",
+        ["replica 2 of x", "may have 1 server", "Raise its maxServers"],
+    ),
+    "replicas apart": (
+        PoolFacts(POOL, (node("a", 1),), (lone("x", SMALL, 2),)),
+        "ReplicasApart",
+        ["replica 2 of x", "replicas stay apart", "add a GPU"],
+    ),
+    "no free GPUs": (
+        PoolFacts(POOL, (node(),), (lone("x", SMALL), lone("y", Footprint(60 * GIB, 0, 1)), lone("big", PAIR))),
+        "NoFreeGpus",
+        ["needs 2 GPUs of 60 GiB with NVLink on one node", "the largest free is", "of 2 in the pool", "add 2 GPUs"],
+    ),
+    "no room": (
+        PoolFacts(POOL, (node("a", 1),), (lone("x", Footprint(56 * GIB, 100)), lone("y", SMALL))),
+        "NoRoom",
+        ["y needs 10 GiB and 10 % of a GPU", "nearest miss is GPU 0 of node a with 8 GiB and 90 % free"],
+    ),
+    "no room on the machine": (
+        PoolFacts(POOL, (CPU_ONLY,), (lone("x", SMALL), lone("y", SMALL))),
+        "NoRoom",
+        ["y needs 10 GiB of memory", "the most that is free is 2.8 GiB on c"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_says_why_with_the_numbers_and_what_to_do(case: str) -> None:
+    facts, reason, said = CASES[case]
+    unplaced = pack(facts).unplaced
+    assert [each.reason for each in unplaced] == [reason], unplaced
+    for words in said:
+        assert words in unplaced[0].message
+
+
+def held(node: Node, *holders: str) -> Node:
+    """The node, whose last GPUs these hold."""
+    first = len(node.gpus) - len(holders)
+    gpus = [replace(gpu, withheld_by="" if at < first else holders[at - first]) for at, gpu in enumerate(node.gpus)]
+    return replace(node, gpus=tuple(gpus))
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason", "said"),
+    [
+        (
+            PoolFacts(POOL, (held(node("a", 8), *["Pod team/train-0"] * 8),), (lone("x", SMALL),)),
+            "NoFreeGpus",
+            (
+                "x needs 10 GiB and 10 % of a GPU, and of the pool's 8 GPUs others hold 8: 8 by Pod team/train-0. "
+                "Free them, or add 1 GPU."
+            ),
+        ),
+        (
+            PoolFacts(POOL, (held(node("a", 4), "Pod a/x", "Pod a/y", "ServingPool b/q"),), (lone("big", PAIR),)),
+            "NoFreeGpus",
+            "others hold 3: 1 by Pod a/x, 1 by Pod a/y, 1 by ServingPool b/q. Free them, or add 2 GPUs.",
+        ),
+        (
+            PoolFacts(POOL, (held(node("a", 6), *(f"Pod a/{n}" for n in range(5))),), (lone("big", PAIR),)),
+            "NoFreeGpus",
+            "others hold 5: 1 by Pod a/0, 1 by Pod a/1, 1 by Pod a/2, 2 by 2 others.",
+        ),
+        (
+            PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), (lone("big", Footprint(60 * GIB, 0, 4)),)),
+            "TooFewGpusOnANode",
+            "node a has the most that large, 2.",
+        ),
+        (
+            PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), (lone("x", Footprint(60 * GIB, 0, 1), 4),)),
+            "NoFreeGpus",
+            "of the pool's 2 GPUs others hold 1: 1 by Pod a/x.",
+        ),
+    ],
+)
+def test_gpus_of_others_are_named(facts: PoolFacts, reason: str, said: str) -> None:
+    first = pack(facts).unplaced[0]
+    assert (first.reason, said in first.message) == (reason, True), first
+
+
+def test_what_would_not_fit_without_others_either_still_names_them() -> None:
+    groups = (lone("x", Footprint(56 * GIB, 100)), lone("z", Footprint(56 * GIB, 100)), lone("y", SMALL))
+    facts = PoolFacts(POOL, (held(node("a", 2), "Pod a/x"),), groups, max_servers=1)
+    (found,) = pack(replace(facts, groups=(*groups[:1], groups[2]))).unplaced
+    assert "others hold 1: 1 by Pod a/x" in found.message
+
+
+def test_who_has_the_place_by_a_higher_priority_is_named() -> None:
+    def of(name: str, priority: int, replicas: int, minimum: int = 1) -> Group:
+        group = lone(name, Footprint(gpus=1), replicas)
+        return replace(group, priority=priority, minimum=minimum)
+
+    every = (of("equal", 0, 2, 2), of("higher", 5, 2, 2), of("highest", 10, 2), of("low", 0, 2))
+    facts = PoolFacts(POOL, (node("a", 7),), every)
+    (found,) = pack(facts).unplaced
+    assert found.group == "low"
+    # Of the two it is the one that has a replica more than it has to have.
+    assert found.message.startswith("it gives way to highest, whose priority is 10 and not 0: low needs 1 GPU")
+    alone = replace(facts, groups=(of("equal", 0, 6, 6), of("low", 0, 2)))
+    (found,) = pack(alone).unplaced
+    assert found.message.startswith("low needs 1 GPU")
+
+
+def test_of_many_of_a_higher_priority_that_one_is_named_which_makes_room() -> None:
+    small = (replace(lone(f"small-{n}", Footprint(8 * GIB, 0), 2), priority=10, minimum=1) for n in range(40))
+    large = replace(lone("large", Footprint(60 * GIB, 0)), priority=10)
+    low = replace(lone("low", Footprint(60 * GIB, 0), 2), minimum=1)
+    (found,) = pack(PoolFacts(POOL, tuple(node(name, 6) for name in "ab"), (*small, large, low))).unplaced
+    assert found.message.startswith("it gives way to large, whose priority is 10 and not 0: low needs 60 GiB")
+
+
+def test_who_has_a_higher_priority_but_not_the_place_is_not_named() -> None:
+    high = replace(lone("high", SMALL), priority=10)
+    large = (lone(name, Footprint(60 * GIB, 100)) for name in ("one", "other", "third"))
+    on_b = CurrentServer("p-0", "b", (0,), {"high": (0,)})
+    facts = PoolFacts(POOL, (node("a", 2), node("b", 1, size=30)), (high, *large), current=(on_b,))
+    (found,) = pack(facts).unplaced
+    assert found.message.startswith("third needs 60 GiB")

@@ -1,0 +1,55 @@
+"""Which revisions there should be of a resource."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from argosy.planning.history import History, Revision, revised
+
+
+def of(**numbers: int) -> list[Revision]:
+    """Revisions by name."""
+    return [Revision(name, number) for name, number in numbers.items()]
+
+
+def test_the_first_form_is_revision_1() -> None:
+    assert revised([], "a", 10) == History(Revision("a", 1), frozenset())
+
+
+def test_a_new_form_comes_after_all_others() -> None:
+    assert revised(of(a=1, b=5), "c", 10) == History(Revision("c", 6), frozenset())
+
+
+def test_the_same_form_again_changes_nothing() -> None:
+    assert revised(of(a=1, b=2), "b", 10) == History(Revision("b", 2), frozenset())
+
+
+def test_an_earlier_form_that_comes_back_is_the_latest_again() -> None:
+    assert revised(of(a=1, b=2), "a", 10) == History(Revision("a", 3), frozenset())
+
+
+def test_a_number_that_two_have_is_no_ones_latest() -> None:
+    assert revised(of(a=2, b=2), "a", 10).current == Revision("a", 3)
+
+
+def test_the_oldest_beyond_the_limit_go() -> None:
+    assert revised(of(a=1, b=2, c=3), "d", 2) == History(Revision("d", 4), frozenset({"a"}))
+    assert revised(of(a=1, b=2, c=3), "a", 1) == History(Revision("a", 4), frozenset({"b"}))
+
+
+def test_without_any_earlier_ones_the_form_itself_is_kept() -> None:
+    assert revised(of(a=1, b=2), "b", 0) == History(Revision("b", 2), frozenset({"a"}))
+
+
+@given(st.lists(st.sampled_from("abcdef"), min_size=1), st.integers(0, 4))
+def test_a_history_is_the_latest_forms_in_the_order_in_which_they_last_came(forms: list[str], limit: int) -> None:
+    kept: dict[str, int] = {}
+    for form in forms:
+        history = revised([Revision(*each) for each in kept.items()], form, limit)
+        kept[form] = history.current.number
+        assert form not in history.outdated
+        kept = {name: number for name, number in kept.items() if name not in history.outdated}
+    expected = list(dict.fromkeys(reversed(forms)))
+    found = sorted(kept, key=lambda name: kept[name], reverse=True)
+    assert found[0] == expected[0]
+    assert found == expected[: len(found)]
+    assert len(found) <= limit + 1

@@ -1,0 +1,41 @@
+"""What a node had, noted with the servers that run there, and when that counts."""
+
+from dataclasses import replace
+
+import pytest
+from tests.operator.planning.declared import GIB, gpu_node
+
+from argosy.planning.facts import Gpu, Node
+from argosy.planning.nodes.last_known import hardware_text, parse_hardware, with_last_known
+
+NOTED = Node(
+    "a",
+    (Gpu(0, 80 * GIB), Gpu(1, 80 * GIB), Gpu(2, 80 * GIB, withheld_by="MIG (nvidia.com/mig-1g.10gb)")),
+    "NVIDIA-H100-80GB-HBM3",
+    "9.0",
+    (frozenset({0, 1}),),
+)
+
+
+def test_what_is_noted_of_a_node_is_read_back() -> None:
+    assert parse_hardware("a", hardware_text(NOTED)) == NOTED
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"memory": 3, "withheld": {}}', "{"])
+def test_what_people_made_of_a_note_says_nothing(text: str) -> None:
+    assert parse_hardware("a", text) is None
+
+
+def test_a_node_that_does_not_tell_of_its_gpus_has_those_it_had_and_takes_nothing_new() -> None:
+    silent = Node("a", (), labels={"zone": "x"}, schedulable=False, stale=True)
+    (found,) = with_last_known([silent], {"a": NOTED})
+    assert found == replace(NOTED, labels={"zone": "x"}, schedulable=False, stale=True)
+
+
+def test_a_node_whose_gpus_seem_to_be_gone_is_as_if_cordoned() -> None:
+    (found,) = with_last_known([Node("a", (Gpu(0, GIB, is_cpu=True),))], {"a": NOTED})
+    assert (found.gpus, found.schedulable, found.stale) == (NOTED.gpus, False, False)
+
+
+def test_a_node_that_tells_of_its_gpus_is_believed() -> None:
+    assert with_last_known([gpu_node("a"), gpu_node("b")], {"a": NOTED}) == (gpu_node("a"), gpu_node("b"))

@@ -1,0 +1,135 @@
+"""Several pools on the same nodes: what one holds without need reaches another, and no GPU has two servers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from argosy.api.values.identity import PoolKey
+from argosy.planning.facts import CurrentServer, Demand, Device, Footprint, Gpu, Group, Node, PoolFacts
+from argosy.planning.nodes.reservations import devices
+from argosy.planning.packing.pools import pack_fleet
+from argosy.planning.plan import FleetPlan, PoolPlan
+
+GIB = 1 << 30
+
+
+def node(name: str = "a", gpus: int = 4) -> Node:
+    joined = (frozenset(range(gpus)),) if gpus > 1 else ()
+    return Node(name, tuple(Gpu(index, 80 * GIB) for index in range(gpus)), nvlink=joined)
+
+
+def lone(name: str, gpus: int = 1, memory: int = 10, replicas: int = 1) -> Group:
+    return Group(name, (Demand(name, 1, Footprint(memory * GIB, 0, gpus), replicas),), replicas)
+
+
+def facts(pool: str, *groups: Group, nodes: Sequence[Node] = (), **given: object) -> PoolFacts:
+    return PoolFacts(PoolKey.of("n", pool), tuple(nodes) or (node(),), groups, **given)  # type: ignore[arg-type]
+
+
+def of(plan: FleetPlan, pool: str) -> PoolPlan:
+    return next(each for each in plan.pools if each.pool == f"n/{pool}")
+
+
+def held(plan: PoolPlan) -> list[tuple[str, tuple[int, ...]]]:
+    return [(server.name, server.gpus) for server in plan.servers]
+
+
+SHRUNKEN = CurrentServer("q-0", "a", (0, 1, 2, 3), {"y": (0,)})
+"""A server that lost models: it has four GPUs, and needs one."""
+
+
+def test_a_server_that_lost_models_keeps_its_gpus_while_nobody_wants_them() -> None:
+    plan = of(pack_fleet([facts("q", lone("y"), current=(SHRUNKEN,))]), "q")
+    assert (held(plan), plan.gpus_used) == ([("q-0", (0, 1, 2, 3))], 4)
+
+
+def test_a_pool_gets_the_gpus_that_another_one_no_longer_needs() -> None:
+    """First these are asked for, and only once they were given up they are taken."""
+    mine, theirs = facts("p", lone("x", 2)), facts("q", lone("y"), current=(SHRUNKEN,))
+    first = pack_fleet([mine, theirs])
+    assert held(of(first, "p")) == []
+    (waits,) = of(first, "p").unplaced
+    assert (waits.reason, "GPUs that servers of ServingPool n/q hold" in waits.message) == ("Pending", True)
+    assert len(of(first, "p").claims) == 2
+    assert held(of(first, "q")) == [("q-0", (0,))]
+    second = pack_fleet([mine, replace(theirs, current=of(first, "q").current)])
+    assert held(of(second, "p")) == [("p-0", (1, 2))]
+    assert not of(second, "p").unplaced
+
+
+def test_what_another_pool_does_not_need_is_left_to_it_where_there_is_other_room() -> None:
+    mine = facts("p", lone("x", 2), nodes=[node("a"), node("b", 2)])
+    plan = pack_fleet([mine, facts("q", lone("y"), current=(SHRUNKEN,))])
+    assert held(of(plan, "p")) == [("p-0", (0, 1))]
+    assert held(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
+
+
+def test_nothing_is_asked_for_that_would_not_help() -> None:
+    plan = pack_fleet([facts("p", lone("x", 4)), facts("q", lone("y"), current=(SHRUNKEN,))])
+    assert of(plan, "p").claims == frozenset()
+    assert held(of(plan, "q")) == [("q-0", (0, 1, 2, 3))]
+    assert [each.reason for each in of(plan, "p").unplaced] == ["NoFreeGpus"]
+
+
+def test_gpus_are_given_up_once_what_leaves_them_is_unloaded() -> None:
+    claimed: list[Device] = [("a", 3)]
+    theirs = facts("q", lone("y"), current=(SHRUNKEN,), loaded={"q-0": frozenset({"y", "gone"})})
+    assert held(of(pack_fleet([theirs], claimed), "q")) == [("q-0", (0, 1, 2, 3))]
+    drained = replace(theirs, loaded={"q-0": frozenset({"y"})})
+    assert held(of(pack_fleet([drained], claimed), "q")) == [("q-0", (0,))]
+
+
+def test_an_idle_server_that_the_pool_wants_is_not_taken_from_it() -> None:
+    idle = CurrentServer("q-0", "a", (0, 1, 2, 3))
+    plan = pack_fleet([facts("p", lone("x")), facts("q", current=(idle,), min_servers=1)])
+    assert (of(plan, "p").claims, [each.reason for each in of(plan, "p").unplaced]) == (frozenset(), ["NoFreeGpus"])
+
+
+def test_gpus_are_counted_whoever_holds_them() -> None:
+    nodes = (replace(node(), gpus=(*node().gpus[:3], Gpu(3, 80 * GIB, withheld_by="Pod t/x"))),)
+    plan = pack_fleet([facts("p", lone("x"), nodes=nodes), facts("q", lone("y"), nodes=nodes)])
+    assert [(each.gpus_total, each.gpus_used, each.gpus_free, dict(each.withheld)) for each in plan.pools] == [
+        (4, 1, 1, {"Pod t/x": 1, "ServingPool n/q": 1}),
+        (4, 1, 1, {"Pod t/x": 1, "ServingPool n/p": 1}),
+    ]
+
+
+groups = st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), max_size=4)
+
+
+@given(st.lists(st.tuples(groups, groups), min_size=2, max_size=3), st.integers(1, 6), st.integers(0, 4))
+@settings(max_examples=60)
+def test_no_gpu_is_ever_held_by_two_pools_and_none_is_kept_from_one_that_needs_it(
+    changes: list[tuple[list[tuple[int, int]], list[tuple[int, int]]]], gpus: int, lost: int
+) -> None:
+    """Pools change and a node may lose GPUs; within a few rounds nobody waits for what another holds without need."""
+    before = {f"p{n}": first for n, (first, _) in enumerate(changes)}
+    after = {f"p{n}": second for n, (_, second) in enumerate(changes)}
+    plan = pack_fleet([declared(pool, each, gpus) for pool, each in before.items()])
+    left = max(1, gpus - lost)
+    for _ in range(5):
+        current = {each.pool: each.current for each in plan.pools}
+        now = [declared(pool, each, left, current[f"n/{pool}"]) for pool, each in after.items()]
+        plan = pack_fleet(now)
+        taken = [device for each in plan.pools for device in devices(each.servers)]
+        counted = sum(len(server.gpus) for each in plan.pools for server in each.servers)
+        assert len(set(taken)) == counted
+        there = {("a", index) for index in range(left)}
+        assert set(taken) <= there
+        for each in plan.pools:
+            assert each.gpus_free >= 0
+            if each.claims:
+                assert each.unplaced
+    assert pack_fleet([replace(each, current=of_key(plan, each.pool).current) for each in now]) == plan
+    assert not any(each.claims for each in plan.pools)
+
+
+def declared(pool: str, wanted: list[tuple[int, int]], gpus: int, current: tuple[CurrentServer, ...] = ()) -> PoolFacts:
+    models = (lone(f"m{n}", need, replicas=copies) for n, (need, copies) in enumerate(wanted))
+    return facts(pool, *models, nodes=[node("a", gpus)], current=current)
+
+
+def of_key(plan: FleetPlan, key: str) -> PoolPlan:
+    return next(each for each in plan.pools if each.pool == key)

@@ -1,0 +1,114 @@
+"""What is declared, and what servers report; and what statuses say of it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.operator.planning.declared import facts_of
+
+from argosy.api import Condition, ConditionType, Problem, Resource, parse_body
+from argosy.api.status import EnsembleStatus, InferenceModelStatus, ServingPoolStatus
+from argosy.planning.demand.members import Members
+from argosy.planning.facts import Gpu, Node, ServerReport
+from argosy.planning.migration.observed import Observed
+from argosy.planning.migration.state import Places, PoolState
+from argosy.planning.packing.pools import pack_fleet
+from argosy.planning.plan import PoolPlan
+from argosy.status.statuses import Situation, Status
+from argosy_agent.contract import LoadedModel, LoadState
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(minutes=5)
+GIB = 1 << 30
+NODES = (Node("a", (Gpu(0, 80 * GIB), Gpu(1, 80 * GIB))),)
+READY, LOADING, FAILED = LoadState.READY, LoadState.LOADING, LoadState.UNAVAILABLE
+
+
+def resource(kind: str, name: str, generation: int = 1, **spec: Any) -> Resource:
+    metadata = {"name": name, "generation": generation}
+    found, problems = parse_body(
+        {"apiVersion": "argosy.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+    )
+    assert found is not None, problems
+    return found
+
+
+def pool(**spec: Any) -> Resource:
+    return resource("ServingPool", "p", **spec)
+
+
+def model(name: str = "m", version: int = 1, generation: int = 1, **spec: Any) -> Resource:
+    given = {"poolRef": {"name": "p"}, "modelFormat": {"name": "onnx"}, "storageUri": "s3://b/m", **spec}
+    given.setdefault("footprint", {"gpuMemory": "4Gi", "compute": "10%"})
+    return resource("InferenceModel", name, generation, version=version, **given)
+
+
+def ensemble(name: str, *steps: dict[str, Any], **spec: Any) -> Resource:
+    tensor = {"name": "t", "dataType": "TYPE_FP32", "dims": [1]}
+    ports = {"inputs": {"a": "t"}, "outputs": {"b": "t"}}
+    given = {
+        "poolRef": {"name": "p"},
+        "inputs": [tensor],
+        "outputs": [tensor],
+        "steps": [{**s, **ports} for s in steps],
+    }
+    return resource("Ensemble", name, **given, **spec)
+
+
+def report(server: str, *models: LoadedModel, ready: bool = True) -> ServerReport:
+    """What a server says; requests for all that it has reach it."""
+    routes = frozenset(each.model for each in models)
+    return ServerReport(
+        server, ready, models, f"http://{server}", grpc_address=f"{server}:8001", takes_requests=ready, routes=routes
+    )
+
+
+def loaded(name: str, version: int = 1, state: LoadState = READY, reason: str = "") -> LoadedModel:
+    return LoadedModel(name, version, state, reason)
+
+
+def situation(
+    resources: Sequence[Resource],
+    reports: Sequence[ServerReport] = (),
+    previous: Mapping[str, Status] | None = None,
+    problems: Sequence[Problem] = (),
+) -> Situation:
+    plans = pack_fleet(facts_of(resources, NODES)).pools
+    states = {each.pool: state_of(each, resources, reports) for each in plans}
+    return Situation(resources, problems, states, previous or {})
+
+
+def state_of(plan: PoolPlan, resources: Sequence[Resource], reports: Sequence[ServerReport]) -> PoolState:
+    members = Members.of(plan.pool, resources)
+    current = {each.name: each for each in plan.current}
+    observed = Observed.of(reports if plan.pool == "default/p" else ())
+    return PoolState(plan, members, Places.of(plan, members), observed, current, {node.name: node for node in NODES})
+
+
+def of_model(found: Mapping[str, Status], name: str = "m") -> InferenceModelStatus:
+    status = found[f"InferenceModel default/{name}"]
+    assert isinstance(status, InferenceModelStatus)
+    return status
+
+
+def of_ensemble(found: Mapping[str, Status], name: str = "e") -> EnsembleStatus:
+    status = found[f"Ensemble default/{name}"]
+    assert isinstance(status, EnsembleStatus)
+    return status
+
+
+def of_pool(found: Mapping[str, Status]) -> ServingPoolStatus:
+    status = found["ServingPool default/p"]
+    assert isinstance(status, ServingPoolStatus)
+    return status
+
+
+def said(status: Status, kind: str) -> tuple[str, str]:
+    condition = condition_of(status, kind)
+    return condition.status.value, str(condition.reason)
+
+
+def condition_of(status: Status, kind: str) -> Condition:
+    condition = status.condition(ConditionType(kind))
+    assert condition is not None
+    return condition

@@ -1,0 +1,125 @@
+"""No setting is passed over in silence: those without effect are named, and those that decide."""
+
+from typing import Any
+
+from tests.operator.status.situations import (
+    NOON,
+    condition_of,
+    ensemble,
+    loaded,
+    model,
+    of_ensemble,
+    of_model,
+    of_pool,
+    pool,
+    report,
+    said,
+    situation,
+)
+
+from argosy.status.statuses import statuses
+
+
+def test_every_setting_without_effect_is_named() -> None:
+    engine = {"builder": "onnxruntime", "precision": "int8", "accuracy": {"dataUri": "s3://b/d", "min": 0.9}}
+    status = of_model(
+        statuses(
+            situation(
+                [
+                    pool(storage={"engineCache": {"storageUri": "s3://b/e"}}),
+                    model(
+                        engine=engine,
+                        rollout={"steps": [{"traffic": "10%"}]},
+                    ),
+                ],
+                [report("p-0", loaded("m"))],
+            ),
+            NOON,
+        )
+    )
+    assert said(status, "EngineReady") == ("False", "BuildPending")
+    assert said(status, "AccuracyVerified") == ("False", "AccuracyPending")
+    assert said(status, "Ready") == ("False", "Progressing")
+    assert said(status, "Valid") == ("True", "SettingWithoutEffect")
+    assert "spec.rollout" in condition_of(status, "Valid").message
+
+
+def test_an_ensembles_settings_without_effect_are_named() -> None:
+    asked = {"rollout": {"paused": True}, "maxInflightRequests": 4}
+    said_of = {}
+    for runtime in ("argosy", "triton"):
+        resources = [pool(runtime={"name": runtime}), model("x"), ensemble("e", {"model": "x"}, **asked)]
+        status = of_ensemble(statuses(situation(resources, [report("p-0", loaded("x"), loaded("e"))]), NOON))
+        assert said(status, "Valid") == ("True", "SettingWithoutEffect")
+        assert "spec.rollout" in condition_of(status, "Valid").message
+        said_of[runtime] = "spec.maxInflightRequests" in condition_of(status, "Valid").message
+    assert said_of == {"argosy": True, "triton": False}
+
+
+def test_a_pools_settings_without_effect_are_named() -> None:
+    settings: dict[str, Any] = {
+        "packing": {"consolidate": True},
+        "rateLimit": {},
+        "cache": {"size": "1Gi"},
+    }
+    status = of_pool(statuses(situation([pool(**settings)]), NOON))
+    assert said(status, "Valid") == ("True", "SettingWithoutEffect")
+    for field in ("packing.consolidate", "rateLimit", "cache"):
+        assert f"spec.{field}: " in condition_of(status, "Valid").message
+    settings["runtime"] = {"name": "triton"}
+    status = of_pool(statuses(situation([pool(**settings)]), NOON))
+    assert "spec.packing.consolidate" in condition_of(status, "Valid").message
+    assert "spec.rateLimit" not in condition_of(status, "Valid").message
+    assert "spec.cache" not in condition_of(status, "Valid").message
+
+
+def test_a_rate_limiter_that_no_server_heeds_is_told() -> None:
+    limited = model(rateLimiter={"priority": 2})
+    triton = {"runtime": {"name": "triton"}}
+    limits = {"rateLimit": {"resources": [{"name": "r", "count": 1}]}}
+    for spec, reason in (
+        ({}, "SettingWithoutEffect"),
+        (triton, "SettingWithoutEffect"),
+        (limits, "SettingWithoutEffect"),
+        ({**triton, **limits}, "Valid"),
+    ):
+        valid = condition_of(of_model(statuses(situation([pool(**spec), limited]), NOON)), "Valid")
+        assert valid.reason == reason
+        assert ("spec.rateLimiter: instances run whenever they are free" in valid.message) == (reason != "Valid")
+
+
+def test_set_replicas_decide_and_the_status_names_the_field() -> None:
+    resources = [
+        pool(replicas=2, minServers=1, maxServers=1),
+        model(replicas=2, minReplicas=1, maxReplicas=1),
+        model("off", replicas=0, minReplicas=2),
+        model("step", minReplicas=0),
+        ensemble("e", {"model": "step"}, replicas=1, minReplicas=0),
+    ]
+    found = statuses(situation(resources), NOON)
+    status = of_model(found)
+    assert status.replicas == 2
+    assert status.scaling is not None
+    assert (status.scaling.desired, status.scaling.reason) == (2, "FixedReplicas")
+    assert status.scaling.message.startswith("spec.replicas is 2, and decides")
+    assert said(status, "Scaling") == ("True", "FixedReplicas")
+    off = of_model(found, "off")
+    assert off.replicas == 0
+    assert condition_of(off, "Placed").message == "spec.replicas is 0, so it has no replica"
+    assert of_ensemble(found).replicas == 1
+    assert condition_of(of_ensemble(found), "Scaling").message.startswith("spec.replicas is 1, and decides")
+    assert of_pool(found).replicas == 2
+    assert condition_of(of_pool(found), "Scaling").message.startswith("spec.replicas is 2, and decides")
+
+
+def test_unset_replicas_leave_the_bounds_to_decide() -> None:
+    found = statuses(situation([pool(minServers=1), model(minReplicas=2)]), NOON)
+    assert of_model(found).replicas == 2
+    assert condition_of(of_model(found), "Scaling").message.startswith("replicas stay at minReplicas (2)")
+    assert "at least minServers (1)" in condition_of(of_pool(found), "Scaling").message
+
+
+def test_a_pool_of_fixed_servers_says_which_field_holds_it() -> None:
+    status = of_model(statuses(situation([pool(replicas=1, maxServers=5), model(minReplicas=2)]), NOON))
+    message = condition_of(status, "Placed").message
+    assert "the pool may have 1 server. Raise its maxServers (or replicas, where that is set)" in message
