@@ -14,6 +14,7 @@ from argosy.api.conditions import ConditionType, Reason
 from argosy.cli.foreseen import foreseen
 from argosy.cli.nodes import NodesError, read_nodes
 from argosy.cli.printing.plan_document import plan_document
+from argosy.cli.printing.plan_picture import plan_picture
 from argosy.cli.printing.plan_table import plan_table
 from argosy.cli.printing.terminal import console, refuse
 from argosy.local.manifests.checks import checked
@@ -36,6 +37,7 @@ class Output(StrEnum):
     TABLE = "table"
     JSON = "json"
     YAML = "yaml"
+    SVG = "svg"
 
 
 def plan(
@@ -68,6 +70,8 @@ def plan(
     fleet, facts, advised = outcome.plan, outcome.facts, _advised(outcome)
     if output is Output.TABLE:
         console(_PIPE_WIDTH).print(plan_table(fleet, facts, builds, advised))
+    elif output is Output.SVG:
+        sys.stdout.write(plan_picture(fleet, facts))
     else:
         document = plan_document(fleet, facts, builds, advised)
         text = json.dumps(document, indent=2) if output is Output.JSON else yaml.safe_dump(document, sort_keys=False)
